@@ -1,0 +1,18 @@
+"""Real servers on one machine: Kafka, Redis and MariaDB as child processes, without root and without containers.
+
+The demo, the tests and the benchmark share them. Each server is a context manager over a data directory:
+
+    with KafkaBroker(tmp / "kafka") as kafka, MariaDbServer(tmp / "mariadb") as mariadb:
+        run(kafka.bootstrap, mariadb.uri)
+
+What the machine has is used; what it lacks comes from Python wheels and pinned, checked jars in the cache (`paths`).
+No server outlives the process that started it, however that process ends (`guard`).
+"""
+
+from consumer.embedded.errors import EmbeddedError
+from consumer.embedded.java import java_home
+from consumer.embedded.kafka import KafkaBroker
+from consumer.embedded.mariadb import MariaDbServer
+from consumer.embedded.redis import RedisServer
+
+__all__ = ["EmbeddedError", "KafkaBroker", "MariaDbServer", "RedisServer", "java_home"]

@@ -1,0 +1,18 @@
+"""Where fetched and unpacked things are kept between runs; all of it may be deleted while nothing runs."""
+
+import os
+from pathlib import Path
+
+
+def cache_directory() -> Path:
+    """`$TICDC_RECONCILER_CACHE`, else the user's cache directory by the XDG rules; created if it is missing."""
+    directory = _chosen()
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _chosen() -> Path:
+    if own := os.environ.get("TICDC_RECONCILER_CACHE"):
+        return Path(own).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "ticdc-reconciler"
