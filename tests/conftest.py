@@ -1,0 +1,20 @@
+"""What every test may ask for; each subject's fixtures live in a module of their own and are named here."""
+
+import pytest
+
+from tests.services import database_prefix, kafka_broker, mariadb_server, redis_server, topic_name
+
+__all__ = ["database_prefix", "kafka_broker", "mariadb_server", "redis_server", "topic_name"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--soak"):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]

@@ -1,0 +1,48 @@
+"""Fixtures with real servers. Each starts once per session, when the first test asks for it, and ends with the session.
+
+A server that cannot be had fails the test with the reason; nothing is skipped. Tests share the servers, so each takes
+topics and databases under names of its own (`topic_name`, `database_prefix`), and a test that breaks a server on
+purpose starts one of its own instead of breaking everyone's.
+"""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from consumer.embedded import KafkaBroker, MariaDbServer, RedisServer
+
+__all__ = ["database_prefix", "kafka_broker", "mariadb_server", "redis_server", "topic_name"]
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker; topics are never made by themselves."""
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis (or Valkey), kept in memory only."""
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
+    """A MariaDB that flushes its log once a second: tests end it in good order or start their own."""
+    with MariaDbServer(tmp_path_factory.mktemp("mariadb"), flush_at_commit=2) as server:
+        yield server
+
+
+@pytest.fixture
+def topic_name() -> str:
+    """A topic's name that no other test has; not created."""
+    return f"test-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def database_prefix() -> str:
+    """What this test's databases, and its changefeed, begin with."""
+    return f"t{uuid4().hex[:10]}_"
