@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-_METADATA_SECONDS = 30.0
+_ANSWER_SECONDS = 30.0
 _FLUSH_SECONDS = 60.0
 
 
@@ -94,16 +94,23 @@ class _Topics:
         self._admin = admin
         self._partitions = partitions
         self._replication = replication
-        self._known: set[str] = set()
+        self._known = {
+            name: len(topic.partitions) for name, topic in admin.list_topics(timeout=_ANSWER_SECONDS).topics.items()
+        }
 
     def ensure(self, topic: str) -> None:
-        """Make the topic unless it is there."""
-        if topic in self._known:
-            return
+        """Make the topic unless it is there; one with fewer partitions will not do."""
+        there = self._known.get(topic)
+        if there is None:
+            self._make(topic)
+        elif there < self._partitions:
+            raise ProduceError(f"topic {topic} has {there} partitions, {self._partitions} are needed")
+
+    def _make(self, topic: str) -> None:
         made = self._admin.create_topics([NewTopic(topic, self._partitions, self._replication)])
         try:
-            made[topic].result(_METADATA_SECONDS)
+            made[topic].result(_ANSWER_SECONDS)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
-        self._known.add(topic)
+        self._known[topic] = self._partitions
