@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from consumer.demo.upstream.bank import Bank
 from consumer.demo.upstream.changefeed import Changefeed, Message
 from consumer.demo.upstream.produce import ProduceError, produce, vector_messages
+from consumer.embedded import KafkaBroker
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 
@@ -53,6 +54,19 @@ def test_a_message_that_kafka_does_not_take_is_an_error(mock: tuple[Producer, st
     owner.list_topics("ticdc", timeout=10)
     with pytest.raises(ProduceError, match="took 1 of 2"):
         produce([Message("ticdc", 0, b"{}"), Message("ticdc", 77, b"{}")], bootstrap, partitions=4)
+
+
+@pytest.mark.service
+def test_missing_topics_are_made(kafka_broker: KafkaBroker, topic_name: str) -> None:
+    feed = Changefeed(topic=f"{topic_name}_{{table}}", default_topic=topic_name, partitions=2)
+    messages = list(feed.messages(Bank(2, ddl=0.3).run(30).database.log))
+    half = len(messages) // 2
+    assert produce(messages[:half], kafka_broker.bootstrap, partitions=2) == half
+    assert produce(messages[half:], kafka_broker.bootstrap, partitions=2) == len(messages) - half
+    found = Producer({"bootstrap.servers": kafka_broker.bootstrap}).list_topics(timeout=10).topics
+    assert {len(found[topic].partitions) for topic in {message.topic for message in messages}} == {2}
+    expected = [message.value for message in messages if message[:2] == (topic_name, 1)]
+    assert consumed(kafka_broker.bootstrap, topic_name, 1, len(expected)) == expected
 
 
 def test_recordings_become_messages() -> None:

@@ -143,3 +143,32 @@ def test_odd_names_make_topics_that_kafka_takes() -> None:
     database.execute(CreateTable(one_column("odd `name")))
     topics = {message.topic for message in Changefeed(topic=PER_TABLE).messages(database.log)}
     assert topics == {"ticdc", "cdc_d_odd__name"}
+
+
+def since_last_watermark(values: list[Value], mark: int) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows above a watermark per table, in the order in which they were first sent."""
+    found: dict[str, dict[tuple[Any, ...], None]] = defaultdict(dict)
+    for value in values:
+        if is_row(value) and value["_tidb"]["commitTs"] > mark:
+            found[value["table"]][content(value)] = None
+    return {table: list(rows) for table, rows in found.items()}
+
+
+def test_a_restart_sends_everything_above_its_watermark_again_and_in_the_tables_order() -> None:
+    torn = 0
+    for seed in range(10):
+        log = Bank(seed, accounts=5, ddl=0.1).run(40).database.log
+        feed = Changefeed(partitions=1, seed=seed, restart_every=3, restart_back=2)
+        values = decoded(feed.messages(log))
+        marks = [(at, value["_tidb"]["watermarkTs"]) for at, value in enumerate(values) if is_watermark(value)]
+        restarts = [(at, ts, before) for (_, before), (at, ts) in pairwise(marks) if ts < before]
+        assert restarts
+        for at, ts, before in restarts:
+            was, again = since_last_watermark(values[:at], ts), since_last_watermark(values[at:], ts)
+            assert all(again[table][: len(rows)] == rows for table, rows in was.items())
+            torn += any(row[0] > before for rows in was.values() for row in rows)
+    assert torn
+
+
+def is_watermark(value: Value) -> bool:
+    return bool(value["type"] == "TIDB_WATERMARK")
