@@ -1,5 +1,7 @@
 """What every test may ask for; each subject's fixtures live in a module of their own and are named here."""
 
+import os
+
 import pytest
 
 from tests.services import database_prefix, kafka_broker, mariadb_server, redis_server, topic_name
@@ -18,3 +20,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+def pytest_configure() -> None:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # machines whose own name does not resolve

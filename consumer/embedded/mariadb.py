@@ -37,7 +37,7 @@ GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;
 """
 
 
-_LOGIN = {"host": "127.0.0.1", "user": "root", "password": "root"}
+_ROOT = "root"  # user and password alike: the server listens on loopback only
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class MariaDbServer(EmbeddedServer):
 
     def _ready(self) -> bool:
         try:
-            pymysql.connect(**_LOGIN, port=self.port, connect_timeout=5).close()
+            pymysql.connect(host="127.0.0.1", port=self.port, user=_ROOT, password=_ROOT, connect_timeout=5).close()
         except pymysql.err.OperationalError:  # not listening yet: asked again until the start's limit
             return False
         return True
