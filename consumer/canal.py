@@ -1,0 +1,84 @@
+"""Canal-JSON with TiDB's extension, decoded no further than asked.
+
+The envelope is typed; row images stay raw bytes until a survivor needs its values. Facts of the format: TiDB
+documentation, "TiCDC Canal-JSON Protocol", and TiCDC's encoder.
+"""
+
+import msgspec
+
+from ordering.errors import InputError
+from ordering.events import Kind, Position
+
+WATERMARK = "TIDB_WATERMARK"
+
+Image = dict[str, str | None]
+
+
+class Extension(msgspec.Struct, gc=False):
+    """`_tidb`: there only with `enable-tidb-extension=true`."""
+
+    commit_ts: int = msgspec.field(default=0, name="commitTs")
+    watermark_ts: int = msgspec.field(default=0, name="watermarkTs")
+    only_handle_key: bool = msgspec.field(default=False, name="onlyHandleKey")
+    claim_check_location: str = msgspec.field(default="", name="claimCheckLocation")
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """A message. `data` and `old` hold the raw JSON of one row's image each."""
+
+    type: str
+    database: str = ""
+    table: str = ""
+    primary_key: list[str] | None = msgspec.field(default=None, name="pkNames")
+    is_ddl: bool = msgspec.field(default=False, name="isDdl")
+    sql: str = ""
+    data: list[msgspec.Raw] | None = None
+    old: list[msgspec.Raw] | None = None
+    tidb: Extension | None = msgspec.field(default=None, name="_tidb")
+
+
+KINDS = {"INSERT": Kind.INSERT, "UPDATE": Kind.UPDATE, "DELETE": Kind.DELETE}
+envelope = msgspec.json.Decoder(Envelope).decode
+decode_image = msgspec.json.Decoder(Image).decode
+
+
+def decode(value: bytes | None, position: Position) -> Envelope:
+    """A message's envelope. Raises InputError with the position."""
+    if not value:
+        what = "a tombstone (no value)" if value is None else "empty (0 bytes)"
+        raise InputError(f"message is {what}", where=str(position), hint="something other than TiCDC writes to this topic")
+    try:
+        message = envelope(value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _undecodable(value, position, error) from None
+    if message.tidb is None:
+        raise InputError(
+            "message lacks the TiDB extension (`_tidb`): without it there is no commitTs and no watermark",
+            where=str(position),
+            hint="add enable-tidb-extension=true to the changefeed's sink URI, and begin with a new topic",
+        )
+    return message
+
+
+def _undecodable(value: bytes, position: Position, error: Exception) -> InputError:
+    start = value[:80].decode("utf-8", "replace")
+    wrong_shape = isinstance(error, msgspec.ValidationError)
+    fact = "message is JSON but not Canal-JSON" if wrong_shape else "message is not valid JSON"
+    hint = "truncated, compressed, or not written by TiCDC with protocol=canal-json"
+    return InputError(f"{fact}: {error}; it begins {start!r}", where=str(position), hint=hint)
+
+
+def check_row(message: Envelope, position: Position) -> None:
+    """Raise InputError for a row event that can't be used; called for what the fast path found odd."""
+    if message.type not in KINDS:
+        hint = "this reconciler is older than the TiCDC that wrote it, or something else writes to this topic"
+        raise InputError(f"message has the unknown type {message.type!r}", where=str(position), hint=hint)
+    if message.tidb is None or message.tidb.commit_ts <= 0:
+        raise InputError("row event lacks commitTs", where=str(position), hint="not written by TiCDC as documented")
+    if message.tidb.only_handle_key:
+        hint = "large-message-handle-option is set in the changefeed: raise max-message-bytes and use option none"
+        raise InputError("message holds the handle key only, not the row", where=str(position), hint=hint)
+    if not message.data or len(message.data) != 1:
+        raise InputError("row event does not hold exactly one row in `data`", where=str(position))
+    if message.type == "UPDATE" and (not message.old or len(message.old) != 1):
+        raise InputError("UPDATE does not hold exactly one row in `old`", where=str(position))

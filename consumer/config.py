@@ -1,0 +1,182 @@
+"""The config file: one TOML file, keys in TiCDC's spelling; unknown keys are errors.
+
+Values may be `${ENV_VAR}` or `file:/run/secrets/NAME`, so that no secret stands in the file.
+"""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ordering.errors import ConfigError
+from sinks.uri import parse_target_uri
+
+_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _bytes(value: Any) -> Any:
+    """`"1GiB"` as bytes."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
+    if match is None or match[2].lower() not in _UNITS:
+        message = 'must be a number of bytes such as "1GiB" or "512MiB"'
+        raise ValueError(message)
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def _zone(value: str) -> str:
+    if re.fullmatch(r"[+-]\d{2}:\d{2}", value):
+        return value
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        message = "must be a time zone such as Asia/Shanghai, UTC or +08:00"
+        raise ValueError(message) from error
+    return value
+
+
+def _target(value: str) -> str:
+    try:
+        parse_target_uri(value)
+    except ConfigError as error:
+        raise ValueError(f"{error.fact.removeprefix('target.uri ')}; {error.hint}") from error
+    return value
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=_kebab, strict=True)
+
+
+class Source(_Section):
+    """Where the messages are."""
+
+    bootstrap_servers: Annotated[str, Field(min_length=1)]
+    topics: Annotated[list[str], Field(min_length=1)]
+    protocol: Literal["canal-json"] = "canal-json"
+    start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
+    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    kafka: dict[str, str | int | bool] = {}
+
+
+class TargetSection(_Section):
+    """Where the rows go, and how."""
+
+    uri: Annotated[str, AfterValidator(_target)]
+    consistency: Literal["snapshot", "transaction"] = "snapshot"
+    invalid_dates: Literal["error", "null"] = "error"
+
+
+class Redis(_Section):
+    """The ledger and live status; "" = without."""
+
+    uri: str = "redis://127.0.0.1:6379/0"
+
+
+class Spark(BaseModel):
+    """`master`, and any `spark.*` setting."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    master: str = "local[*]"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings besides the master, as Spark takes them."""
+        return {key: _spark_text(value) for key, value in (self.model_extra or {}).items()}
+
+
+class Limits(_Section):
+    """What bounds a window, and how long to try again."""
+
+    window_rows: Annotated[int, Field(ge=1)] = 1_000_000
+    window_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1)] = 1 << 30
+    writers: Annotated[int, Field(ge=1)] = 2
+    retry_seconds: Annotated[float, Field(ge=0, strict=False)] = 60.0
+
+
+class Filter(_Section):
+    """Which tables, in the spelling of a TiCDC changefeed."""
+
+    rules: list[str] = ["*.*"]
+    force_replicate: Literal[False] = False
+
+
+class Config(_Section):
+    """A whole config file."""
+
+    changefeed: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*)$")]
+    source: Source
+    target: TargetSection
+    redis: Redis = Redis()
+    spark: Spark = Spark()
+    limits: Limits = Limits()
+    filter: Filter = Filter()
+
+
+def load_config(path: Path) -> Config:
+    """Read a config file. Raises ConfigError naming file, key and what is wrong with it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"can't read the config file {path}: {error}", hint="`reconciler run CONFIG.toml`") from error
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    return config_from(_expanded(values, ""), str(path))
+
+
+def config_from(values: dict[str, Any], place: str) -> Config:
+    """Validate the values of a config. Raises ConfigError."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        faults = "; ".join(_fault(dict(fault)) for fault in error.errors(include_url=False))
+        raise ConfigError(f"the config is wrong: {faults}", where=place, hint="see the sample in README.md") from None
+
+
+def _fault(fault: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        return f"unknown key {key!r}"
+    if fault["type"] == "missing":
+        return f"key {key!r} is missing"
+    return f"key {key!r}: {fault['msg'].removeprefix('Value error, ')}"
+
+
+def _expanded(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _expanded(inner, f"{key}.{name}" if key else name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_expanded(inner, key) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith("file:"):
+        return _secret_file(Path(value.removeprefix("file:")), key)
+    return _VARIABLE.sub(lambda match: _variable(match[1], key), value)
+
+
+def _variable(name: str, key: str) -> str:
+    if name not in os.environ:
+        raise ConfigError(f"the environment variable {name} is not set", where=f"key {key!r}", hint=f"export {name}=...")
+    return os.environ[name]
+
+
+def _secret_file(path: Path, key: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        raise ConfigError(f"can't read the secret file {path}: {error.strerror}", where=f"key {key!r}") from error
+
+
+def _spark_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,114 @@
+"""Kafka's control plane, through kafka-python: which topics and partitions there are, where they begin and end."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import (
+    AuthenticationFailedError,
+    AuthorizationError,
+    KafkaError,
+    SaslAuthenticationFailedError,
+)
+from kafka.structs import OffsetAndMetadata
+
+from consumer.kafka_settings import Settings, control_arguments
+from ordering.errors import ConfigError, InputError, SourceError, SourceUnreachableError
+from ordering.events import Partition
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of the cluster: its id, which a topic made anew does not share, and its partitions."""
+
+    name: str
+    id: str
+    partitions: tuple[Partition, ...]
+
+
+class Control:
+    """Asks the cluster; raises SourceUnreachableError or SourceError."""
+
+    def __init__(self, bootstrap: str, settings: Settings, timeout_ms: int = 10_000) -> None:
+        self._bootstrap = bootstrap
+        self._arguments = control_arguments(bootstrap, settings) | {"bootstrap_timeout_ms": timeout_ms}
+        self._admin: Any = None
+
+    def _call(self, ask: Callable[[Any], T]) -> T:
+        try:
+            if self._admin is None:
+                self._admin = KafkaAdminClient(**self._arguments)
+            return ask(self._admin)
+        except (AuthenticationFailedError, SaslAuthenticationFailedError, AuthorizationError) as error:
+            hint = "check security.protocol and sasl.* in [source.kafka]"
+            raise SourceError(f"Kafka refuses us: {error}", where=self._bootstrap, hint=hint) from error
+        except (KafkaError, OSError, ValueError) as error:
+            self.close()
+            hint = "check source.bootstrap-servers and that the brokers' advertised addresses can be reached from here"
+            fact = f"Kafka is out of reach: {type(error).__name__} {error}"
+            raise SourceUnreachableError(fact, where=self._bootstrap, hint=hint) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._admin is not None:
+            admin, self._admin = self._admin, None
+            admin.close()
+
+    def topics(self, wanted: Iterable[str]) -> list[Topic]:
+        """The topics that are there, of the names or the one `~regular expression`; by name."""
+        matches = matcher(wanted)
+        found = self._call(lambda admin: admin.describe_topics())
+        return [_topic(entry) for entry in sorted(found, key=lambda e: str(e["name"])) if matches(entry["name"])]
+
+    def begins(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset that retention has left."""
+        return self._offsets(partitions, OffsetSpec.EARLIEST)
+
+    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset that the next message gets."""
+        return self._offsets(partitions, OffsetSpec.LATEST)
+
+    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+        asked = {TopicPartition(p.topic, p.partition): spec for p in partitions}
+        if not asked:
+            return {}
+        found = self._call(lambda admin: admin.list_partition_offsets(asked))
+        return {Partition(tp.topic, tp.partition): at.offset for tp, at in found.items()}
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Commit a consumer group's offsets: for lag tools only, nothing here reads them back (R1)."""
+        values = {TopicPartition(p.topic, p.partition): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
+        self._call(lambda admin: admin.alter_group_offsets(group, values))
+
+
+def matcher(wanted: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a topic's name is one of those of `source.topics`. Raises ConfigError for a bad expression."""
+    names = list(wanted)
+    if not any(name.startswith("~") for name in names):
+        return set(names).__contains__
+    if len(names) > 1:
+        raise ConfigError("source.topics holds a ~regular expression beside other entries", hint="write one entry")
+    try:
+        pattern = re.compile(names[0][1:])
+    except re.error as error:
+        raise ConfigError(f"source.topics: {names[0]!r} is no regular expression: {error}") from error
+    return lambda name: pattern.fullmatch(name) is not None
+
+
+def require(wanted: Iterable[str], found: Iterable[Topic], where: str) -> None:
+    """Raise InputError for a named topic that is missing."""
+    names = [name for name in wanted if not name.startswith("~")]
+    missing = sorted(set(names) - {topic.name for topic in found})
+    if missing:
+        hint = "check source.topics against the changefeed's sink URI; TiCDC makes a topic when it first writes to it"
+        raise InputError(f"topic missing: {', '.join(missing)}", where=f"Kafka at {where}", hint=hint)
+
+
+def _topic(entry: Mapping[str, Any]) -> Topic:
+    numbers = sorted(p["partition_index"] for p in entry["partitions"])
+    return Topic(entry["name"], str(entry["topic_id"]), tuple(Partition(entry["name"], n) for n in numbers))

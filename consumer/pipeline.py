@@ -1,0 +1,249 @@
+"""A round of the pipeline, top to bottom: probe, plan, read, reduce, order, apply, publish.
+
+What is decided here is decided by `ordering`; what is done is done by `source`, `job`, the target and the ledger. After
+any failure a new pipeline goes on from the progress in the target.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, groupby
+
+import structlog
+from pyspark import SparkContext
+
+from consumer.config import Config
+from consumer.ddl import is_filtered, understood
+from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints
+from consumer.filters import table_filter
+from consumer.job import Outcome, buckets_for, run_window
+from consumer.kafka_settings import reader_settings
+from consumer.ledger import Ledger
+from consumer.progressing import advanced, kept_reports, refused_tables
+from consumer.scan import ReadSpec, Report
+from consumer.source import Probe, Source
+from consumer.tasks import OrderTask, Part
+from ordering.barrier import executable, first_barrier, pending
+from ordering.errors import InputError
+from ordering.events import DdlEvent, Partition
+from ordering.progress import Progress
+from ordering.timestamps import CheckpointTs, ResolvedTs, utc_text
+from ordering.topics import after, end_of
+from ordering.window import Cuts, Range, Window, cuts
+from sinks.chunk import Chunk
+from sinks.spool import Spool
+from sinks.target import Lease, Observer, Step, Target
+
+log = structlog.get_logger()
+
+
+class Pipeline:
+    """One changefeed's rounds, for as long as the lease is ours and nothing fails."""
+
+    def __init__(  # noqa: PLR0913 its parts are made and closed by the runner
+        self, config: Config, source: Source, target: Target, spark: SparkContext, observe: Observer
+    ) -> None:
+        self.config, self.source, self.target, self.spark, self.observe = config, source, target, spark, observe
+        self.filter = table_filter(config.filter.rules)
+        stored = target.claim(config.changefeed, self._first_progress())
+        self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
+        self._check_filter()
+        self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)
+        self._ddls: dict[str, DdlEvent] = {}
+        self._cuts = Cuts()
+        self._looked: dict[Partition, int] = {}
+        self.probe: Probe | None = None
+
+    def _first_progress(self) -> Progress:
+        start = CheckpointTs(self.config.source.start_ts)
+        return Progress.first(start, self.filter.digest)
+
+    def _check_filter(self) -> None:
+        if self.progress.filter_digest != self.filter.digest:
+            raise InputError(
+                "filter.rules differ from those that this changefeed has run with: rows of tables that are new to it"
+                " and lie below the checkpoint would be missing",
+                where=f"changefeed {self.config.changefeed}",
+                hint="use the old rules, or another changefeed id with its own start-ts for the new tables",
+            )
+
+    def round(self, caps: Mapping[Partition, int] | None = None, *, to_end: bool = False) -> bool:
+        """Do one window. False if there is none to do.
+
+        `to_end`: where nothing more is resolved, look through what was not read yet, for repetitions and DDLs.
+        """
+        self.probe = probe = self.source.probe(self.progress, caps)
+        self.progress = replace(self.progress, topics=probe.topics)
+        self.observe(Step.PROBED)
+        window = self._planned(probe) or (self._rest(probe) if to_end else None)
+        if window is None:
+            return False
+        self.observe(Step.PLANNED)
+        window, reports, outcomes = self._read(window)
+        self.observe(Step.READ)
+        progress = self._checked(window, reports)
+        if self.config.target.consistency == "transaction":
+            self._apply_transactions(outcomes, progress)
+        else:
+            self._apply_snapshot(outcomes, progress)
+        low = window.low
+        self._execute_ddls(window, reports)
+        self._publish(low, reports)
+        return True
+
+    def _planned(self, probe: Probe) -> Window | None:
+        """The window up to the global resolvedTs, or to the first barrier or cut that is known to lie before it."""
+        resolved = probe.resolved.ts
+        if resolved is None or resolved <= self.progress.checkpoint_ts:
+            return None
+        window = Window(self.progress.checkpoint_ts, self.progress.base_ts, resolved, resolved, _ranges(probe))
+        return replace(window, high=self._end(window))
+
+    def _end(self, window: Window) -> ResolvedTs:
+        barrier = first_barrier(self._pending(), window.resolved)
+        cut = self._cuts.within(window.low, window.resolved) if self._cuts.upto >= window.resolved else None
+        return ResolvedTs(min(int(ts) for ts in (window.resolved, barrier, cut) if ts is not None))
+
+    def _rest(self, probe: Probe) -> Window | None:
+        """A window that applies nothing: what lies behind the watermarks and has not been looked through."""
+        if probe.resolved.ts is None and self.progress.checkpoint_ts == self.progress.start_ts:
+            return None
+        ranges = tuple(r for r in _ranges(probe) if self._looked.get(r.partition, r.start) < r.stop)
+        checkpoint = self.progress.checkpoint_ts
+        if not ranges:
+            return None
+        high = ResolvedTs(checkpoint)
+        return Window(checkpoint, self.progress.base_ts, high, high, ranges, to_end=True)
+
+    def _pending(self) -> list[DdlEvent]:
+        return pending(self._ddls.values(), self.progress.checkpoint_ts, self.progress.executed)
+
+    def _read(self, window: Window) -> tuple[Window, list[Report], Iterator[Outcome]]:
+        """Run the window's job; once more with a nearer end if it met a DDL or more rows than the limit."""
+        while True:
+            reports, outcomes = self._reported(self._outcomes(window))
+            reports = kept_reports(reports, window)
+            self._remember(window, reports)
+            if window.to_end or (end := self._end(window)) >= window.high:
+                return window, reports, outcomes
+            window = replace(window, high=end)
+
+    def _outcomes(self, window: Window) -> Iterator[Outcome]:
+        catalog = self.target.catalog()
+        whole = self.config.target.consistency == "transaction"
+        spec = ReadSpec(
+            window=window,
+            handle_keys={name: table.handle_key for name, table in catalog.tables.items()},
+            accepts=self.filter,
+            buckets=buckets_for(window.messages, self.spark.defaultParallelism),
+            whole_transactions=whole,
+        )
+        order = OrderTask(catalog.tables, self.target.encoder, whole)
+        kafka = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
+        return run_window(self.spark, window.ranges, spec, order, kafka)
+
+    @staticmethod
+    def _reported(outcomes: Iterator[Outcome]) -> tuple[list[Report], Iterator[Outcome]]:
+        reports: list[Report] = []
+        for outcome in outcomes:
+            if not isinstance(outcome, Report):
+                return reports, chain([outcome], outcomes)
+            reports.append(outcome)
+        return reports, iter(())
+
+    def _remember(self, window: Window, reports: list[Report]) -> None:
+        """Keep what the reports tell beyond this window: DDLs, watermarks, sizes, where to cut."""
+        for report in reports:
+            partition = report.range.partition
+            self.source.saw(partition, report.watermark)
+            self._looked[partition] = max(report.stop, self._looked.get(partition, 0))
+            if report.messages:
+                self.source.average_bytes[partition] = report.size / report.messages
+            carried = self.progress.topics[partition.topic].tables
+            for raw in report.ddls:
+                ddl = understood(raw, self.target.catalog(), carried)
+                self._ddls.setdefault(ddl.identity, ddl)
+        self._find_dead_topics()
+        rows = sum(report.released for report in reports)
+        if rows > self.config.limits.window_rows and window.high == window.resolved:
+            at = cuts([report.histogram for report in reports], self.config.limits.window_rows)
+            self._cuts = Cuts(window.resolved, at)
+
+    def _find_dead_topics(self) -> None:
+        waiting = self._pending()
+        for name, topic in self.progress.topics.items():
+            ended = end_of(topic, waiting)
+            if ended is not None:
+                self.source.dead_at[name] = ended
+
+    def _checked(self, window: Window, reports: list[Report]) -> Progress:
+        """Judge repetitions, refuse what must not be applied, and return the progress after the window."""
+        refused_tables(reports, self.target.catalog(), self.progress)
+        verdict = judged(reports, self.ledger)
+        check_contents(reports, lambda wanted: self._explained(window, wanted))
+        return advanced(self.progress, window, reports, verdict, duplicates_in(reports))
+
+    def _explained(self, window: Window, wanted: frozenset[int]) -> Iterator[object]:
+        raise NotImplementedError(window, wanted)
+
+    def _apply_snapshot(self, outcomes: Iterator[Outcome], progress: Progress) -> None:
+        with Spool() as spool:
+            for outcome in outcomes:
+                if isinstance(outcome, Chunk):
+                    spool.add(outcome)
+            self.observe(Step.REDUCED)
+            self._apply(spool, replace(progress, counts=progress.counts.plus(rows_written=spool.rows)))
+
+    def _apply_transactions(self, outcomes: Iterator[Outcome], progress: Progress) -> None:
+        self.observe(Step.REDUCED)
+        parts = (outcome for outcome in outcomes if isinstance(outcome, Part))
+        for commit_ts, some in groupby(parts, key=lambda part: part.commit_ts):
+            with Spool() as spool:
+                for part in some:
+                    for chunk in part.chunks:
+                        spool.add(chunk)
+                counts = self.progress.counts.plus(rows_written=spool.rows)
+                self._apply(spool, self.progress.at(CheckpointTs(commit_ts), counts=counts))
+        rows = self.progress.counts.rows_written
+        with Spool() as nothing:
+            self._apply(nothing, replace(progress, counts=replace(progress.counts, rows_written=rows)))
+
+    def _apply(self, spool: Spool, progress: Progress) -> None:
+        self.target.apply(spool, progress, self.lease, self.observe)
+        self.progress = progress
+
+    def _execute_ddls(self, window: Window, reports: list[Report]) -> None:
+        """Execute the DDLs that nothing lies before any more."""
+        next_row = min((r.next_row_ts for r in reports if r.next_row_ts is not None), default=None)
+        for ddl in executable(self._pending(), window.resolved, next_row):
+            progress = self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity)
+            topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
+            progress = replace(progress, topics=topics)
+            if is_filtered(ddl, self.filter):
+                with Spool() as nothing:
+                    self._apply(nothing, progress)
+                continue
+            log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:200])
+            self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+            self.progress = progress
+        self._forget_done()
+
+    def _forget_done(self) -> None:
+        self._ddls = {ddl.identity: ddl for ddl in self._pending()}
+        self.source.dead_at = {t: ts for t, ts in self.source.dead_at.items() if ts >= self.progress.checkpoint_ts}
+
+    def _publish(self, low: CheckpointTs, reports: list[Report]) -> None:
+        """Tell Redis and Kafka's lag tools; the target knows already, so losing this loses nothing (R9)."""
+        if self.progress.checkpoint_ts > low:
+            self.ledger.record(low, self.progress.checkpoint_ts, merged_fingerprints(reports))
+        self.observe(Step.PUBLISHED)
+
+
+def _ranges(probe: Probe) -> tuple[Range, ...]:
+    return tuple(
+        Range(partition, found.progress.start, found.bound, found.progress.read_to)
+        for partition, found in sorted(probe.partitions.items())
+        if found.progress.start < found.bound
+    )
+
+
+Rounds = Callable[[], bool]

@@ -1,0 +1,292 @@
+"""What one task learns from its ranges: the survivors of the reduction, and a report for the driver.
+
+Runs inside Spark's tasks, message by message: nothing here is done twice or for later. `Scan` is the state of one
+range; `Reduction` the rows of the task.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import msgspec
+import numpy as np
+
+from consumer import canal
+from consumer.images import TableKeys
+from ordering.errors import InputError
+from ordering.events import Half, Kind, Partition, Position, TableName
+from ordering.identity import content_hash, fingerprint
+from ordering.neteffect import Half as KeyedHalf
+from ordering.neteffect import NetEffect
+from ordering.timestamps import MAX_TSO
+from ordering.transactions import sort_key
+from ordering.window import Histogram, Range, Window
+
+_FLUSH_ROWS = 100_000
+_FLUSH_BYTES = 64 << 20
+_HISTOGRAM_STEPS = 256
+_UNDOCUMENTED = "not written by TiCDC as documented"
+
+encode_block = msgspec.msgpack.Encoder().encode
+Block = tuple[dict[str, list[str]], list[KeyedHalf]]
+"""(table as `database NUL table` -> handle key columns, halves): what goes through the shuffle."""
+decode_block = msgspec.msgpack.Decoder(Block).decode
+
+
+@dataclass(frozen=True, slots=True)
+class RawDdl:
+    """A DDL message as it came."""
+
+    position: Position
+    commit_ts: int
+    type: str
+    database: str
+    table: str
+    sql: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What the driver must know of one range. Arrays are bytes of 64-bit integers in native order."""
+
+    range: Range
+    stop: int
+    watermark: int | None = None
+    first_above: int | None = None
+    next_row_ts: int | None = None
+    events: int = 0
+    released: int = 0
+    size: int = 0
+    messages: int = 0
+    fingerprints: bytes = b""
+    contents: bytes = b""
+    more_fingerprints: bytes = b""
+    repeated: bytes = b""
+    """Events at or below the checkpoint, four numbers each: fingerprint, another that proves it, commitTs, offset."""
+    histogram: Histogram = ()
+    ddls: list[RawDdl] = field(default_factory=list)
+    tables: dict[TableName, Position] = field(default_factory=dict)
+    keyless: dict[TableName, Position] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """What all reading tasks of a window share."""
+
+    window: Window
+    handle_keys: Mapping[TableName, tuple[str, ...]]
+    accepts: Callable[[str, str], bool]
+    buckets: int
+    whole_transactions: bool = False
+    to_end: bool = False
+
+
+class Reduction:
+    """The survivors of a task, spread over the shuffle's buckets whenever enough have gathered."""
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self.spec = spec
+        self.net = NetEffect()
+        self.all: list[KeyedHalf] = []
+        self.all_bytes = 0
+        self.names: dict[TableName, list[str]] = {}
+        self.add: Callable[[bytes, int, bytes], None] = self._keep if spec.whole_transactions else self.net.add
+
+    def _keep(self, key: bytes, order: int, image: bytes) -> None:
+        self.all.append((key, order, image))
+        self.all_bytes += len(key) + len(image)
+
+    def full(self) -> bool:
+        """Whether it is time to let go of what is held."""
+        held = len(self.net.rows) + len(self.all)
+        return held >= _FLUSH_ROWS or self.net.bytes_held + self.all_bytes >= _FLUSH_BYTES
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """(bucket, block) of all that is held; nothing is afterwards. Buckets count from 1: 0 is the reports'."""
+        halves = self.all if self.spec.whole_transactions else self.net.drain()
+        self.all, self.all_bytes = [], 0
+        if self.spec.whole_transactions:
+            halves.sort(key=sort_key)
+        names = {f"{name.database}\0{name.table}": key for name, key in self.names.items()}
+        for bucket, part in self._spread(halves).items():
+            yield bucket, encode_block((names, part))
+
+    def _spread(self, halves: list[KeyedHalf]) -> dict[int, list[KeyedHalf]]:
+        spread: dict[int, list[KeyedHalf]] = {}
+        count = self.spec.buckets
+        for half in halves:
+            bucket = self._by_commit(half[1]) if self.spec.whole_transactions else crc32(half[0]) % count + 1
+            spread.setdefault(bucket, []).append(half)
+        return spread
+
+    def _by_commit(self, order: int) -> int:
+        window = self.spec.window
+        width = max(1, window.high - window.low)
+        at = ((order >> 1) - window.low - 1) * self.spec.buckets // width
+        return max(0, min(self.spec.buckets - 1, at)) + 1
+
+
+class Scan:
+    """One range, message by message."""
+
+    def __init__(self, spec: ReadSpec, part: Range, reduction: Reduction) -> None:
+        self.spec, self.reduction = spec, reduction
+        self.report = Report(part, part.start)
+        self._low, self._base = spec.window.low, spec.window.base
+        self._high = spec.window.high
+        self._until = MAX_TSO if spec.to_end else spec.window.resolved
+        self._keys: dict[tuple[str, str], TableKeys | None] = {}
+        self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
+        self._repeated, self._commits = array("Q"), array("Q")
+
+    def take(self, offset: int, value: bytes | None) -> bool:
+        """Take a message; False once no further one of this range is needed."""
+        report = self.report
+        report.stop = offset + 1
+        try:
+            message = canal.envelope(value)  # type: ignore[arg-type]  # None and b"" are explained below
+            tidb = message.tidb
+            kind = canal.KINDS[message.type]
+            commit_ts = tidb.commit_ts  # type: ignore[union-attr]
+        except (msgspec.DecodeError, UnicodeDecodeError, KeyError, AttributeError, TypeError):
+            return self._uncommon(offset, value)
+        report.messages += 1
+        report.size += len(value)  # type: ignore[arg-type]
+        if message.is_ddl or commit_ts <= 0 or tidb.only_handle_key:  # type: ignore[union-attr]
+            return self._uncommon(offset, value)
+        new = offset >= report.range.read_to
+        report.events += new
+        if commit_ts > self._high:
+            if self.spec.accepts(message.database, message.table):
+                self._above(offset, commit_ts)
+        elif commit_ts > self._low:
+            self._release(offset, commit_ts, kind, message)
+        elif new and commit_ts <= self._base:
+            self._repeat(offset, commit_ts, kind, message)
+        return True
+
+    def _above(self, offset: int, commit_ts: int) -> None:
+        report = self.report
+        if report.first_above is None:
+            report.first_above = offset
+        if report.next_row_ts is None or commit_ts < report.next_row_ts:
+            report.next_row_ts = commit_ts
+
+    def _uncommon(self, offset: int, value: bytes | None) -> bool:
+        """Watermarks, DDLs, and whatever is wrong with a message."""
+        position = Position(*self.report.range.partition, offset)
+        message = canal.decode(value, position)
+        if message.type == canal.WATERMARK:
+            return self._watermark(message, position)
+        if message.is_ddl:
+            self._ddl(message, position)
+            return True
+        canal.check_row(message, position)
+        raise InputError("message can't be used", where=str(position))
+
+    def _watermark(self, message: canal.Envelope, position: Position) -> bool:
+        ts = message.tidb.watermark_ts if message.tidb else 0
+        if ts <= 0:
+            raise InputError("watermark lacks watermarkTs", where=str(position), hint=_UNDOCUMENTED)
+        self.report.watermark = max(ts, self.report.watermark or 0)
+        return ts <= self._until
+
+    def _ddl(self, message: canal.Envelope, position: Position) -> None:
+        ts = message.tidb.commit_ts if message.tidb else 0
+        if ts <= 0:
+            raise InputError("DDL lacks commitTs", where=str(position), hint=_UNDOCUMENTED)
+        if ts >= self._low:
+            self.report.ddls.append(
+                RawDdl(position, ts, message.type, message.database, message.table, message.sql)
+            )
+
+    def _table_keys(self, message: canal.Envelope, offset: int) -> TableKeys | None:
+        """How to read this table's handle key; None where the message does not count or names no key."""
+        place = (message.database, message.table)
+        name = TableName(*place)
+        if not self.spec.accepts(*place):
+            self._keys[place] = None
+            return None
+        names = tuple(message.primary_key or self.spec.handle_keys.get(name, ()))
+        if not names:
+            self.report.keyless.setdefault(name, Position(*self.report.range.partition, offset))
+            return None
+        self._keys[place] = keys = TableKeys(name, names)
+        self.reduction.names[name] = list(names)
+        return keys
+
+    def _halves(
+        self, offset: int, kind: Kind, message: canal.Envelope
+    ) -> tuple[bytes, bytes | None, msgspec.Raw] | None:
+        """(row key, key that the row left or None, image), or None if the message does not count."""
+        place = (message.database, message.table)
+        keys = self._keys[place] if place in self._keys else self._table_keys(message, offset)
+        if keys is not None and message.primary_key and keys.names != tuple(message.primary_key):
+            keys = self._table_keys(message, offset)
+        if keys is None:
+            return None
+        data = message.data
+        if data is None or len(data) != 1 or (kind is Kind.UPDATE and not message.old):
+            canal.check_row(message, Position(*self.report.range.partition, offset))
+        image = data[0]  # type: ignore[index]
+        try:
+            key = keys.key(image)
+            left = keys.left(image, message.old[0], key) if kind is Kind.UPDATE else None  # type: ignore[index]
+        except msgspec.DecodeError as error:
+            where = str(Position(*self.report.range.partition, offset))
+            raise InputError(f"row of {keys.name} lacks its handle key {keys.names}: {error}", where=where) from None
+        return key, left, image
+
+    def _release(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
+        found = self._halves(offset, kind, message)
+        if found is None:
+            return
+        key, left, image = found
+        half = Half.DELETE if kind is Kind.DELETE else Half.WRITE
+        order = commit_ts << 1 | half
+        content = b"" if half is Half.DELETE else bytes(image)
+        self._fingerprints.append(fingerprint(key, order))
+        self._contents.append(content_hash(content))
+        self._commits.append(commit_ts)
+        self.reduction.add(key, order, content)
+        if left is not None:
+            order = commit_ts << 1
+            self._more.append(fingerprint(left, order))
+            self.reduction.add(left, order, b"")
+        tables = self.report.tables
+        if self._keys[message.database, message.table].name not in tables:  # type: ignore[union-attr]
+            tables[TableName(message.database, message.table)] = Position(*self.report.range.partition, offset)
+
+    def _repeat(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
+        found = self._halves(offset, kind, message)
+        if found is None:
+            return
+        write = fingerprint(found[0], commit_ts << 1 | Half.WRITE)
+        # where one transaction deletes and writes a key, the DELETE is subsumed: the WRITE proves it too
+        first = fingerprint(found[0], commit_ts << 1) if kind is Kind.DELETE else write
+        self._repeated.extend((first, write, commit_ts, offset))
+
+    def finished(self) -> Report:
+        """The report, once the range has been read."""
+        report = self.report
+        report.released = len(self._fingerprints)
+        report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
+        report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()
+        report.histogram = _histogram(self._commits)
+        return report
+
+
+def _histogram(commits: "array[int]") -> Histogram:
+    if not commits:
+        return ()
+    stamps, counts = np.unique(np.frombuffer(commits, dtype=np.uint64), return_counts=True)
+    upto = np.cumsum(counts)
+    step = max(1, len(stamps) // _HISTOGRAM_STEPS)
+    chosen = np.unique(np.append(np.arange(step - 1, len(stamps), step), len(stamps) - 1))
+    return [(int(stamps[i]), int(upto[i])) for i in chosen]
+
+
+def partition_of(report: Report) -> Partition:
+    """The partition of a report."""
+    return report.range.partition

@@ -1,0 +1,273 @@
+"""Probing: which topics there are, how far their watermarks reach, what could be read next. No row is decoded here.
+
+The driver looks backwards from the end of what a window may read, in growing chunks, for the last watermark of each
+partition. What it has looked through once it does not look through again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from consumer.config import Config
+from consumer.control import Control, Topic, require
+from consumer.kafka_settings import reader_settings
+from consumer.reader import Reader
+from ordering.errors import InputError
+from ordering.events import Partition
+from ordering.progress import PartitionProgress, Progress, TopicProgress
+from ordering.timestamps import ResolvedTs, utc_text
+from ordering.watermark import Resolved, global_resolved, raised
+from ordering.window import budget
+
+_FIRST_CHUNK = 64
+_GROWTH = 8
+_LARGEST_CHUNK = 65_536
+FIRST_WINDOW = 2_000
+"""Messages of a partition that the first window of a new changefeed reads: topics begin with DDLs, and what lies behind
+an unknown DDL is read twice."""
+
+_MARK = b'"TIDB_WATERMARK"'
+
+
+class _Tidb(msgspec.Struct):
+    watermark_ts: int = msgspec.field(default=0, name="watermarkTs")
+
+
+class _Mark(msgspec.Struct):
+    type: str
+    tidb: _Tidb = msgspec.field(name="_tidb")
+
+
+_decode_mark = msgspec.json.Decoder(_Mark).decode
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProbe:
+    """What can be read of a partition: from `progress.start` up to `bound`; `end` is the partition's."""
+
+    progress: PartitionProgress
+    bound: int
+    end: int
+    watermark: ResolvedTs | None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the source offers at a moment."""
+
+    topics: Mapping[str, TopicProgress]
+    partitions: Mapping[Partition, PartitionProbe]
+    resolved: Resolved
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What was seen of a partition by this process: its best watermark, and up to where it was looked for."""
+
+    looked_to: int = 0
+    watermark: ResolvedTs | None = None
+
+
+@dataclass(slots=True)
+class Source:
+    """The topics of a changefeed."""
+
+    config: Config
+    control: Control
+    average_bytes: dict[Partition, float] = field(default_factory=dict)
+    dead_at: dict[str, ResolvedTs] = field(default_factory=dict)
+    """Topics that a pending DDL ends, with its commitTs (R6)."""
+    _reader: Reader | None = None
+    _memory: dict[Partition, _Memory] = field(default_factory=dict)
+
+    def reader(self) -> Reader:
+        """The driver's own reader: for watermarks only."""
+        if self._reader is None:
+            settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
+            self._reader = Reader({**settings, "queued.max.messages.kbytes": 4096, "queued.min.messages": 100})
+        return self._reader
+
+    def close(self) -> None:
+        """Close every connection; the next call connects anew."""
+        self.control.close()
+        if self._reader is not None:
+            reader, self._reader = self._reader, None
+            reader.close()
+
+    def listed(self) -> list[Topic]:
+        """The topics as they are now. Raises InputError if a named one is missing."""
+        found = self.control.topics(self.config.source.topics)
+        require(self.config.source.topics, found, self.config.source.bootstrap_servers)
+        return found
+
+    def probe(self, progress: Progress, caps: Mapping[Partition, int] | None = None) -> Probe:
+        """Probe until no topic or partition has appeared meanwhile (R6: listed again after the watermarks were read).
+
+        `caps` bounds partitions to end offsets of an earlier moment (`--once`).
+        """
+        listed = self.listed()
+        while True:
+            known = self._registered(progress, listed)
+            probes = self._probed(known, caps or {})
+            again = self.listed()
+            if [t.partitions for t in again] == [t.partitions for t in listed]:
+                break
+            listed = again
+        counted = {p: found.watermark for p, found in probes.items() if _counts(known, p, found)}
+        return Probe(known.topics, probes, global_resolved(counted))
+
+    def _registered(self, progress: Progress, listed: list[Topic]) -> Progress:
+        """The progress with what is new in the list; refuses what can't be the same topic any more."""
+        topics, partitions = dict(progress.topics), dict(progress.partitions)
+        everything = [p for topic in listed for p in topic.partitions]
+        begins = self.control.begins(everything)
+        for topic in listed:
+            self._check_identity(topic, topics)
+            fresh = [p for p in topic.partitions if p not in partitions]
+            for p in fresh:
+                partitions[p] = PartitionProgress(begins[p], begins[p])
+            if topic.name not in topics:
+                complete = progress.start_ts == 0 and all(begins[p] == 0 for p in fresh)
+                topics[topic.name] = TopicProgress(topic.id, complete=complete)
+        self._check_gone(progress, listed)
+        for p, begin in begins.items():
+            _check_retention(p, begin, partitions[p])
+        self._check_start(progress, begins)
+        present = {topic.name for topic in listed}
+        kept = {p: value for p, value in partitions.items() if p.topic in present}
+        return replace(progress, topics=topics, partitions=kept)
+
+    def _check_identity(self, topic: Topic, known: Mapping[str, TopicProgress]) -> None:
+        before = known.get(topic.name)
+        if before is not None and before.id != topic.id:
+            raise InputError(
+                f"topic {topic.name} was deleted and made anew (id {topic.id}, it was {before.id})",
+                where=f"topic={topic.name}",
+                hint="offsets of the old topic mean nothing in the new one: rebuild the target, or reset the progress",
+            )
+
+    def _check_gone(self, progress: Progress, listed: list[Topic]) -> None:
+        present = {topic.name for topic in listed}
+        for name, topic in progress.topics.items():
+            if name not in present and not (topic.ended or topic.retired):
+                hint = "if its tables are gone for good: `reconciler topic retire CONFIG TOPIC`"
+                raise InputError("a topic of this changefeed is gone", where=f"topic={name}", hint=hint)
+
+    def _check_start(self, progress: Progress, begins: Mapping[Partition, int]) -> None:
+        if progress.start_ts == 0 or progress.partitions:
+            return
+        gone = [p for p, begin in sorted(begins.items()) if begin > 0]
+        if gone and self._first_ts(gone[0], begins[gone[0]]) > progress.start_ts:
+            raise InputError(
+                f"the log begins after start-ts {progress.start_ts} ({utc_text(progress.start_ts)} UTC)",
+                where=f"{gone[0]} offset={begins[gone[0]]}",
+                hint="retention deleted what lies between: take a newer dump, and its position as start-ts",
+            )
+
+    def _first_ts(self, partition: Partition, begin: int) -> int:
+        """The first watermark behind the beginning of a partition; 0 if there is none near."""
+        for message in self.reader().read([(partition, begin, begin + _LARGEST_CHUNK)]):
+            ts = _watermark_ts(message.value())
+            if ts is not None:
+                return ts
+        return 0
+
+    def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
+        partitions = list(known.partitions)
+        ends = {p: min(end, caps.get(p, end)) for p, end in self.control.ends(partitions).items()}
+        share = self._share(known, len(partitions))
+        bounds = {p: min(ends[p], max(at.start, at.read_to) + share) for p, at in known.partitions.items()}
+        self._look(known, bounds, ends, share)
+        return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
+
+    def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: int) -> PartitionProbe:
+        dead_at = self.dead_at.get(p.topic) if bound == end else None
+        return PartitionProbe(at, bound, end, raised(at.watermark, self._memory[p].watermark, dead_at))
+
+    def _share(self, known: Progress, partitions: int) -> int:
+        limits = self.config.limits
+        share = budget(limits.window_rows, limits.window_bytes, self.average_bytes, partitions)
+        new = known.checkpoint_ts == known.start_ts
+        return min(share, FIRST_WINDOW) if new else share
+
+    def _look(
+        self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int
+    ) -> None:
+        """Find a watermark above the checkpoint in each partition's budget; where there is none, widen the budget."""
+        searched = list(bounds)
+        while searched:
+            self._look_back({p: (known.partitions[p].start, bounds[p]) for p in searched})
+            searched = [
+                p
+                for p in searched
+                if bounds[p] < ends[p] and (raised(self._best(known, p), ResolvedTs(0)) or 0) <= known.checkpoint_ts
+            ]
+            for p in searched:
+                bounds[p] = min(ends[p], bounds[p] + share)
+                share *= 2
+
+    def _best(self, known: Progress, p: Partition) -> ResolvedTs | None:
+        return raised(known.partitions[p].watermark, self._memory[p].watermark)
+
+    def _look_back(self, spans: Mapping[Partition, tuple[int, int]]) -> None:
+        """Look for the last watermark of each [low, high) that was not looked through yet, in growing chunks."""
+        tops = {}
+        for p, (low, high) in spans.items():
+            memory = self._memory.setdefault(p, _Memory())
+            low = max(low, memory.looked_to)
+            if low < high:
+                tops[p] = (low, high)
+            memory.looked_to = max(memory.looked_to, high)
+        size = _FIRST_CHUNK
+        while tops:
+            found = self._read_marks([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
+            for p, ts in found.items():
+                self._memory[p].watermark = raised(self._memory[p].watermark, ts)
+            tops = {
+                p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size
+            }
+            size = min(size * _GROWTH, _LARGEST_CHUNK)
+
+    def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:
+        found: dict[Partition, ResolvedTs] = {}
+        for message in self.reader().read(spans):
+            value = message.value()
+            partition = Partition(message.topic(), message.partition())
+            if partition not in self.average_bytes and value:
+                self.average_bytes[partition] = float(len(value))
+            ts = _watermark_ts(value)
+            if ts is not None:
+                found[partition] = max(ts, found.get(partition, ts))
+        return found
+
+    def saw(self, partition: Partition, watermark: int | None) -> None:
+        """Take a watermark that a task saw."""
+        memory = self._memory.setdefault(partition, _Memory())
+        memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
+
+
+def _watermark_ts(value: bytes | None) -> ResolvedTs | None:
+    if not value or _MARK not in value:
+        return None
+    try:
+        mark = _decode_mark(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None  # the task that decodes this message says what is wrong with it
+    return ResolvedTs(mark.tidb.watermark_ts) if mark.type == "TIDB_WATERMARK" else None
+
+
+def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> bool:
+    """Whether a partition has a say in the global resolvedTs: not if its topic ended and nothing in it is unread."""
+    topic = known.topics[partition.topic]
+    read = found.progress.start >= found.end
+    return not (topic.retired or topic.ended) or not read
+
+
+def _check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:
+    if begin > at.start:
+        raise InputError(
+            f"retention deleted messages that were not applied yet: offset {at.start} is gone, the log begins at {begin}",
+            where=f"{partition} offset={at.start}",
+            hint="rebuild the target from a dump and set start-ts to its position; raise the topic's retention",
+        )

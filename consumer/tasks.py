@@ -1,0 +1,158 @@
+"""The two stages of a window's Spark job: read and reduce, then order and encode.
+
+    (ranges) -> [read, decode, reduce] -> (bucket, block) -> shuffle -> [net effect or commitTs order, encode] -> chunks
+
+Both are plain picklable objects; errors travel as values, so that the driver raises them as they are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any
+
+from consumer import canal
+from consumer.reader import forget_readers, kept_reader
+from consumer.scan import ReadSpec, Reduction, Report, Scan, decode_block
+from ordering.errors import ReconcilerError, TargetError
+from ordering.events import Half, Partition, TableName
+from ordering.identity import half_of, key_values, table_of
+from ordering.neteffect import Half as KeyedHalf
+from ordering.neteffect import net_effect
+from ordering.timestamps import CommitTs
+from ordering.transactions import in_order, transactions
+from ordering.window import Range
+from sinks.chunk import Chunk, Encoder, writable
+from sinks.schema import TableSchema
+
+REPORTS = 0
+"""The bucket of reports and errors; rows' buckets count from 1."""
+
+_CHUNK_ROWS = 20_000
+
+Record = tuple[int, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Chunks of (a part of) one upstream transaction, in `transaction` consistency."""
+
+    commit_ts: CommitTs
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """First stage: reads its ranges from Kafka, decodes, reduces; yields blocks for the shuffle, then reports."""
+
+    spec: ReadSpec
+    kafka: Mapping[str, Any]
+
+    def __call__(self, ranges: Iterable[tuple[Range, ...]]) -> Iterator[Record]:
+        """Run in a Spark task."""
+        try:
+            for some in ranges:
+                yield from self._read(some)
+        except ReconcilerError as error:
+            forget_readers()
+            yield REPORTS, error
+
+    def _read(self, ranges: tuple[Range, ...]) -> Iterator[Record]:
+        reduction = Reduction(self.spec)
+        scans = {r.partition: Scan(self.spec, r, reduction) for r in ranges}
+        reader = kept_reader(self.kafka)
+        for message in reader.read([(r.partition, r.start, r.stop) for r in ranges]):
+            partition = Partition(message.topic(), message.partition())
+            if not scans[partition].take(message.offset(), message.value()):
+                reader.done(partition)
+            if reduction.full():
+                yield from reduction.blocks()
+        yield from reduction.blocks()
+        for scan in scans.values():
+            yield REPORTS, scan.finished()
+
+
+@dataclass(frozen=True, slots=True)
+class OrderTask:
+    """Second stage: one bucket's rows in order, encoded for the target."""
+
+    schemas: Mapping[TableName, TableSchema]
+    encoder: Encoder
+    whole_transactions: bool
+
+    def __call__(self, records: Iterable[Record]) -> Iterator[Report | ReconcilerError | Chunk | Part]:
+        """Run in a Spark task. Reports come first, for the driver decides by them what to do with the rows."""
+        blocks = []
+        for bucket, payload in records:
+            if bucket == REPORTS:
+                yield payload
+            else:
+                blocks.append(decode_block(payload))
+        names = {table: tuple(key) for tables, _ in blocks for table, key in tables.items()}
+        try:
+            if self.whole_transactions:
+                yield from self._transactions([halves for _, halves in blocks], names)
+            else:
+                yield from self._chunks(net_effect(half for _, halves in blocks for half in halves), names)
+        except ReconcilerError as error:
+            yield error
+
+    def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
+        for commit_ts, halves in transactions(in_order(runs)):
+            while some := list(islice(halves, _CHUNK_ROWS)):
+                yield Part(commit_ts, tuple(self._chunks(some, names)))
+
+    def _chunks(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
+        by_table: dict[TableName, list[KeyedHalf]] = {}
+        for half in halves:
+            by_table.setdefault(table_of(half[0]), []).append(half)
+        for name, some in by_table.items():
+            key = names[f"{name.database}\0{name.table}"]
+            yield from self._table_chunks(self._schema(name, key), key, some)
+
+    def _schema(self, name: TableName, key: tuple[str, ...]) -> TableSchema:
+        schema = self.schemas.get(name)
+        if schema is None:
+            hint = "create it, or let the changefeed send its CREATE TABLE (start-ts 0 and a topic from its beginning)"
+            raise TargetError(f"table {name} is missing in the target", hint=hint)
+        if set(schema.handle_key) != set(key):
+            raise TargetError(
+                f"table {name} has the key {list(schema.handle_key)} in the target, {list(key)} upstream",
+                hint="give the target's table the upstream's primary key",
+            )
+        return schema
+
+    def _table_chunks(self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf]) -> Iterator[Chunk]:
+        deleted_first = schema.has_other_unique_keys(key)
+        gone = [key_values(k) for k, order, _ in halves if deleted_first or half_of(order) is Half.DELETE]
+        written = [image for _, order, image in halves if half_of(order) is Half.WRITE]
+        for some in _slices(list(dict.fromkeys(map(tuple, gone))), _CHUNK_ROWS):
+            yield self._encoded(schema, Half.DELETE, key, some, plain=deleted_first)
+        for columns, rows in _by_columns(written):
+            positions = writable(schema, columns)
+            names = tuple(columns[i] for i in positions)
+            for some in _slices(rows, _CHUNK_ROWS):
+                picked = some if len(positions) == len(columns) else [[row[i] for i in positions] for row in some]
+                yield self._encoded(schema, Half.WRITE, names, picked, plain=deleted_first)
+
+    def _encoded(
+        self, schema: TableSchema, half: Half, names: tuple[str, ...], rows: list[Any], *, plain: bool
+    ) -> Chunk:
+        columns = [column for name in names if (column := schema.column(name)) is not None]
+        return Chunk(schema.name, half, names, len(rows), self.encoder.encode(columns, rows), plain)
+
+
+def _by_columns(images: list[bytes]) -> Iterator[tuple[tuple[str, ...], list[list[str | None]]]]:
+    """Rows by the columns that were sent; mostly one group."""
+    decoded = [canal.decode_image(image) for image in images]
+    names: Callable[[canal.Image], tuple[str, ...]] = tuple
+    for columns, some in groupby(sorted(decoded, key=names) if _mixed(decoded) else decoded, key=names):
+        yield columns, [list(image.values()) for image in some]
+
+
+def _mixed(images: list[canal.Image]) -> bool:
+    return len({len(image) for image in images}) > 1 or len({tuple(image) for image in images}) > 1
+
+
+def _slices(rows: list[Any], size: int) -> Iterator[list[Any]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]

@@ -1,0 +1,31 @@
+"""DDLs in commitTs order: which are still to be executed, where a window has to end for them (R6).
+
+A DDL at D follows every row with commitTs <= D and precedes every row above. So a window that meets one ends at D: its
+rows up to D are applied, then the DDL, and the next window begins with the schema that its rows were written under.
+A DDL below the checkpoint C was executed; one at C was if the record of DDLs executed at C holds it.
+"""
+
+from collections.abc import Iterable
+
+from ordering.events import DdlEvent
+from ordering.timestamps import CheckpointTs, CommitTs, ResolvedTs
+
+
+def pending(ddls: Iterable[DdlEvent], checkpoint: CheckpointTs, executed: frozenset[str]) -> list[DdlEvent]:
+    """The DDLs still to be executed, each once, in commitTs order; at one commitTs in the order of their messages."""
+    found: dict[str, DdlEvent] = {}
+    for ddl in sorted(ddls, key=lambda ddl: (ddl.commit_ts, ddl.position)):
+        done = ddl.commit_ts < checkpoint or (int(ddl.commit_ts) == checkpoint and ddl.identity in executed)
+        if not done:
+            found.setdefault(ddl.identity, ddl)
+    return list(found.values())
+
+
+def first_barrier(waiting: Iterable[DdlEvent], resolved: ResolvedTs) -> CommitTs | None:
+    """Where the window has to end: the lowest pending DDL that is resolved."""
+    return min((ddl.commit_ts for ddl in waiting if ddl.commit_ts <= resolved), default=None)
+
+
+def executable(waiting: Iterable[DdlEvent], resolved: ResolvedTs, next_row: CommitTs | None) -> list[DdlEvent]:
+    """The pending DDLs that may run once all rows below `next_row` are applied: no row lies before any of them."""
+    return [ddl for ddl in waiting if ddl.commit_ts <= resolved and (next_row is None or ddl.commit_ts < next_row)]

@@ -1,0 +1,82 @@
+"""Every foreseen failure, by who must act.
+
+    ReconcilerError              fact, where, hint; exit_code
+    ├── ConfigError        2     the user: usage, config file, environment
+    ├── InputError         3     the operator: the input is broken at a position, or lost (R8)
+    ├── SourceError        3     Kafka refuses us
+    │   └── SourceUnreachableError   worth a retry
+    ├── TargetError        4     the target refuses a statement, a value, a right
+    │   └── TargetUnreachableError   worth a retry
+    ├── LeadershipLostError 5    another instance took over
+    └── WorkerLostError    1     a Spark worker died; worth a retry
+
+Anything else that escapes is a bug and ends with exit code 1.
+"""
+
+
+class ReconcilerError(Exception):
+    """A failure that was foreseen: what happened, where, and what to do about it."""
+
+    exit_code = 1
+
+    def __init__(self, fact: str, *, where: str = "", hint: str = "") -> None:
+        self.fact, self.where, self.hint = fact, where, hint
+        super().__init__(fact, where, hint)
+
+    def __str__(self) -> str:
+        """Fact and place in one line, the hint in the next."""
+        line = f"{self.fact} ({self.where})" if self.where else self.fact
+        return f"{line}\n  hint: {self.hint}" if self.hint else line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep keyword-only fields when an error crosses a process boundary."""
+        return (_rebuild, (type(self), self.fact, self.where, self.hint))
+
+
+def _rebuild(kind: type[ReconcilerError], fact: str, where: str, hint: str) -> ReconcilerError:
+    return kind(fact, where=where, hint=hint)
+
+
+class ConfigError(ReconcilerError):
+    """The command line, the config file or the environment is wrong."""
+
+    exit_code = 2
+
+
+class InputError(ReconcilerError):
+    """A message can't be used, or input that should be there is gone (R8)."""
+
+    exit_code = 3
+
+
+class SourceError(ReconcilerError):
+    """Kafka refuses what we ask."""
+
+    exit_code = 3
+
+
+class SourceUnreachableError(SourceError):
+    """Kafka does not answer."""
+
+
+class TargetError(ReconcilerError):
+    """The target refuses what we ask."""
+
+    exit_code = 4
+
+
+class TargetUnreachableError(TargetError):
+    """The target does not answer, or cut the connection, or asks for a new try (deadlock, lock timeout)."""
+
+
+class LeadershipLostError(ReconcilerError):
+    """Another instance raised the epoch of this changefeed."""
+
+    exit_code = 5
+
+
+class WorkerLostError(ReconcilerError):
+    """A Spark task failed for no reason of the input's: its worker or executor died."""
+
+
+TRANSIENT = (SourceUnreachableError, TargetUnreachableError, WorkerLostError)

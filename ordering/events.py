@@ -1,0 +1,93 @@
+"""What comes out of Kafka, as values: positions, row changes, DDLs, watermarks."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from ordering.timestamps import CommitTs, ResolvedTs
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """`topic=t partition=1`, the form in which errors name a place."""
+        return f"topic={self.topic} partition={self.partition}"
+
+
+class Position(NamedTuple):
+    """Where one message lies."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        """`topic=t partition=1 offset=42`, the form in which errors name a place."""
+        return f"topic={self.topic} partition={self.partition} offset={self.offset}"
+
+
+class TableName(NamedTuple):
+    """A table by database (schema) and name, as upstream spells them."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        """`database.table`, for people; never part of a statement."""
+        return f"{self.database}.{self.table}"
+
+
+class Kind(IntEnum):
+    """Kind of a row change; the values are the order inside one transaction (R4)."""
+
+    DELETE = 0
+    UPDATE = 1
+    INSERT = 2
+
+
+class Half(IntEnum):
+    """What a row change does to one handle key; an UPDATE that moves a key has one of each (R5)."""
+
+    DELETE = 0
+    WRITE = 1
+
+
+class RowEvent(NamedTuple):
+    """One row change. Images map column names to texts or None; `old` is the whole old image (UPDATE, DELETE)."""
+
+    table: TableName
+    kind: Kind
+    commit_ts: CommitTs
+    new: dict[str, str | None] | None
+    old: dict[str, str | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DdlEvent:
+    """A schema change. `database` and `table` name the table after it; `removes` and `adds` come from the statement."""
+
+    position: Position
+    commit_ts: CommitTs
+    type: str
+    database: str
+    table: str
+    sql: str
+    removes: tuple[TableName, ...] = ()
+    adds: tuple[TableName, ...] = ()
+    drops_database: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """What makes two messages one DDL: commitTs, place in the schema, statement. Several DDLs share a commitTs."""
+        return f"{self.commit_ts}|{self.database}|{self.table}|{self.sql}"
+
+
+class Watermark(NamedTuple):
+    """All rows with commitTs <= `ts` were sent to this partition before `position` (DDLs: < `ts`, R6)."""
+
+    position: Position
+    ts: ResolvedTs

@@ -1,0 +1,60 @@
+"""Which row an event is about, and which event it is: row keys, ordinals and fingerprints.
+
+A row key is canonical bytes of (database, table, handle key values); an ordinal packs commitTs and half into one
+integer whose order is R4's; a fingerprint is 64 bits of both, for the ledger and for counting duplicates. Fingerprints
+are of halves, so that raw and split forms of one UPDATE agree.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+import xxhash
+
+from ordering.events import Half, TableName
+from ordering.timestamps import CommitTs
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[str | None]).decode
+_fingerprint = xxhash.xxh3_64_intdigest
+_MASK = 2**64 - 1
+
+
+def row_key(table: TableName, values: Iterable[str | None]) -> bytes:
+    """Canonical bytes of a row: equal exactly if table and handle key values are equal."""
+    return _encode([*table, *values])
+
+
+def table_of(key: bytes) -> TableName:
+    """The table of a row key."""
+    database, table, *_ = _decode(key)
+    return TableName(str(database), str(table))
+
+
+def key_values(key: bytes) -> list[str | None]:
+    """The handle key values of a row key."""
+    return _decode(key)[2:]
+
+
+def ordinal(commit_ts: CommitTs, half: Half) -> int:
+    """One integer that sorts by commitTs, then DELETE before WRITE (R4)."""
+    return commit_ts << 1 | half
+
+
+def half_of(order: int) -> Half:
+    """The half of an ordinal."""
+    return Half(order & 1)
+
+
+def commit_ts_of(order: int) -> CommitTs:
+    """The commitTs of an ordinal."""
+    return CommitTs(order >> 1)
+
+
+def fingerprint(key: bytes, order: int) -> int:
+    """64 bits of (row key, commitTs, half); stable between processes and versions."""
+    return int(_fingerprint(key, order & _MASK))
+
+
+def content_hash(image: bytes) -> int:
+    """64 bits of an image's bytes; unequal hashes of one identity call for a comparison of meaning, no more."""
+    return int(_fingerprint(image))

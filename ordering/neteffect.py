@@ -1,0 +1,46 @@
+"""What is left of all events of a row in a window: the last one (R4, R5).
+
+With full rows in messages the last half decides alone: a WRITE is the row's whole new image, a DELETE removes it. So
+the reduction is a maximum by ordinal: associative, commutative and idempotent. It may run in parts, in any order and
+over duplicates, first inside each reading task and once more after the shuffle.
+"""
+
+from collections.abc import Iterable
+
+Half = tuple[bytes, int, bytes]
+"""(row key, ordinal, image or b"" for a DELETE)."""
+
+
+class NetEffect:
+    """Keeps the last half per row and how many bytes that takes."""
+
+    __slots__ = ("bytes_held", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, tuple[int, bytes]] = {}
+        self.bytes_held = 0
+
+    def add(self, key: bytes, order: int, image: bytes) -> None:
+        """Take one half; of two with one ordinal the first stays."""
+        known = self.rows.get(key)
+        if known is None:
+            self.rows[key] = (order, image)
+            self.bytes_held += len(key) + len(image)
+        elif order > known[0]:
+            self.rows[key] = (order, image)
+            self.bytes_held += len(image) - len(known[1])
+
+    def drain(self) -> list[Half]:
+        """All that is held; nothing is afterwards."""
+        halves = [(key, order, image) for key, (order, image) in self.rows.items()]
+        self.rows.clear()
+        self.bytes_held = 0
+        return halves
+
+
+def net_effect(halves: Iterable[Half]) -> list[Half]:
+    """The last half of each row."""
+    net = NetEffect()
+    for key, order, image in halves:
+        net.add(key, order, image)
+    return net.drain()

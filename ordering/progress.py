@@ -1,0 +1,138 @@
+"""What the target knows about itself (R1): one value, saved in the transaction that wrote the rows.
+
+Per partition: `start`, from which reading goes on (every event before it is applied, R2); `read_to`, up to which the
+partition has been read; `watermark`, the highest seen (R6). An event at or below `base_ts` that lies before `read_to`
+was read and applied already and is just read again; from `read_to` on it is a repetition. `base_ts` is the checkpoint
+at which these offsets were true: inside a window of `transaction` consistency the checkpoint runs ahead of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from ordering.events import Partition, TableName
+from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs
+
+
+_FLAGS = ("complete", "ended", "retired")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """Offsets and the highest watermark of one partition."""
+
+    start: int
+    read_to: int
+    watermark: ResolvedTs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicProgress:
+    """A topic's identity and the tables it carries, as far as its messages told (`complete`: from the first on).
+
+    `ended`: a DDL took its last table; `retired`: an operator says that it is dead.
+    """
+
+    id: str
+    tables: frozenset[TableName] = frozenset()
+    complete: bool = False
+    ended: bool = False
+    retired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Totals since the changefeed began. Messages: `events` counts each row message once, repetitions included."""
+
+    events: int = 0
+    duplicates_proven: int = 0
+    duplicates_unproven: int = 0
+    ddls: int = 0
+    rows_written: int = 0
+    windows: int = 0
+
+    def plus(self, **more: int) -> "Counts":
+        """These totals with some raised."""
+        return replace(self, **{name: getattr(self, name) + value for name, value in more.items()})
+
+    @property
+    def duplicates(self) -> int:
+        """Repetitions dropped, proven by the ledger or not."""
+        return self.duplicates_proven + self.duplicates_unproven
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """All that a restart needs."""
+
+    checkpoint_ts: CheckpointTs = BEGINNING
+    base_ts: CheckpointTs = BEGINNING
+    start_ts: CheckpointTs = BEGINNING
+    partitions: Mapping[Partition, PartitionProgress] = field(default_factory=dict)
+    topics: Mapping[str, TopicProgress] = field(default_factory=dict)
+    executed: frozenset[str] = frozenset()
+    counts: Counts = Counts()
+    filter_digest: str = ""
+
+    def at(self, checkpoint_ts: CheckpointTs, **changes: Any) -> "Progress":
+        """This progress moved to a checkpoint: never back, and DDLs executed at an earlier one are forgotten."""
+        if checkpoint_ts < self.checkpoint_ts:
+            message = f"checkpoint would fall from {self.checkpoint_ts} to {checkpoint_ts}"
+            raise AssertionError(message)
+        if checkpoint_ts > self.checkpoint_ts:
+            changes.setdefault("executed", frozenset())
+        return replace(self, checkpoint_ts=checkpoint_ts, **changes)
+
+    def after_ddl(self, checkpoint_ts: CheckpointTs, identity: str) -> "Progress":
+        """This progress once a DDL at `checkpoint_ts` has been executed."""
+        moved = self.at(checkpoint_ts, base_ts=checkpoint_ts)
+        return replace(moved, executed=moved.executed | {identity}, counts=moved.counts.plus(ddls=1))
+
+    def offsets(self) -> dict[str, dict[str, dict[str, int | None]]]:
+        """The `offsets` column: topic -> partition -> offset to read on from, read_to, watermark."""
+        found: dict[str, dict[str, dict[str, int | None]]] = {}
+        for (topic, number), p in sorted(self.partitions.items()):
+            entry = {"offset": p.start, "read_to": p.read_to, "watermark": p.watermark}
+            found.setdefault(topic, {})[str(number)] = entry
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """The `state` column: all but checkpoint and offsets."""
+        return {
+            "base_ts": self.base_ts,
+            "start_ts": self.start_ts,
+            "topics": {name: _topic_state(topic) for name, topic in sorted(self.topics.items())},
+            "executed": sorted(self.executed),
+            "counts": {f.name: getattr(self.counts, f.name) for f in fields(Counts)},
+            "filter_digest": self.filter_digest,
+        }
+
+    @classmethod
+    def restored(cls, checkpoint_ts: int, offsets: dict[str, Any], state: dict[str, Any]) -> "Progress":
+        """The value that `offsets()` and `state()` came from."""
+        partitions = {
+            Partition(topic, int(number)): PartitionProgress(p["offset"], p["read_to"], p["watermark"])
+            for topic, numbers in offsets.items()
+            for number, p in numbers.items()
+        }
+        return cls(
+            checkpoint_ts=CheckpointTs(checkpoint_ts),
+            base_ts=CheckpointTs(state["base_ts"]),
+            start_ts=CheckpointTs(state["start_ts"]),
+            partitions=partitions,
+            topics={name: _topic(value) for name, value in state["topics"].items()},
+            executed=frozenset(state["executed"]),
+            counts=Counts(**state["counts"]),
+            filter_digest=state["filter_digest"],
+        )
+
+
+def _topic_state(topic: TopicProgress) -> dict[str, Any]:
+    tables = sorted([*name] for name in topic.tables)
+    flags = {name: getattr(topic, name) for name in _FLAGS}
+    return {"id": topic.id, "tables": tables, **flags}
+
+
+def _topic(value: dict[str, Any]) -> TopicProgress:
+    tables = frozenset(TableName(*name) for name in value["tables"])
+    return TopicProgress(value["id"], tables, **{name: value[name] for name in _FLAGS})

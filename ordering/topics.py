@@ -1,0 +1,49 @@
+"""The life of a topic: which tables it carries, and when it has ended (R6).
+
+With a topic per table, a topic whose tables were all dropped or renamed away gets no watermark any more, and would hold
+back all others for ever. Every row up to the DDL that took its last table was sent before that DDL. So the DDL's
+commitTs counts as watermark of each of its partitions, for end offsets that were read after the DDL was seen. Which
+tables a topic carried is known only from its own messages, from the first on; otherwise nothing is guessed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ordering.events import DdlEvent, TableName
+from ordering.progress import TopicProgress
+from ordering.timestamps import CommitTs, ResolvedTs
+
+
+def carrying(topic: TopicProgress, tables: Iterable[TableName]) -> TopicProgress:
+    """The topic once rows of these tables were seen in it."""
+    more = frozenset(tables)
+    return replace(topic, tables=topic.tables | more, ended=topic.ended and not more)
+
+
+def after(topic: TopicProgress, name: str, ddl: DdlEvent) -> TopicProgress:
+    """The topic once a DDL was executed. Tables that a DDL adds count for the topic that its message came through."""
+    tables = {t for t in topic.tables if not _removed(t, ddl)}
+    if name == ddl.position.topic and not ddl.removes:
+        tables |= set(ddl.adds)
+    ended = topic.complete and not tables and (topic.ended or bool(topic.tables))
+    return replace(topic, tables=frozenset(tables), ended=ended)
+
+
+def end_of(topic: TopicProgress, ddls: Iterable[DdlEvent]) -> ResolvedTs | None:
+    """The commitTs of the DDL, among those not yet executed, that takes the topic's last table; None while one is left.
+
+    `ddls` in commitTs order. A table that comes back later (DROP, then CREATE through the same topic) keeps it alive.
+    """
+    if not topic.complete or not topic.tables:
+        return None
+    tables, ended = set(topic.tables), CommitTs(0)
+    for ddl in ddls:
+        before = len(tables)
+        tables = {t for t in tables if not _removed(t, ddl)}
+        if before and not tables:
+            ended = ddl.commit_ts
+    return ResolvedTs(ended) if ended and not tables else None
+
+
+def _removed(table: TableName, ddl: DdlEvent) -> bool:
+    return table in ddl.removes or table.database == ddl.drops_database

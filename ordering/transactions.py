@@ -1,0 +1,33 @@
+"""Upstream transactions out of sorted halves, for `transaction` consistency.
+
+All rows of a transaction share its commitTs; two transactions that share one never touch the same row and count as one.
+The identity of a half is (row key, ordinal): an exact repetition is dropped here, wherever it came from (R3).
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from ordering.identity import commit_ts_of
+from ordering.neteffect import Half
+from ordering.timestamps import CommitTs
+
+
+def in_order(runs: Iterable[Iterable[Half]]) -> Iterator[Half]:
+    """Merge sorted runs into one, by commitTs, then DELETE before WRITE, then row; each half once."""
+    last: tuple[int, bytes] | None = None
+    for half in heapq.merge(*runs, key=sort_key):
+        here = sort_key(half)
+        if here != last:
+            last = here
+            yield half
+
+
+def sort_key(half: Half) -> tuple[int, bytes]:
+    """R4's order: ordinal, then row key."""
+    return half[1], half[0]
+
+
+def transactions(halves: Iterable[Half]) -> Iterator[tuple[CommitTs, Iterator[Half]]]:
+    """Group ordered halves by commitTs."""
+    return groupby(halves, key=lambda half: commit_ts_of(half[1]))

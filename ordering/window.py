@@ -1,0 +1,113 @@
+"""Which window comes next: (C, T], and which offsets have to be read for it.
+
+R is the global resolvedTs over what was probed; T <= R is where the window ends: at a DDL, or where its rows would pass
+the limit. A range is read from `start` until the first watermark above R, or to `stop`: everything at or below R lies
+in it. With T = R = C a window applies nothing; it moves offsets past repetitions and finds DDLs behind the watermark.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ordering.events import Partition
+from ordering.timestamps import CheckpointTs, CommitTs, ResolvedTs
+
+Histogram = Sequence[tuple[int, int]]
+"""Rows of one range by commitTs, summed up: [(commitTs, rows at or below it)], ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What one task reads: offsets [start, stop) of a partition; before `read_to` they have been read once already."""
+
+    partition: Partition
+    start: int
+    stop: int
+    read_to: int
+
+    @property
+    def messages(self) -> int:
+        """Upper bound of the messages in it."""
+        return max(0, self.stop - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """(low, high] of a round; `resolved` >= high is what its ranges cover."""
+
+    low: CheckpointTs
+    base: CheckpointTs
+    high: ResolvedTs
+    resolved: ResolvedTs
+    ranges: tuple[Range, ...] = ()
+
+    @property
+    def messages(self) -> int:
+        """Upper bound of the messages to read."""
+        return sum(r.messages for r in self.ranges)
+
+
+@dataclass(slots=True)
+class Cuts:
+    """Commit timestamps at which windows have to end so that none has more rows than the limit; for (low, upto]."""
+
+    upto: int = 0
+    at: list[CommitTs] = field(default_factory=list)
+
+    def within(self, low: CheckpointTs, resolved: ResolvedTs) -> CommitTs | None:
+        """The first cut above low and below resolved."""
+        return next((ts for ts in self.at if low < ts < resolved), None)
+
+
+def cuts(histograms: Iterable[Histogram], limit: int) -> list[CommitTs]:
+    """Where to end windows so that each has at most `limit` rows, but always at least one commitTs.
+
+    A histogram of many commit timestamps comes in steps: a window may pass the limit by a step of each range. A
+    transaction is never cut (R10).
+    """
+    points = _merged(histograms)
+    found: list[CommitTs] = []
+    done = 0
+    for (ts, upto), (_, following) in pairwise(points):
+        if following - done > limit:
+            found.append(CommitTs(ts))
+            done = upto
+    return found
+
+
+def _merged(histograms: Iterable[Histogram]) -> list[tuple[int, int]]:
+    """One histogram of several, by commitTs."""
+    steps: dict[int, int] = {}
+    for histogram in histograms:
+        before = 0
+        for ts, upto in histogram:
+            steps[ts] = steps.get(ts, 0) + upto - before
+            before = upto
+    total, merged = 0, []
+    for ts in sorted(steps):
+        total += steps[ts]
+        merged.append((ts, total))
+    return merged
+
+
+def divided(ranges: Iterable[Range], pieces: int, smallest: int) -> list[Range]:
+    """Ranges cut into about `pieces` parts of equal size, none below `smallest` messages, for parallel reading."""
+    ranges = list(ranges)
+    total = sum(r.messages for r in ranges)
+    size = max(smallest, -(-total // max(1, pieces)))
+    return [part for r in ranges for part in _parts(r, size)]
+
+
+def _parts(whole: Range, size: int) -> list[Range]:
+    count = max(1, round(whole.messages / size))
+    step = -(-whole.messages // count)
+    bounds = [*range(whole.start, whole.stop, step)][:count] if step else [whole.start]
+    ends = [*bounds[1:], whole.stop]
+    return [Range(whole.partition, a, b, whole.read_to) for a, b in zip(bounds, ends, strict=True)]
+
+
+def budget(limit_rows: int, limit_bytes: int, average_bytes: Mapping[Partition, float], partitions: int) -> int:
+    """Messages that a window may read of each partition so that all together keep the limits."""
+    known = [size for size in average_bytes.values() if size > 0]
+    average = sum(known) / len(known) if known else 1.0
+    return max(1, int(min(limit_rows, limit_bytes / average) / max(1, partitions)))

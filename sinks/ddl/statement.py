@@ -1,0 +1,202 @@
+"""Reads the head of a DDL statement: its kind and the tables it names.
+
+sqlglot's MySQL tokenizer does the lexing (comments, quoting, string introducers); the grammar of the heads is TiDB's,
+which prints statements anew and so in few forms (TiDB documentation, "SQL Statements"). What follows the head is parsed
+by the dialect that needs it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import sqlglot
+from sqlglot.tokens import Token, TokenType
+
+from ordering.errors import InputError
+from ordering.events import TableName
+
+
+class DdlKind(Enum):
+    """What a statement does, as far as ordering and execution have to know."""
+
+    CREATE_DATABASE = "create database"
+    DROP_DATABASE = "drop database"
+    ALTER_DATABASE = "alter database"
+    CREATE_TABLE = "create table"
+    DROP_TABLE = "drop table"
+    TRUNCATE_TABLE = "truncate table"
+    RENAME_TABLE = "rename table"
+    ALTER_TABLE = "alter table"
+    CREATE_INDEX = "create index"
+    DROP_INDEX = "drop index"
+    CREATE_VIEW = "create view"
+    DROP_VIEW = "drop view"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table as a statement names it; `database` is None where it is not said."""
+
+    database: str | None
+    table: str
+
+
+Resolver = Callable[[Reference], str]
+"""Finds the database of an unqualified name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The head of a DDL statement. `tables`: those it is about; `renames`: pairs of old and new; `like`: the model."""
+
+    sql: str
+    kind: DdlKind
+    database: str | None = None
+    tables: tuple[Reference, ...] = ()
+    renames: tuple[tuple[Reference, Reference], ...] = ()
+    like: Reference | None = None
+    if_exists: bool = False
+
+    def removes(self, resolve: Resolver) -> tuple[TableName, ...]:
+        """Tables that are gone under their name afterwards."""
+        if self.kind is DdlKind.DROP_TABLE:
+            return tuple(named(t, resolve) for t in self.tables)
+        return tuple(named(old, resolve) for old, _ in self.renames)
+
+    def adds(self, resolve: Resolver) -> tuple[TableName, ...]:
+        """Tables that are there under a new name afterwards."""
+        if self.kind is DdlKind.CREATE_TABLE:
+            return tuple(named(t, resolve) for t in self.tables)
+        return tuple(named(new, resolve) for _, new in self.renames)
+
+
+def named(reference: Reference, resolve: Resolver) -> TableName:
+    """A reference with its database."""
+    return TableName(reference.database if reference.database is not None else resolve(reference), reference.table)
+
+
+class _Head:
+    """A cursor over the tokens of a statement."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        try:
+            # a word in front: at the start of a text sqlglot takes RENAME for a command and reads no further
+            self.tokens: list[Token] = sqlglot.tokenize(f"DDL {sql}", read="mysql")[1:]
+        except sqlglot.errors.TokenError as error:
+            raise InputError(f"DDL statement can't be read: {sql[:200]}", hint=str(error)) from error
+        self.at = 0
+
+    def peek(self) -> str:
+        """The next token in upper case; "" at the end or before a quoted name."""
+        if self.at >= len(self.tokens) or self.tokens[self.at].token_type is TokenType.IDENTIFIER:
+            return ""
+        return self.tokens[self.at].text.upper()
+
+    def skip(self, *words: str) -> bool:
+        """Step over these words if they come next."""
+        start = self.at
+        for word in words:
+            if self.peek() != word:
+                self.at = start
+                return False
+            self.at += 1
+        return True
+
+    def skip_to(self, *words: str) -> bool:
+        """Step over everything up to and including one of these words."""
+        while self.at < len(self.tokens):
+            self.at += 1
+            if self.tokens[self.at - 1].text.upper() in words:
+                return True
+        return False
+
+    def name(self) -> str:
+        if self.at >= len(self.tokens):
+            raise InputError(f"DDL statement ends where a name should be: {self.sql[:200]}")
+        self.at += 1
+        return self.tokens[self.at - 1].text
+
+    def reference(self) -> Reference:
+        first = self.name()
+        return Reference(first, self.name()) if self.skip(".") else Reference(None, first)
+
+    def references(self) -> tuple[Reference, ...]:
+        found = [self.reference()]
+        while self.skip(","):
+            found.append(self.reference())
+        return tuple(found)
+
+
+def read_statement(sql: str) -> Statement:
+    """The head of a statement. Raises InputError if it can't be read."""
+    head = _Head(sql)
+    if head.skip("RENAME", "TABLE"):
+        return Statement(sql, DdlKind.RENAME_TABLE, renames=_renames(head))
+    if head.skip("TRUNCATE"):
+        head.skip("TABLE")
+        return Statement(sql, DdlKind.TRUNCATE_TABLE, tables=(head.reference(),))
+    if head.skip("CREATE"):
+        return _create(sql, head)
+    if head.skip("DROP"):
+        return _drop(sql, head)
+    if head.skip("ALTER"):
+        return _alter(sql, head)
+    return Statement(sql, DdlKind.OTHER)
+
+
+def _create(sql: str, head: _Head) -> Statement:
+    if head.skip("DATABASE") or head.skip("SCHEMA"):
+        head.skip("IF", "NOT", "EXISTS")
+        return Statement(sql, DdlKind.CREATE_DATABASE, database=head.name())
+    if head.skip("TABLE"):
+        head.skip("IF", "NOT", "EXISTS")
+        table = head.reference()
+        like = head.reference() if head.skip("LIKE") or head.skip("(", "LIKE") else None
+        return Statement(sql, DdlKind.CREATE_TABLE, tables=(table,), like=like)
+    start = head.at
+    if head.skip_to("INDEX") and head.skip_to("ON"):
+        return Statement(sql, DdlKind.CREATE_INDEX, tables=(head.reference(),))
+    head.at = start
+    if head.skip_to("VIEW"):
+        return Statement(sql, DdlKind.CREATE_VIEW, tables=(head.reference(),))
+    return Statement(sql, DdlKind.OTHER)
+
+
+def _drop(sql: str, head: _Head) -> Statement:
+    if head.skip("DATABASE") or head.skip("SCHEMA"):
+        exists = head.skip("IF", "EXISTS")
+        return Statement(sql, DdlKind.DROP_DATABASE, database=head.name(), if_exists=exists)
+    if head.skip("TABLE"):
+        exists = head.skip("IF", "EXISTS")
+        return Statement(sql, DdlKind.DROP_TABLE, tables=head.references(), if_exists=exists)
+    if head.skip("VIEW"):
+        exists = head.skip("IF", "EXISTS")
+        return Statement(sql, DdlKind.DROP_VIEW, tables=head.references(), if_exists=exists)
+    if head.skip("INDEX") and head.skip_to("ON"):
+        return Statement(sql, DdlKind.DROP_INDEX, tables=(head.reference(),))
+    return Statement(sql, DdlKind.OTHER)
+
+
+def _alter(sql: str, head: _Head) -> Statement:
+    if head.skip("DATABASE") or head.skip("SCHEMA"):
+        return Statement(sql, DdlKind.ALTER_DATABASE, database=head.name())
+    if not head.skip("TABLE"):
+        return Statement(sql, DdlKind.OTHER)
+    table = head.reference()
+    if head.skip("RENAME") and head.peek() not in {"COLUMN", "INDEX", "KEY"}:
+        if not head.skip("TO"):
+            head.skip("AS")
+        return Statement(sql, DdlKind.RENAME_TABLE, renames=((table, head.reference()),))
+    return Statement(sql, DdlKind.ALTER_TABLE, tables=(table,))
+
+
+def _renames(head: _Head) -> tuple[tuple[Reference, Reference], ...]:
+    pairs = []
+    while True:
+        old = head.reference()
+        head.skip("TO")
+        pairs.append((old, head.reference()))
+        if not head.skip(","):
+            return tuple(pairs)

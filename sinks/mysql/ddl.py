@@ -1,0 +1,106 @@
+"""DDL on the MySQL family: executed as it came, in the right database, and once, though it commits by itself.
+
+    intent (with the definitions before) -> execute -> done + progress, in one transaction
+
+After a crash the intent decides: definitions that differ from those before mean that the statement ran. A TRUNCATE
+leaves the definition as it is; it is run again, which is safe, for no later row is written before `done`.
+"""
+
+from collections.abc import Iterable
+
+from ordering.errors import InputError
+from ordering.events import DdlEvent, TableName
+from sinks.ddl.statement import DdlKind, Reference, Statement, named
+from sinks.mysql.catalog import quoted
+from sinks.mysql.connection import MysqlConnection
+from sinks.schema import Catalog
+
+_TABLE_GONE = 1146
+_DATABASE_GONE = 1049
+
+
+def session_database(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> str | None:
+    """Under which database the statement means what it meant upstream; None for statements about a database.
+
+    `database` in a message is the table's, not the session's: a name without database that is not there may be another
+    database's. Raises InputError where two readings are possible.
+    """
+    if statement.database is not None:
+        return None
+    olds = [old for old, _ in statement.renames] or ([statement.like] if statement.like else [])
+    for reference in olds:
+        if reference.database is None:
+            return _holder(reference, ddl, catalog)
+    return ddl.database or None
+
+
+def _holder(reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:
+    holders = sorted(catalog.databases_with(reference.table))
+    if len(holders) == 1:
+        return holders[0]
+    if len(holders) > 1 and _crosses(ddl):
+        raise InputError(
+            f"DDL names table {reference.table!r} without its database, and {', '.join(holders)} each have one: {ddl.sql}",
+            where=str(ddl.position),
+            hint="specify all database names in such statements upstream; here execute it by hand",
+        )
+    return ddl.database
+
+
+def _crosses(ddl: DdlEvent) -> bool:
+    return f"{quoted(ddl.database)}." in ddl.sql
+
+
+def subjects(statement: Statement, session: str | None) -> list[TableName]:
+    """The tables whose definitions tell whether the statement ran."""
+
+    def resolve(_: Reference) -> str:
+        return session or ""
+
+    pairs = [name for pair in statement.renames for name in pair]
+    return [named(reference, resolve) for reference in (*statement.tables, *pairs)]
+
+
+def definitions(connection: MysqlConnection, statement: Statement, session: str | None) -> dict[str, str | None]:
+    """Name -> definition (None: not there) of what the statement is about."""
+    if statement.database is not None:
+        return {statement.database: _database(connection, statement.database)}
+    return {str(name): _table(connection, name) for name in subjects(statement, session)}
+
+
+def _database(connection: MysqlConnection, database: str) -> str | None:
+    rows = connection.query(
+        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
+        " WHERE SCHEMA_NAME = %s",
+        (database,),
+    )
+    return "/".join(rows[0]) if rows else None
+
+
+def _table(connection: MysqlConnection, name: TableName) -> str | None:
+    present = connection.value(
+        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s", name
+    )
+    if not present:
+        return None
+    text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
+    # rows change the counter, a statement does not
+    return " ".join(word for word in text.split(" ") if not word.startswith("AUTO_INCREMENT="))
+
+
+def ran(statement: Statement, before: dict[str, str | None], now: dict[str, str | None]) -> bool:
+    """Whether an intent that was not marked as done was executed."""
+    return statement.kind is not DdlKind.TRUNCATE_TABLE and before != now
+
+
+def already_so(statement: Statement, now: dict[str, str | None]) -> bool:
+    """Whether the schema is what the statement would make it: a database or table that is there, or gone, already."""
+    if statement.kind is DdlKind.CREATE_DATABASE:
+        return all(now.values())
+    if statement.kind in {DdlKind.DROP_DATABASE, DdlKind.DROP_TABLE}:
+        return _none(now.values())
+    return False
+
+
+def _none(values: Iterable[str | None]) -> bool:
+    return all(value is None for value in values)

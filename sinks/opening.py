@@ -1,0 +1,16 @@
+"""From a URI to a target."""
+
+from pathlib import Path
+
+from sinks.mysql.target import MysqlTarget
+from sinks.sqlite.target import SqliteTarget
+from sinks.target import Target
+from sinks.uri import parse_target_uri
+
+
+def open_target(uri: str, time_zone: str) -> Target:
+    """The target of a URI, not yet connected. `time_zone` is the one of TIMESTAMP texts. Raises ConfigError."""
+    parsed = parse_target_uri(uri)
+    if parsed.kind == "sqlite":
+        return SqliteTarget(Path(parsed.path))
+    return MysqlTarget(parsed, time_zone)

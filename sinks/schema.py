@@ -1,0 +1,81 @@
+"""The target's tables as far as writing needs them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ordering.events import TableName
+
+
+class Shape(Enum):
+    """How a text from a message becomes a value of the column."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    REAL = "real"
+    BYTES = "bytes"
+    INDEX = "index"
+    """A number that stands for members or bits: ENUM, SET, BIT."""
+    EXACT = "exact"
+    """INTEGER where it fits 64 bits, its text otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the target. A generated one is computed by the target and never written."""
+
+    name: str
+    type: str
+    shape: Shape
+    nullable: bool = True
+    generated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table of the target: columns in order, its handle key, its unique keys (the handle key among them)."""
+
+    name: TableName
+    columns: tuple[Column, ...]
+    handle_key: tuple[str, ...]
+    unique_keys: tuple[tuple[str, ...], ...]
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name."""
+        return next((c for c in self.columns if c.name == name), None)
+
+    def has_other_unique_keys(self, key: tuple[str, ...]) -> bool:
+        """Whether rows can collide on anything but `key` (R5: then every touched key is deleted first)."""
+        return any(set(unique) != set(key) for unique in self.unique_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All tables of the target at one moment."""
+
+    tables: Mapping[TableName, TableSchema]
+
+    def get(self, name: TableName) -> TableSchema | None:
+        """The table, or None."""
+        return self.tables.get(name)
+
+    def databases_with(self, table: str) -> Iterator[str]:
+        """The databases that hold a table of that name."""
+        return (name.database for name in self.tables if name.table == table)
+
+
+def choose_handle_key(
+    primary: tuple[str, ...], uniques: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column]
+) -> tuple[str, ...]:
+    """The primary key, else the first unique index (by size, then name) whose columns are all NOT NULL and stored.
+
+    TiCDC's valid index (its documentation, "TiCDC Overview", best practices). Empty where there is none.
+    """
+    if primary:
+        return primary
+    valid = [
+        (len(key), name, key)
+        for name, key in uniques.items()
+        if key and all(c in columns and not columns[c].nullable for c in key)
+    ]
+    return min(valid)[2] if valid else ()

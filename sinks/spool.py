@@ -1,0 +1,98 @@
+"""Holds a unit's chunks until its deletes are known: in memory while small, in files when not.
+
+All deletes go before all writes (R5), and tasks deliver both in any order. What is written waits here; nothing in it
+outlives the unit.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from ordering.events import Half, TableName
+from sinks.chunk import Chunk
+
+_IN_MEMORY_BYTES = 4 << 20
+
+
+@dataclass(slots=True)
+class Group:
+    """All chunks of one table, half and column list: what one bulk statement loads."""
+
+    first: Chunk
+    directory: Path
+    rows: int = 0
+    sizes: list[int] = field(default_factory=list)
+    held: list[bytes] = field(default_factory=list)
+    file: IO[bytes] | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        """Take one more chunk."""
+        self.rows += chunk.rows
+        self.sizes.append(len(chunk.payload))
+        if self.file is not None:
+            self.file.write(chunk.payload)
+            return
+        self.held.append(chunk.payload)
+        if sum(self.sizes) > _IN_MEMORY_BYTES:
+            self._to_file()
+
+    def payloads(self) -> Iterator[bytes]:
+        """The payloads, one a chunk."""
+        if self.file is None:
+            yield from self.held
+            return
+        self.file.flush()
+        with Path(self.file.name).open("rb") as reader:
+            for size in self.sizes:
+                yield reader.read(size)
+
+    def path(self) -> str:
+        """A file that holds all payloads, one after the other."""
+        file = self._to_file()
+        file.flush()
+        return file.name
+
+    def _to_file(self) -> IO[bytes]:
+        if self.file is None:
+            self.file = tempfile.NamedTemporaryFile(dir=self.directory, delete=False)  # noqa: SIM115 closed by Spool
+            self.file.writelines(self.held)
+            self.held = []
+        return self.file
+
+
+class Spool:
+    """The chunks of one unit, by group; a context that leaves no file behind."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="ticdc-reconciler-")
+        self._groups: dict[tuple[TableName, Half, tuple[str, ...]], Group] = {}
+
+    def __enter__(self) -> "Spool":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for group in self._groups.values():
+            if group.file is not None:
+                group.file.close()
+        self._directory.cleanup()
+
+    def add(self, chunk: Chunk) -> None:
+        """Take one chunk."""
+        key = (chunk.table, chunk.half, chunk.columns)
+        if key not in self._groups:
+            self._groups[key] = Group(chunk, Path(self._directory.name))
+        self._groups[key].add(chunk)
+
+    def groups(self, half: Half) -> list[Group]:
+        """The groups of one half, by table."""
+        return [group for (_, kind, _), group in sorted(self._groups.items()) if kind is half]
+
+    @property
+    def rows(self) -> int:
+        """Rows deleted and written, the deletes before plain inserts not counted."""
+        return sum(g.rows for g in self._groups.values() if g.first.half is Half.WRITE) + sum(
+            g.rows for g in self._groups.values() if g.first.half is Half.DELETE and not g.first.plain_insert
+        )

@@ -1,0 +1,278 @@
+"""The SQLite target: see the package's docstring for the layout."""
+
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+from ordering.errors import TargetError, TargetUnreachableError
+from ordering.events import DdlEvent, TableName
+from ordering.progress import Progress
+from sinks.ddl.statement import DdlKind, Reference, Statement, read_statement
+from sinks.schema import Catalog, TableSchema
+from sinks.spool import Group
+from sinks.sqlite import ddl as translation
+from sinks.sqlite.catalog import databases_in, file_of, quoted, read_catalog
+from sinks.sqlite.encode import SqliteEncoder, decode_rows
+from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
+
+BUSY_TIMEOUT_S = 30.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS checkpoint (
+  changefeed TEXT PRIMARY KEY NOT NULL, checkpoint_ts INTEGER NOT NULL, offsets TEXT NOT NULL, state TEXT NOT NULL,
+  epoch INTEGER NOT NULL, updated_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS ddl (
+  id INTEGER PRIMARY KEY, changefeed TEXT NOT NULL, commit_ts INTEGER NOT NULL, database TEXT NOT NULL,
+  name TEXT NOT NULL, statement TEXT NOT NULL, executed TEXT NOT NULL, state TEXT NOT NULL, updated_at TEXT NOT NULL);
+"""
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+class SqliteTarget(Target):
+    """A directory of SQLite files. DDL and progress share a transaction, so a DDL happens once or not at all."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.name = f"SQLite in {directory}"
+        self.encoder = SqliteEncoder()
+        self._connection: sqlite3.Connection | None = None
+        self._attached: list[str] = []
+        self._catalog: Catalog | None = None
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self.connect()
+        assert self._connection is not None
+        return self._connection
+
+    def connect(self) -> None:
+        """Open the progress file and attach every database of the directory."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            path = file_of(self.directory, PROGRESS_DATABASE)
+            self._connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            self._connection.executescript(_TABLES)
+        except (OSError, sqlite3.Error) as error:
+            raise TargetError(f"can't open {self.directory}: {error}", hint="check that the path is writable") from error
+        self._attached = []
+        for database in databases_in(self.directory):
+            if database != PROGRESS_DATABASE:
+                self._attach(database)
+        self._catalog = None
+
+    def close(self) -> None:
+        """See `Target.close`."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def check(self) -> list[str]:
+        """See `Target.check`."""
+        if not self.directory.exists():
+            return [f"{self.directory} will be made"]
+        databases = databases_in(self.directory)
+        return [f"{self.directory} holds {len(databases)} database files"]
+
+    def _attach(self, database: str) -> None:
+        if database in self._attached:
+            return
+        try:
+            path = str(file_of(self.directory, database))
+            self._db.execute(f"ATTACH DATABASE ? AS {quoted(database)}", (path,))
+        except sqlite3.OperationalError as error:
+            hint = "SQLite attaches 10 databases at most: use several changefeeds with filter rules, or another target"
+            raise TargetError(f"can't attach database {database!r}: {error}", where=self.name, hint=hint) from error
+        self._attached.append(database)
+
+    def catalog(self) -> Catalog:
+        """See `Target.catalog`."""
+        if self._catalog is None:
+            self._catalog = read_catalog(self._db, self._attached)
+        return self._catalog
+
+    def forget_catalog(self) -> None:
+        """See `Target.forget_catalog`."""
+        self._catalog = None
+
+    def stored(self, changefeed: str) -> Stored | None:
+        """See `Target.stored`; opens nothing that is not there."""
+        path = file_of(self.directory, PROGRESS_DATABASE)
+        if self._connection is None and not path.exists():
+            return None
+        select = "SELECT checkpoint_ts, offsets, state, epoch, updated_at FROM checkpoint WHERE changefeed = ?"
+        row = self._run(select, (changefeed,)).fetchone()
+        if row is None:
+            return None
+        checkpoint_ts, offsets, state, epoch, updated_at = row
+        progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
+        return Stored(progress, epoch, datetime.fromisoformat(updated_at))
+
+    def claim(self, changefeed: str, initial: Progress) -> Stored:
+        """See `Target.claim`."""
+        self._begin()
+        try:
+            known = self.stored(changefeed)
+            if known is None:
+                lease = Lease(changefeed, 1)
+                self._run(
+                    "INSERT INTO checkpoint VALUES (?, 0, '{}', '{}', 1, ?)",
+                    (changefeed, _now()),
+                )
+                self._save(initial, lease)
+            else:
+                self._run("UPDATE checkpoint SET epoch = epoch + 1 WHERE changefeed = ?", (changefeed,))
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+        found = self.stored(changefeed)
+        assert found is not None
+        return found
+
+    def _begin(self) -> None:
+        self._run("BEGIN IMMEDIATE")
+
+    def _locked_epoch(self, changefeed: str) -> int | None:
+        row = self._run("SELECT epoch FROM checkpoint WHERE changefeed = ?", (changefeed,)).fetchone()
+        return row[0] if row else None
+
+    def _commit(self) -> None:
+        self._run("COMMIT")
+
+    def _rollback(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.rollback()
+
+    def _save(self, progress: Progress, lease: Lease) -> None:
+        self._run(
+            "UPDATE checkpoint SET checkpoint_ts = ?, offsets = ?, state = ?, updated_at = ? WHERE changefeed = ?",
+            (
+                progress.checkpoint_ts,
+                orjson.dumps(progress.offsets()).decode(),
+                orjson.dumps(progress.state()).decode(),
+                _now(),
+                lease.changefeed,
+            ),
+        )
+
+    def _delete(self, group: Group) -> None:
+        columns = group.first.columns
+        where = " AND ".join(f"{quoted(c)} = ?" for c in columns)
+        self._load(group, f"DELETE FROM {self._place(group.first.table)} WHERE {where}")  # noqa: S608 quoted
+
+    def _write(self, group: Group) -> None:
+        columns, table = group.first.columns, group.first.table
+        names, marks = ", ".join(map(quoted, columns)), ", ".join("?" * len(columns))
+        insert = f"INSERT INTO {self._place(table)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
+        if not group.first.plain_insert:
+            insert += self._on_conflict(self._schema(table), columns)
+        self._load(group, insert)
+
+    def _on_conflict(self, schema: TableSchema, columns: tuple[str, ...]) -> str:
+        key = ", ".join(map(quoted, schema.handle_key))
+        others = [c for c in columns if c not in schema.handle_key]
+        if not others:
+            return f" ON CONFLICT ({key}) DO NOTHING"
+        return f" ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(f"{quoted(c)} = excluded.{quoted(c)}" for c in others)
+
+    def _schema(self, table: TableName) -> TableSchema:
+        schema = self.catalog().get(table)
+        if schema is None:
+            raise TargetError(f"table {table} is missing in the target", where=self.name)
+        return schema
+
+    def _load(self, group: Group, statement: str) -> None:
+        for payload in group.payloads():
+            try:
+                self._db.executemany(statement, decode_rows(payload))
+            except sqlite3.Error as error:
+                raise _as_error(error, f"{self.name}, table {group.first.table}") from error
+
+    def _run(self, statement: str, parameters: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(statement, parameters)
+        except sqlite3.Error as error:
+            raise _as_error(error, self.name) from error
+
+    @staticmethod
+    def _place(table: TableName) -> str:
+        return f"{quoted(table.database)}.{quoted(table.table)}"
+
+    def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
+        """See `Target.execute_ddl`. A database is a file: making or removing one can be done twice, the rest is one
+        transaction with the progress.
+        """
+        statement = read_statement(ddl.sql)
+        if statement.kind is DdlKind.CREATE_DATABASE:
+            self._attach(statement.database or "")
+        if statement.kind is DdlKind.DROP_DATABASE:
+            self._drop_database(statement.database or "")
+        executed = self._statements(statement, ddl)
+        self._begin()
+        try:
+            self.check_epoch(lease)
+            observe(Step.DDL_RECORDED)
+            for sql in executed:
+                self._run(sql)
+            observe(Step.DDL_EXECUTED)
+            self._save(progress, lease)
+            self._record(ddl, "; ".join(executed), lease)
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+        finally:
+            self.forget_catalog()
+        observe(Step.DDL_DONE)
+
+    def _statements(self, statement: Statement, ddl: DdlEvent) -> list[str]:
+        if statement.kind is DdlKind.CREATE_DATABASE:
+            # an empty file is a database without tables: this makes SQLite write it
+            return [f"PRAGMA {quoted(statement.database or '')}.user_version = 0"]
+        if statement.kind is DdlKind.DROP_DATABASE:
+            return []
+
+        def resolve(reference: Reference) -> str:
+            return _database_of(reference, ddl, self.catalog())
+
+        return translation.translate(statement, resolve, self.catalog())
+
+    def _drop_database(self, database: str) -> None:
+        if database in self._attached:
+            self._run(f"DETACH DATABASE {quoted(database)}")
+            self._attached.remove(database)
+        file_of(self.directory, database).unlink(missing_ok=True)
+
+    def _record(self, ddl: DdlEvent, executed: str, lease: Lease) -> None:
+        self._run(
+            "INSERT INTO ddl (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, 'done', ?)",
+            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, _now()),
+        )
+
+    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
+        """See `Target.ddl_log`."""
+        rows = self._run(
+            "SELECT commit_ts, database, name, statement, executed, state, updated_at FROM ddl"
+            " WHERE changefeed = ? ORDER BY id DESC LIMIT ?",
+            (changefeed, limit),
+        )
+        return [DdlRecord(*row) for row in rows]
+
+
+def _database_of(reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:
+    """The database of an unqualified name: the message's, unless only one other holds such a table."""
+    holders = set(catalog.databases_with(reference.table))
+    return holders.pop() if len(holders) == 1 and ddl.database not in holders else ddl.database
+
+
+def _as_error(error: sqlite3.Error, where: str) -> TargetError:
+    code = getattr(error, "sqlite_errorname", "")
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR")):
+        return TargetUnreachableError(f"SQLite: {error}", where=where, hint="another process holds the file")
+    return TargetError(f"SQLite refuses: {error}", where=where)

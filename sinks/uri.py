@@ -1,0 +1,54 @@
+"""The target's URI: what kind of target, where, and who we are there."""
+
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from ordering.errors import ConfigError
+
+_PORTS = {"mysql": 3306, "mariadb": 3306}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetUri:
+    """A parsed URI. The password stays out of `repr`."""
+
+    kind: str
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = field(default="", repr=False)
+    path: str = ""
+
+    @property
+    def place(self) -> str:
+        """Host and port, or the path: what errors and status name."""
+        return self.path if self.kind == "sqlite" else f"{self.host}:{self.port}"
+
+
+def parse_target_uri(text: str) -> TargetUri:
+    """Read `sqlite:///DIR`, `mysql://USER:PASSWORD@HOST:PORT` or `mariadb://...`. Raises ConfigError."""
+    parts = urlsplit(text)
+    if parts.scheme == "sqlite":
+        path = unquote(parts.path)[1:]
+        if not path or parts.netloc:
+            raise ConfigError(
+                "target.uri names no directory", hint='write sqlite:///DIR or sqlite:////ABSOLUTE/DIR, e.g. "sqlite:////tmp/out"'
+            )
+        return TargetUri("sqlite", path=path)
+    if parts.scheme in _PORTS:
+        return _server(parts.scheme, text)
+    known = "sqlite, mysql, mariadb"
+    raise ConfigError(f"target.uri has the unknown scheme {parts.scheme!r}", hint=f"known are: {known}")
+
+
+def _server(kind: str, text: str) -> TargetUri:
+    parts = urlsplit(text)
+    try:
+        port = parts.port or _PORTS[kind]
+    except ValueError as error:
+        raise ConfigError("target.uri has a port that is no number from 1 to 65535") from error
+    if not parts.hostname or not parts.username:
+        raise ConfigError("target.uri lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{_PORTS[kind]}")
+    return TargetUri(
+        kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), parts.path.strip("/")
+    )
