@@ -134,5 +134,6 @@ class ServerProcess:
 
 
 def last_lines(log: Path, count: int = _LOG_LINES) -> str:
-    """The end of a log file, for an error message."""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-count:]) if log.exists() else ""
+    """The end of a log file without its blank lines, for an error message."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "\n".join([line for line in lines if line.strip()][-count:])
