@@ -46,7 +46,9 @@ def decode(value: bytes | None, position: Position) -> Envelope:
     """A message's envelope. Raises InputError with the position."""
     if not value:
         what = "a tombstone (no value)" if value is None else "empty (0 bytes)"
-        raise InputError(f"message is {what}", where=str(position), hint="something other than TiCDC writes to this topic")
+        raise InputError(
+            f"message is {what}", where=str(position), hint="something other than TiCDC writes to this topic"
+        )
     try:
         message = envelope(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

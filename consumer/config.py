@@ -167,7 +167,9 @@ def _expanded(value: Any, key: str) -> Any:
 
 def _variable(name: str, key: str) -> str:
     if name not in os.environ:
-        raise ConfigError(f"the environment variable {name} is not set", where=f"key {key!r}", hint=f"export {name}=...")
+        raise ConfigError(
+            f"the environment variable {name} is not set", where=f"key {key!r}", hint=f"export {name}=..."
+        )
     return os.environ[name]
 
 

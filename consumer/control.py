@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import (
-    AuthenticationFailedError,
     AuthorizationError,
     KafkaError,
     SaslAuthenticationFailedError,
@@ -44,7 +43,7 @@ class Control:
             if self._admin is None:
                 self._admin = KafkaAdminClient(**self._arguments)
             return ask(self._admin)
-        except (AuthenticationFailedError, SaslAuthenticationFailedError, AuthorizationError) as error:
+        except (SaslAuthenticationFailedError, AuthorizationError) as error:
             hint = "check security.protocol and sasl.* in [source.kafka]"
             raise SourceError(f"Kafka refuses us: {error}", where=self._bootstrap, hint=hint) from error
         except (KafkaError, OSError, ValueError) as error:

@@ -83,7 +83,7 @@ def _parts(body: str, text: str) -> Iterator[str]:
 
 def _piece(body: str, at: int, text: str) -> tuple[str, int]:
     char = body[at]
-    if char in "`\"/[":
+    if char in '`"/[':
         closing = {"[": "]"}.get(char, char)
         end = body.find(closing, at + 1)
         if end < 0:

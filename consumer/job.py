@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from consumer.scan import ReadSpec, Report
-from consumer.tasks import OrderTask, Part, ReadTask
+from consumer.tasks import Failure, OrderTask, Part, ReadTask
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
 from sinks.chunk import Chunk
@@ -22,7 +22,7 @@ _BUCKET_MESSAGES = 50_000
 _SMALLEST_RANGE = 50_000
 _MOST_BUCKETS = 512
 
-Outcome = Report | Chunk | Part
+Outcome = Report | Chunk | Part | Failure
 
 
 def buckets_for(messages: int, cores: int) -> int:
@@ -35,7 +35,10 @@ def buckets_for(messages: int, cores: int) -> int:
 def run_window(
     spark: SparkContext, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask, kafka: Mapping[str, Any]
 ) -> Iterator[Outcome]:
-    """Run the job; yield all reports, then the rows' chunks. Raises what a task met, and WorkerLostError."""
+    """Run the job; yield all reports, then the rows' chunks.
+
+    Raises what a reading task met, and WorkerLostError; what an ordering task met comes as a Failure.
+    """
     read = ReadTask(spec, kafka)
     if spec.buckets == 1:
         records = spark.parallelize([ranges], 1).mapPartitions(read)

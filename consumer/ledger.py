@@ -2,11 +2,11 @@
 
 Per window and part one value: sorted 64-bit fingerprints of every event's halves, also of those that the net effect
 swallowed. A window is listed once its commit is known; it counts as covered while all its values are there. Keys carry
-the changefeed and the ids of its topics, for a topic made anew has other offsets and other events.
+the changefeed and the identity of its progress: a progress made anew, as for a topic made anew, has its own ledger.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy.typing as npt
 import orjson
 import redis
 import structlog
-import xxhash
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -61,9 +60,8 @@ def _connect(uri: str) -> "redis.Redis":
 class Ledger:
     """The ledger of one changefeed. No method raises for Redis's sake: it answers "not covered" instead."""
 
-    def __init__(self, uri: str, changefeed: str, topic_ids: Iterable[str]) -> None:
+    def __init__(self, uri: str, changefeed: str, identity: str) -> None:
         self._redis = _connect(uri) if uri else None
-        identity = xxhash.xxh3_64_hexdigest(",".join(sorted(topic_ids)))
         self._prefix = f"ticdc-reconciler:{changefeed}:{identity}"
         self._loaded: OrderedDict[tuple[int, int], Fingerprints] = OrderedDict()
         self.available = self._redis is not None
@@ -172,7 +170,7 @@ class Ledger:
     def live_status(self) -> dict[str, Any] | None:
         """What the running instance last published."""
         value = self._with_redis(lambda client: client.get(f"{self._prefix}:status"), None)
-        return None if value is None else orjson.loads(value)  # type: ignore[no-any-return]
+        return None if value is None else orjson.loads(value)
 
     def ping(self) -> None:
         """Raise redis.RedisError if Redis can't be used; for `check`."""

@@ -4,24 +4,26 @@ What is decided here is decided by `ordering`; what is done is done by `source`,
 any failure a new pipeline goes on from the progress in the target.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, groupby
+from uuid import uuid4
 
 import structlog
 from pyspark import SparkContext
 
 from consumer.config import Config
 from consumer.ddl import is_filtered, understood
-from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints
+from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
+from consumer.explain import explained
 from consumer.filters import table_filter
 from consumer.job import Outcome, buckets_for, run_window
 from consumer.kafka_settings import reader_settings
 from consumer.ledger import Ledger
-from consumer.progressing import advanced, kept_reports, refused_tables
+from consumer.progressing import advanced, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import Probe, Source
-from consumer.tasks import OrderTask, Part
+from consumer.tasks import Failure, OrderTask, Part
 from ordering.barrier import executable, first_barrier, pending
 from ordering.errors import InputError
 from ordering.events import DdlEvent, Partition
@@ -44,6 +46,7 @@ class Pipeline:
     ) -> None:
         self.config, self.source, self.target, self.spark, self.observe = config, source, target, spark, observe
         self.filter = table_filter(config.filter.rules)
+        self._kafka = reader_settings(config.source.bootstrap_servers, config.source.kafka)
         stored = target.claim(config.changefeed, self._first_progress())
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
         self._check_filter()
@@ -55,7 +58,7 @@ class Pipeline:
 
     def _first_progress(self) -> Progress:
         start = CheckpointTs(self.config.source.start_ts)
-        return Progress.first(start, self.filter.digest)
+        return Progress.first(start, self.filter.digest, uuid4().hex)
 
     def _check_filter(self) -> None:
         if self.progress.filter_digest != self.filter.digest:
@@ -121,25 +124,25 @@ class Pipeline:
         """Run the window's job; once more with a nearer end if it met a DDL or more rows than the limit."""
         while True:
             reports, outcomes = self._reported(self._outcomes(window))
-            reports = kept_reports(reports, window)
+            reports = kept_reports(reports)
             self._remember(window, reports)
             if window.to_end or (end := self._end(window)) >= window.high:
                 return window, reports, outcomes
             window = replace(window, high=end)
 
     def _outcomes(self, window: Window) -> Iterator[Outcome]:
-        catalog = self.target.catalog()
-        whole = self.config.target.consistency == "transaction"
-        spec = ReadSpec(
+        spec = self._spec(window)
+        order = OrderTask(self.target.catalog().tables, self.target.encoder, spec.whole_transactions)
+        return run_window(self.spark, window.ranges, spec, order, self._kafka)
+
+    def _spec(self, window: Window) -> ReadSpec:
+        return ReadSpec(
             window=window,
-            handle_keys={name: table.handle_key for name, table in catalog.tables.items()},
+            handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
             accepts=self.filter,
             buckets=buckets_for(window.messages, self.spark.defaultParallelism),
-            whole_transactions=whole,
+            whole_transactions=self.config.target.consistency == "transaction",
         )
-        order = OrderTask(catalog.tables, self.target.encoder, whole)
-        kafka = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
-        return run_window(self.spark, window.ranges, spec, order, kafka)
 
     @staticmethod
     def _reported(outcomes: Iterator[Outcome]) -> tuple[list[Report], Iterator[Outcome]]:
@@ -179,15 +182,16 @@ class Pipeline:
         """Judge repetitions, refuse what must not be applied, and return the progress after the window."""
         refused_tables(reports, self.target.catalog(), self.progress)
         verdict = judged(reports, self.ledger)
-        check_contents(reports, lambda wanted: self._explained(window, wanted))
-        return advanced(self.progress, window, reports, verdict, duplicates_in(reports))
-
-    def _explained(self, window: Window, wanted: frozenset[int]) -> Iterator[object]:
-        raise NotImplementedError(window, wanted)
+        suspects = suspicious(reports)
+        if suspects:
+            check_contents(explained(self.spark, window.ranges, self._spec(window), self._kafka, suspects))
+        proven = verdict.proven + duplicates_in(reports)
+        waiting = {ddl.identity for ddl in self._pending()}
+        return advanced(self.progress, window, reports, waiting, proven=proven, unproven=verdict.unproven)
 
     def _apply_snapshot(self, outcomes: Iterator[Outcome], progress: Progress) -> None:
         with Spool() as spool:
-            for outcome in outcomes:
+            for outcome in _succeeded(outcomes):
                 if isinstance(outcome, Chunk):
                     spool.add(outcome)
             self.observe(Step.REDUCED)
@@ -195,7 +199,7 @@ class Pipeline:
 
     def _apply_transactions(self, outcomes: Iterator[Outcome], progress: Progress) -> None:
         self.observe(Step.REDUCED)
-        parts = (outcome for outcome in outcomes if isinstance(outcome, Part))
+        parts = (outcome for outcome in _succeeded(outcomes) if isinstance(outcome, Part))
         for commit_ts, some in groupby(parts, key=lambda part: part.commit_ts):
             with Spool() as spool:
                 for part in some:
@@ -214,8 +218,10 @@ class Pipeline:
     def _execute_ddls(self, window: Window, reports: list[Report]) -> None:
         """Execute the DDLs that nothing lies before any more."""
         next_row = min((r.next_row_ts for r in reports if r.next_row_ts is not None), default=None)
+        waiting = {ddl.identity for ddl in self._pending()}
         for ddl in executable(self._pending(), window.resolved, next_row):
-            progress = self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity)
+            waiting.discard(ddl.identity)
+            progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
             topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
             progress = replace(progress, topics=topics)
             if is_filtered(ddl, self.filter):
@@ -238,12 +244,16 @@ class Pipeline:
         self.observe(Step.PUBLISHED)
 
 
+def _succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        yield outcome
+
+
 def _ranges(probe: Probe) -> tuple[Range, ...]:
     return tuple(
         Range(partition, found.progress.start, found.bound, found.progress.read_to)
         for partition, found in sorted(probe.partitions.items())
         if found.progress.start < found.bound
     )
-
-
-Rounds = Callable[[], bool]

@@ -105,7 +105,9 @@ class Reader:
     def _silent(self) -> SourceError:
         detail = self._fault.str() if self._fault is not None else f"no answer for {SILENCE_S:.0f} s"
         kind = SourceError if self._refused() else SourceUnreachableError
-        return kind(f"Kafka can't be read: {detail}", where=self._bootstrap, hint="check the brokers and [source.kafka]")
+        return kind(
+            f"Kafka can't be read: {detail}", where=self._bootstrap, hint="check the brokers and [source.kafka]"
+        )
 
     def close(self) -> None:
         """Close the connections."""

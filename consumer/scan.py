@@ -15,11 +15,11 @@ import numpy as np
 from consumer import canal
 from consumer.images import TableKeys
 from ordering.errors import InputError
-from ordering.events import Half, Kind, Partition, Position, TableName
+from ordering.events import Half, Kind, Position, TableName, ddl_identity
 from ordering.identity import content_hash, fingerprint
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import NetEffect
-from ordering.timestamps import MAX_TSO
+from ordering.timestamps import CommitTs
 from ordering.transactions import sort_key
 from ordering.window import Histogram, Range, Window
 
@@ -45,6 +45,11 @@ class RawDdl:
     table: str
     sql: str
 
+    @property
+    def identity(self) -> str:
+        """See `ddl_identity`."""
+        return ddl_identity(self.commit_ts, self.database, self.table, self.sql)
+
 
 @dataclass(slots=True)
 class Report:
@@ -52,9 +57,10 @@ class Report:
 
     range: Range
     stop: int
+    ended_early: bool = False
     watermark: int | None = None
     first_above: int | None = None
-    next_row_ts: int | None = None
+    next_row_ts: CommitTs | None = None
     events: int = 0
     released: int = 0
     size: int = 0
@@ -79,7 +85,6 @@ class ReadSpec:
     accepts: Callable[[str, str], bool]
     buckets: int
     whole_transactions: bool = False
-    to_end: bool = False
 
 
 class Reduction:
@@ -135,7 +140,7 @@ class Scan:
         self.report = Report(part, part.start)
         self._low, self._base = spec.window.low, spec.window.base
         self._high = spec.window.high
-        self._until = MAX_TSO if spec.to_end else spec.window.resolved
+        self._until = spec.window.until
         self._keys: dict[tuple[str, str], TableKeys | None] = {}
         self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
         self._repeated, self._commits = array("Q"), array("Q")
@@ -171,7 +176,7 @@ class Scan:
         if report.first_above is None:
             report.first_above = offset
         if report.next_row_ts is None or commit_ts < report.next_row_ts:
-            report.next_row_ts = commit_ts
+            report.next_row_ts = CommitTs(commit_ts)
 
     def _uncommon(self, offset: int, value: bytes | None) -> bool:
         """Watermarks, DDLs, and whatever is wrong with a message."""
@@ -190,16 +195,15 @@ class Scan:
         if ts <= 0:
             raise InputError("watermark lacks watermarkTs", where=str(position), hint=_UNDOCUMENTED)
         self.report.watermark = max(ts, self.report.watermark or 0)
-        return ts <= self._until
+        self.report.ended_early = ts > self._until
+        return not self.report.ended_early
 
     def _ddl(self, message: canal.Envelope, position: Position) -> None:
         ts = message.tidb.commit_ts if message.tidb else 0
         if ts <= 0:
             raise InputError("DDL lacks commitTs", where=str(position), hint=_UNDOCUMENTED)
         if ts >= self._low:
-            self.report.ddls.append(
-                RawDdl(position, ts, message.type, message.database, message.table, message.sql)
-            )
+            self.report.ddls.append(RawDdl(position, ts, message.type, message.database, message.table, message.sql))
 
     def _table_keys(self, message: canal.Envelope, offset: int) -> TableKeys | None:
         """How to read this table's handle key; None where the message does not count or names no key."""
@@ -270,6 +274,8 @@ class Scan:
     def finished(self) -> Report:
         """The report, once the range has been read."""
         report = self.report
+        if not report.ended_early:
+            report.stop = report.range.stop
         report.released = len(self._fingerprints)
         report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
         report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()
@@ -285,8 +291,3 @@ def _histogram(commits: "array[int]") -> Histogram:
     step = max(1, len(stamps) // _HISTOGRAM_STEPS)
     chosen = np.unique(np.append(np.arange(step - 1, len(stamps), step), len(stamps) - 1))
     return [(int(stamps[i]), int(upto[i])) for i in chosen]
-
-
-def partition_of(report: Report) -> Partition:
-    """The partition of a report."""
-    return report.range.partition

@@ -4,6 +4,7 @@ The driver looks backwards from the end of what a window may read, in growing ch
 partition. What it has looked through once it does not look through again.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -27,6 +28,7 @@ FIRST_WINDOW = 2_000
 """Messages of a partition that the first window of a new changefeed reads: topics begin with DDLs, and what lies behind
 an unknown DDL is read twice."""
 
+_COMMIT_EVERY_S = 5.0
 _MARK = b'"TIDB_WATERMARK"'
 
 
@@ -80,6 +82,8 @@ class Source:
     """Topics that a pending DDL ends, with its commitTs (R6)."""
     _reader: Reader | None = None
     _memory: dict[Partition, _Memory] = field(default_factory=dict)
+    _committed: dict[Partition, int] = field(default_factory=dict)
+    _committed_at: float = 0.0
 
     def reader(self) -> Reader:
         """The driver's own reader: for watermarks only."""
@@ -94,6 +98,14 @@ class Source:
         if self._reader is not None:
             reader, self._reader = self._reader, None
             reader.close()
+
+    def commit_lazily(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit the group's offsets for lag tools, at most every few seconds and only what moved."""
+        now = time.monotonic()
+        if now - self._committed_at < _COMMIT_EVERY_S or offsets == self._committed:
+            return
+        self._committed_at, self._committed = now, dict(offsets)
+        self.control.commit(self.config.changefeed, offsets)
 
     def listed(self) -> list[Topic]:
         """The topics as they are now. Raises InputError if a named one is missing."""
@@ -191,9 +203,7 @@ class Source:
         new = known.checkpoint_ts == known.start_ts
         return min(share, FIRST_WINDOW) if new else share
 
-    def _look(
-        self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int
-    ) -> None:
+    def _look(self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int) -> None:
         """Find a watermark above the checkpoint in each partition's budget; where there is none, widen the budget."""
         searched = list(bounds)
         while searched:
@@ -224,9 +234,7 @@ class Source:
             found = self._read_marks([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
             for p, ts in found.items():
                 self._memory[p].watermark = raised(self._memory[p].watermark, ts)
-            tops = {
-                p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size
-            }
+            tops = {p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size}
             size = min(size * _GROWTH, _LARGEST_CHUNK)
 
     def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:

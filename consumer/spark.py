@@ -2,12 +2,18 @@
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
 from importlib import import_module, resources
+from threading import Thread
+from typing import Any
+
+import structlog
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 
 from consumer.config import Spark
 from ordering.errors import ConfigError, ReconcilerError
@@ -24,6 +30,7 @@ _DEFAULTS = {
     "spark.task.maxFailures": "4",
     "spark.cleaner.periodicGC.interval": "5min",
 }
+log = structlog.get_logger()
 _JVM = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
@@ -39,13 +46,36 @@ def start_spark(changefeed: str, config: Spark) -> SparkContext:
         conf.set(key, value)
     options = f"{_JVM} -Dlog4j2.configurationFile={logging} {config.settings.get('spark.driver.extraJavaOptions', '')}"
     conf.set("spark.driver.extraJavaOptions", options)
+    said: deque[str] = deque(maxlen=20)
     try:
-        context = SparkContext(conf=conf)
+        context = SparkContext(conf=conf, gateway=_gateway(conf, said))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         hint = "Java 17 or newer is needed (JAVA_HOME or PATH; or pip install 'ticdc-reconciler[embedded]')"
-        raise ConfigError(f"Spark can't start: {error}", where=f"spark.master = {config.master}", hint=hint) from error
+        raise ConfigError(f"Spark can't start: {error}{_quoted(said)}", where=f"spark.master = {config.master}", hint=hint) from error
     context.setLogLevel("OFF")
     return context
+
+
+def _gateway(conf: SparkConf, said: deque[str]) -> Any:
+    """Spark's JVM. What it says on stderr goes to our log at debug, and is kept for the error if it can't start."""
+    reading, writing = os.pipe()
+    try:
+        gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})
+    finally:
+        os.close(writing)
+        Thread(target=_follow, args=(reading, said), daemon=True).start()
+    return gateway
+
+
+def _follow(reading: int, said: deque[str]) -> None:
+    with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            said.append(line.strip())
+            log.debug("spark", line=line.rstrip())
+
+
+def _quoted(said: deque[str]) -> str:
+    return "".join(f"\n  java: {line}" for line in said)
 
 
 def warm_up(context: SparkContext) -> None:

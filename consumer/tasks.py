@@ -41,6 +41,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """What a task met while ordering rows: it counts once it is known that these rows are to be applied."""
+
+    error: ReconcilerError
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTask:
     """First stage: reads its ranges from Kafka, decodes, reduces; yields blocks for the shuffle, then reports."""
 
@@ -79,7 +86,7 @@ class OrderTask:
     encoder: Encoder
     whole_transactions: bool
 
-    def __call__(self, records: Iterable[Record]) -> Iterator[Report | ReconcilerError | Chunk | Part]:
+    def __call__(self, records: Iterable[Record]) -> Iterator[Report | ReconcilerError | Chunk | Part | Failure]:
         """Run in a Spark task. Reports come first, for the driver decides by them what to do with the rows."""
         blocks = []
         for bucket, payload in records:
@@ -94,7 +101,7 @@ class OrderTask:
             else:
                 yield from self._chunks(net_effect(half for _, halves in blocks for half in halves), names)
         except ReconcilerError as error:
-            yield error
+            yield Failure(error)
 
     def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
         for commit_ts, halves in transactions(in_order(runs)):

@@ -82,8 +82,13 @@ class DdlEvent:
 
     @property
     def identity(self) -> str:
-        """What makes two messages one DDL: commitTs, place in the schema, statement. Several DDLs share a commitTs."""
-        return f"{self.commit_ts}|{self.database}|{self.table}|{self.sql}"
+        """See `ddl_identity`."""
+        return ddl_identity(self.commit_ts, self.database, self.table, self.sql)
+
+
+def ddl_identity(commit_ts: int, database: str, table: str, sql: str) -> str:
+    """What makes two messages one DDL: commitTs, place in the schema, statement. Several DDLs share a commitTs."""
+    return f"{commit_ts}|{database}|{table}|{sql}"
 
 
 class Watermark(NamedTuple):

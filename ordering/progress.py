@@ -73,6 +73,13 @@ class Progress:
     executed: frozenset[str] = frozenset()
     counts: Counts = Counts()
     filter_digest: str = ""
+    ledger: str = ""
+    """Names the ledger in Redis that belongs to this progress: one made anew has another."""
+
+    @classmethod
+    def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str) -> "Progress":
+        """The progress of a new changefeed: everything up to `start_ts` counts as applied."""
+        return cls(start_ts, start_ts, start_ts, filter_digest=filter_digest, ledger=ledger)
 
     def at(self, checkpoint_ts: CheckpointTs, **changes: Any) -> "Progress":
         """This progress moved to a checkpoint: never back, and DDLs executed at an earlier one are forgotten."""
@@ -105,6 +112,7 @@ class Progress:
             "executed": sorted(self.executed),
             "counts": {f.name: getattr(self.counts, f.name) for f in fields(Counts)},
             "filter_digest": self.filter_digest,
+            "ledger": self.ledger,
         }
 
     @classmethod
@@ -124,6 +132,7 @@ class Progress:
             executed=frozenset(state["executed"]),
             counts=Counts(**state["counts"]),
             filter_digest=state["filter_digest"],
+            ledger=state["ledger"],
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ordering.events import Partition
-from ordering.timestamps import CheckpointTs, CommitTs, ResolvedTs
+from ordering.timestamps import MAX_TSO, CheckpointTs, CommitTs, ResolvedTs
 
 Histogram = Sequence[tuple[int, int]]
 """Rows of one range by commitTs, summed up: [(commitTs, rows at or below it)], ascending."""
@@ -33,13 +33,22 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """(low, high] of a round; `resolved` >= high is what its ranges cover."""
+    """(low, high] of a round; `resolved` >= high is what its ranges cover.
+
+    `to_end`: applies nothing (low = high = resolved) but is read to the end of its ranges, whatever watermarks say.
+    """
 
     low: CheckpointTs
     base: CheckpointTs
     high: ResolvedTs
     resolved: ResolvedTs
     ranges: tuple[Range, ...] = ()
+    to_end: bool = False
+
+    @property
+    def until(self) -> int:
+        """A range is read until a watermark above this."""
+        return MAX_TSO if self.to_end else self.resolved
 
     @property
     def messages(self) -> int:

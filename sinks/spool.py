@@ -92,7 +92,7 @@ class Spool:
 
     @property
     def rows(self) -> int:
-        """Rows deleted and written, the deletes before plain inserts not counted."""
+        """Rows deleted and written; deletes before plain inserts don't count."""
         return sum(g.rows for g in self._groups.values() if g.first.half is Half.WRITE) + sum(
             g.rows for g in self._groups.values() if g.first.half is Half.DELETE and not g.first.plain_insert
         )

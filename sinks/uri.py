@@ -32,7 +32,8 @@ def parse_target_uri(text: str) -> TargetUri:
         path = unquote(parts.path)[1:]
         if not path or parts.netloc:
             raise ConfigError(
-                "target.uri names no directory", hint='write sqlite:///DIR or sqlite:////ABSOLUTE/DIR, e.g. "sqlite:////tmp/out"'
+                "target.uri names no directory",
+                hint='write sqlite:///DIR or sqlite:////ABSOLUTE/DIR, e.g. "sqlite:////tmp/out"',
             )
         return TargetUri("sqlite", path=path)
     if parts.scheme in _PORTS:

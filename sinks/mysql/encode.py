@@ -34,9 +34,7 @@ class MysqlEncoder:
     def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
         """See `sinks.chunk.Encoder`."""
         converters = [_CONVERTERS.get(column.shape, _plain) for column in columns]
-        lines = [
-            "\t".join("\\N" if t is None else f(t) for f, t in zip(converters, row, strict=True)) for row in rows
-        ]
+        lines = ["\t".join("\\N" if t is None else f(t) for f, t in zip(converters, row, strict=True)) for row in rows]
         return ("\n".join(lines) + "\n").encode() if lines else b""
 
 

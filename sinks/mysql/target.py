@@ -196,7 +196,9 @@ class MysqlTarget(Target):
         sql += f" CHARACTER SET utf8mb4 ({', '.join(targets)})"
         affected = self._db.load(sql + (f" SET {', '.join(settings)}" if settings else ""), group.path())
         if affected < group.rows:
-            raise TargetError(f"only {affected} of {group.rows} rows were taken by {group.first.table}", where=self.name)
+            raise TargetError(
+                f"only {affected} of {group.rows} rows were taken by {group.first.table}", where=self.name
+            )
 
     def _in_statements(self, group: Group, columns: list[Column], head: str, marks: str, tail: str) -> None:
         """Multi-row statements with bound values, of at most so many rows each."""

@@ -149,7 +149,9 @@ def _column(column: exp.ColumnDef, primary: list[str]) -> str:
     text = f"{quoted(column.name)} {_type(column)}".rstrip()
     if primary == [column.name] and _type(column) == "INTEGER":
         return f"{text} PRIMARY KEY NOT NULL"
-    if column.name in primary or any(isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds):
+    if column.name in primary or any(
+        isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds
+    ):
         text += " NOT NULL"
     return text + _default(column, kinds)
 

@@ -5,6 +5,7 @@ text, never rounded.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -46,4 +47,4 @@ class SqliteEncoder:
         return _encode([[None if t is None else f(t) for f, t in zip(converters, row, strict=True)] for row in rows])
 
 
-decode_rows = msgspec.msgpack.Decoder(list[list[Value]]).decode
+decode_rows = msgspec.msgpack.Decoder(list[list[Any]]).decode

@@ -58,7 +58,9 @@ class SqliteTarget(Target):
             self._connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             self._connection.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
-            raise TargetError(f"can't open {self.directory}: {error}", hint="check that the path is writable") from error
+            raise TargetError(
+                f"can't open {self.directory}: {error}", hint="check that the path is writable"
+            ) from error
         self._attached = []
         for database in databases_in(self.directory):
             if database != PROGRESS_DATABASE:

@@ -1,0 +1,76 @@
+"""`reconciler check`: tries config, Kafka, Redis and the target one after the other, and changes nothing."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import redis
+
+from consumer.config import Config
+from consumer.control import Control
+from consumer.filters import table_filter
+from consumer.ledger import Ledger
+from consumer.source import Source
+from ordering.errors import ReconcilerError
+from ordering.progress import Progress
+from sinks.opening import open_target
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the check: what was tried, and what came of it."""
+
+    subject: str
+    text: str
+    error: ReconcilerError | None = None
+
+
+def findings(config: Config) -> Iterator[Finding]:
+    """Try everything; a failure does not keep the rest from being tried."""
+    yield Finding("config", f"changefeed {config.changefeed}, consistency {config.target.consistency}")
+    yield from _tried("filter", lambda: [f"{len(table_filter(config.filter.rules).rules)} rules"])
+    yield from _tried("target", lambda: _target(config))
+    yield from _tried("kafka", lambda: _kafka(config))
+    yield _redis(config)
+
+
+def _tried(subject: str, look: Callable[[], list[str]]) -> Iterator[Finding]:
+    try:
+        for text in look():
+            yield Finding(subject, text)
+    except ReconcilerError as error:
+        yield Finding(subject, str(error), error)
+
+
+def _target(config: Config) -> list[str]:
+    target = open_target(config.target.uri, config.source.time_zone)
+    try:
+        return target.check()
+    finally:
+        target.close()
+
+
+def _kafka(config: Config) -> list[str]:
+    target = open_target(config.target.uri, config.source.time_zone)
+    source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+    try:
+        stored = target.stored(config.changefeed)
+        probe = source.probe(stored.progress if stored else Progress())
+    finally:
+        source.close()
+        target.close()
+    held = "" if probe.resolved.ts else "; no watermark yet in " + ", ".join(map(str, probe.resolved.held_back_by))
+    return [f"{len(probe.topics)} topics, {len(probe.partitions)} partitions{held}"]
+
+
+def _redis(config: Config) -> Finding:
+    if not config.redis.uri:
+        return Finding("redis", "absent by configuration: duplicates are dropped unproven")
+    ledger = Ledger(config.redis.uri, config.changefeed, "check")
+    try:
+        ledger.ping()
+    except redis.RedisError as error:
+        hint = 'not needed for a right target: duplicates are dropped unproven meanwhile; redis.uri = "" silences this'
+        return Finding("redis", f"out of reach: {error}\n  hint: {hint}")
+    finally:
+        ledger.close()
+    return Finding("redis", "connected")

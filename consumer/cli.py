@@ -1,0 +1,137 @@
+"""The command line: `reconciler run | check | status | demo`; exit codes in `ordering.errors`."""
+
+import sys
+import time
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import click
+import orjson
+
+from consumer import logs
+from consumer.config import load_config
+from ordering.errors import ReconcilerError
+
+P = ParamSpec("P")
+_STARTED = time.monotonic()
+_CONFIG = click.argument("config", type=click.Path(path_type=Path))
+
+
+def _foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
+    """Exit with the command's code, or with the one of the error it raised: one text on stderr, no traceback."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs) or 0
+        except ReconcilerError as error:
+            click.echo(f"error: {error}", err=True)
+            code = error.exit_code
+        sys.stdout.flush()
+        sys.exit(code)
+
+    return run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ticdc-reconciler")
+@click.option("--log-format", type=click.Choice(["console", "json"]), default="console", help="How log lines look.")
+@click.option("--verbose", is_flag=True, help="Log more.")
+def main(log_format: str, verbose: bool) -> None:
+    """Keep a relational database equal to a TiDB cluster, from the Canal-JSON messages that TiCDC writes to Kafka.
+
+    \b
+    Examples:
+      reconciler demo                      see it work, everything embedded
+      reconciler check orders.toml         try config, Kafka, Redis and target
+      reconciler run orders.toml           run until stopped
+      reconciler run orders.toml --once    apply what the topics hold, then exit
+    """
+    logs.set_up(json=log_format == "json", verbose=verbose)
+
+
+@main.command()
+@_CONFIG
+@click.option("--once", is_flag=True, help="Apply everything up to the resolvedTs that the topics hold now, then exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
+@_foreseen
+def run(config: Path, once: bool, as_json: bool) -> int | None:
+    """Reconcile the changefeed of CONFIG until stopped. SIGTERM and SIGINT stop cleanly.
+
+    \b
+    Example:
+      reconciler run orders.toml --once --json
+    """
+    from consumer.display import Display  # noqa: PLC0415 Spark and drivers are loaded only where they are needed
+    from consumer.runner import Runner  # noqa: PLC0415
+
+    outcome = Runner(load_config(config), Display()).run(once=once, started=_STARTED)
+    if as_json:
+        click.echo(orjson.dumps(outcome.as_json()).decode())
+    return 0
+
+
+@main.command()
+@_CONFIG
+@_foreseen
+def check(config: Path) -> int:
+    """Try config, Kafka, Redis, target and rights, and say per line what is fine or how to mend it.
+
+    \b
+    Example:
+      reconciler check orders.toml
+    """
+    from consumer.check import findings  # noqa: PLC0415
+
+    code = 0
+    for finding in findings(load_config(config)):
+        mark = "ok  " if finding.error is None else "FAIL"
+        click.echo(f"{mark} {finding.subject}: {finding.text}")
+        if finding.error is not None and code == 0:
+            code = finding.error.exit_code
+    return code
+
+
+@main.command()
+@_CONFIG
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@_foreseen
+def status(config: Path, as_json: bool) -> None:
+    """Show checkpoint, lag, watermarks and offsets per partition, duplicates, DDLs.
+
+    \b
+    Example:
+      reconciler status orders.toml --json
+    """
+    from consumer.status import status_of  # noqa: PLC0415
+
+    found = status_of(load_config(config))
+    if as_json:
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+    else:
+        _print_status(found)
+
+
+def _print_status(found: dict[str, Any]) -> None:
+    source = found["source"]
+    click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")
+    click.echo(f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), saved {found['updated_at']}")
+    click.echo(f"lag          {source.get('lag_seconds')} s behind the watermark")
+    click.echo(
+        f"events       {found['events']}, duplicates {found['duplicates']} (proven {found['duplicates_proven']}),"
+        f" rows written {found['rows_written']}, DDLs {found['ddls']}, windows {found['windows']}"
+    )
+    click.echo(f"leader       epoch {found['leader_epoch']}; ledger: {found['ledger']['state']}")
+    click.echo(f"kafka        {source['state']}; held back by: {', '.join(source.get('held_back_by', [])) or '-'}")
+    for p in source.get("partitions", []):
+        click.echo(
+            f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']}, watermark {p['resolved_time']}"
+        )
+    for ddl in found["ddl_history"]:
+        click.echo(f"  DDL {ddl['time']} {ddl['state']}: {ddl['statement'][:100]}")
+
+
+if __name__ == "__main__":
+    main()

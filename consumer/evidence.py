@@ -1,0 +1,82 @@
+"""What the fingerprints of a window prove: duplicates, late events, identities with two contents (R3, R8)."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from consumer.explain import Content
+from consumer.ledger import Fingerprints, Judgement, Ledger
+from consumer.scan import Report
+from ordering.errors import InputError
+from ordering.events import Position
+from ordering.timestamps import utc_text
+
+_COLUMNS = 4
+"""Of a repeated event: fingerprint, another that proves it, commitTs, offset."""
+
+
+def _joined(parts: Iterable[bytes]) -> Fingerprints:
+    return np.frombuffer(b"".join(parts), dtype=np.uint64)
+
+
+def merged_fingerprints(reports: Sequence[Report]) -> Fingerprints:
+    """The fingerprints of all halves that a window released."""
+    return _joined([r.fingerprints for r in reports] + [r.more_fingerprints for r in reports])
+
+
+def duplicates_in(reports: Sequence[Report]) -> int:
+    """Messages of a window whose identity another message of it has."""
+    prints = _joined(r.fingerprints for r in reports)
+    return len(prints) - len(np.unique(prints))
+
+
+def suspicious(reports: Sequence[Report]) -> frozenset[int]:
+    """Fingerprints that came with two hashes of their content: mostly only spelled differently."""
+    prints, contents = _joined(r.fingerprints for r in reports), _joined(r.contents for r in reports)
+    order = np.argsort(prints, kind="stable")
+    prints, contents = prints[order], contents[order]
+    differs = (prints[1:] == prints[:-1]) & (contents[1:] != contents[:-1])
+    return frozenset(int(value) for value in prints[1:][differs])
+
+
+def check_contents(found: Iterable[Content]) -> None:
+    """Raise InputError if two messages with one identity differ in meaning."""
+    first: dict[bytes, Content] = {}
+    for content in sorted(found, key=lambda c: c.position):
+        known = first.setdefault(content.identity, content)
+        if known.image != content.image:
+            raise InputError(
+                f"two messages with one identity and different content: {content.name}",
+                where=f"{known.position} and {content.position}",
+                hint="the topic holds messages of two changefeeds, or of an upstream that was restored: use a new topic",
+            )
+
+
+def judged(reports: Sequence[Report], ledger: Ledger) -> Judgement:
+    """Judge events at or below the checkpoint. Raises InputError for one that the ledger knows was never applied."""
+    arrays = [_joined([r.repeated]).reshape(-1, _COLUMNS) for r in reports]
+    events = np.concatenate(arrays) if arrays else np.empty((0, _COLUMNS), dtype=np.uint64)
+    verdict = ledger.judge(events)
+    if verdict.late:
+        owners = np.repeat(np.arange(len(reports)), [len(a) for a in arrays])
+        raise _late(reports, events, owners, verdict.late)
+    return verdict
+
+
+def _late(
+    reports: Sequence[Report],
+    events: Fingerprints,
+    owners: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    late: Sequence[int],
+) -> InputError:
+    positions = sorted(
+        (Position(*reports[int(owners[i])].range.partition, int(events[i, 3])), int(events[i, 2])) for i in late
+    )
+    position, ts = positions[0]
+    return InputError(
+        f"late event: commitTs {ts} ({utc_text(ts)} UTC) lies at or below the checkpoint and was never applied;"
+        f" {len(late)} such in this window, the first",
+        where=str(position),
+        hint="TiCDC broke its promise or a topic was fed by hand: compare with upstream (`reconciler verify`), then"
+        " rebuild the target from a dump or reset the progress",
+    )

@@ -1,0 +1,106 @@
+"""The progress after a window, out of its reports; pure."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from consumer.scan import Report
+from ordering.errors import InputError, TargetError
+from ordering.events import Partition, Position, TableName
+from ordering.progress import PartitionProgress, Progress
+from ordering.timestamps import CheckpointTs, ResolvedTs
+from ordering.topics import carrying
+from ordering.watermark import raised
+from ordering.window import Window
+from sinks.schema import Catalog
+from sinks.target import PROGRESS_DATABASE
+
+
+def kept_reports(reports: Sequence[Report]) -> list[Report]:
+    """The reports by partition and offset.
+
+    Where a part of a partition's range met a watermark above the window, the parts behind it don't count: what they
+    hold is read by a later window.
+    """
+    kept: list[Report] = []
+    ended: set[Partition] = set()
+    for report in sorted(reports, key=lambda r: (r.range.partition, r.range.start)):
+        if report.range.partition not in ended:
+            kept.append(report)
+        if report.ended_early:
+            ended.add(report.range.partition)
+    return kept
+
+
+def refused_tables(reports: Sequence[Report], catalog: Catalog, progress: Progress) -> None:
+    """Raise for rows of a table that the target lacks, or that has no handle key, or that is our own."""
+    for report in reports:
+        for name, position in {**report.tables, **report.keyless}.items():
+            _check_table(name, position, catalog, keyless=name in report.keyless)
+        _check_new_topic(report, progress)
+
+
+def _check_table(name: TableName, position: Position, catalog: Catalog, *, keyless: bool) -> None:
+    if name.database == PROGRESS_DATABASE:
+        hint = "exclude this database in the changefeed's filter rules"
+        raise InputError(f"a message writes to the reconciler's own database: {name}", where=str(position), hint=hint)
+    if catalog.get(name) is None:
+        hint = "create it as it is upstream, or begin with a topic that holds its CREATE TABLE"
+        raise TargetError(f"table {name} is missing in the target", where=str(position), hint=hint)
+    if keyless:
+        hint = "give it a primary key or a NOT NULL unique key; tables without one can't be told from duplicates"
+        raise InputError(f"table {name} has no valid index (force-replicate)", where=str(position), hint=hint)
+
+
+def _check_new_topic(report: Report, progress: Progress) -> None:
+    """A topic that is new to a running changefeed must not hold rows at or below the checkpoint (R8)."""
+    new = report.range.partition not in progress.partitions
+    if new and report.repeated and progress.checkpoint_ts > progress.start_ts:
+        raise InputError(
+            "a topic or partition that is new to this changefeed holds rows at or below its checkpoint",
+            where=str(report.range.partition),
+            hint="rows of it may be missing in the target: use another changefeed id with its own start-ts for it",
+        )
+
+
+def advanced(
+    progress: Progress,
+    window: Window,
+    reports: Sequence[Report],
+    waiting: Collection[str],
+    *,
+    proven: int,
+    unproven: int,
+) -> Progress:
+    """The progress once the window's rows are applied. `waiting`: identities of the DDLs that are still to be executed."""
+    topics = dict(progress.topics)
+    for report in reports:
+        topic = report.range.partition.topic
+        topics[topic] = carrying(topics[topic], report.tables)
+    counts = progress.counts.plus(
+        events=sum(r.events for r in reports), duplicates_proven=proven, duplicates_unproven=unproven, windows=1
+    )
+    high = CheckpointTs(window.high)
+    moved = progress.at(high, base_ts=high, topics=topics, counts=counts)
+    return read_on(moved, reports, waiting)
+
+
+def read_on(progress: Progress, reports: Sequence[Report], waiting: Collection[str]) -> Progress:
+    """The progress with the offsets to read on from: the lowest that holds something that is not applied."""
+    partitions = dict(progress.partitions)
+    by_partition: dict[Partition, list[Report]] = {}
+    for report in reports:
+        by_partition.setdefault(report.range.partition, []).append(report)
+    for partition, some in by_partition.items():
+        partitions[partition] = _partition(partitions.get(partition), some, waiting)
+    return replace(progress, partitions=partitions)
+
+
+def _partition(known: PartitionProgress | None, reports: list[Report], waiting: Collection[str]) -> PartitionProgress:
+    stop = max(report.stop for report in reports)
+    held = [report.first_above for report in reports if report.first_above is not None]
+    held += [d.position.offset for report in reports for d in report.ddls if d.identity in waiting]
+    watermarks = [None if r.watermark is None else ResolvedTs(r.watermark) for r in reports]
+    before = known or PartitionProgress(reports[0].range.start, reports[0].range.start)
+    return PartitionProgress(
+        start=min([*held, stop]), read_to=max(stop, before.read_to), watermark=raised(before.watermark, *watermarks)
+    )

@@ -1,0 +1,230 @@
+"""Runs a changefeed: starts what it needs, does round after round, tries again after what may pass, stops cleanly."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+import structlog
+from pyspark import SparkContext
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
+from tenacity.stop import stop_base
+
+from consumer.config import Config
+from consumer.control import Control
+from consumer.display import Display
+from consumer.ledger import Ledger
+from consumer.pipeline import Pipeline
+from consumer.source import Source
+from consumer.spark import start_spark, stop_spark, warm_up
+from consumer.status import live_status
+from ordering.errors import TRANSIENT, ReconcilerError
+from ordering.events import Partition
+from ordering.progress import Counts
+from sinks.opening import open_target
+from sinks.target import Observer, Step, Target
+
+POLL_S = 0.2
+"""How often new watermarks are looked for."""
+
+REST_S = 2.0
+"""So long without a window, and what lies behind the watermarks is looked through."""
+
+log = structlog.get_logger()
+
+
+class Stopped(Exception):  # noqa: N818 not an error: SIGTERM or SIGINT
+    """Somebody asked us to stop; what was not committed is rolled back."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did, for `--json`."""
+
+    before: Counts = field(default_factory=Counts)
+    counts: Counts = field(default_factory=Counts)
+    checkpoint_ts: int = 0
+    start_s: float = 0.0
+    processing_s: float = 0.0
+
+    def as_json(self) -> dict[str, int | float]:
+        """The object of the contract; totals are of this run."""
+        return {
+            "events": self.counts.events - self.before.events,
+            "duplicates": self.counts.duplicates - self.before.duplicates,
+            "late": 0,
+            "windows": self.counts.windows - self.before.windows,
+            "rows_written": self.counts.rows_written - self.before.rows_written,
+            "start_s": round(self.start_s, 3),
+            "processing_s": round(self.processing_s, 3),
+            "checkpoint_ts": self.checkpoint_ts,
+        }
+
+
+class _Patience(stop_base):
+    """Stops retrying so many seconds after the last success."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.since: float | None = None
+
+    def __call__(self, _state: RetryCallState) -> bool:
+        now = time.monotonic()
+        self.since = now if self.since is None else self.since
+        return now - self.since >= self._seconds
+
+    def succeeded(self) -> None:
+        self.since = None
+
+
+class Runner:
+    """One changefeed in this process."""
+
+    def __init__(self, config: Config, display: Display, observe: Observer = lambda _: None) -> None:
+        self.config, self.display, self._observe = config, display, observe
+        self.stopping = threading.Event()
+        self.outcome = Outcome()
+        self._patience = _Patience(config.limits.retry_seconds)
+        self._spark: SparkContext | None = None
+        self._source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+        self._target: Target = open_target(config.target.uri, config.source.time_zone)
+        self._pipeline: Pipeline | None = None
+        self._caps: Mapping[Partition, int] | None = None
+        self._first = True
+
+    def run(self, *, once: bool, started: float) -> Outcome:
+        """Run until stopped, or (`once`) until all that the topics hold now is applied. `started`: monotonic seconds.
+
+        Raises ReconcilerError.
+        """
+        try:
+            with self._signals():
+                self._spark = start_spark(self.config.changefeed, self.config.spark)
+                self._retrying(self._warm)
+                self.outcome.start_s = time.monotonic() - started
+                begun = time.monotonic()
+                self._retrying(self._until_done if once else self._until_stopped)
+                self.outcome.processing_s = time.monotonic() - begun
+        except Stopped:
+            log.info("stopped; what was not committed is rolled back", checkpoint_ts=self.outcome.checkpoint_ts)
+        finally:
+            self._close()
+            stop_spark(self._spark)
+        return self.outcome
+
+    def _warm(self) -> None:
+        """Fork Spark's workers and connect to everything at the same time."""
+        assert_spark = self._spark
+        if assert_spark is None:
+            return
+        thread = threading.Thread(target=warm_up, args=(assert_spark,), daemon=True)
+        thread.start()
+        try:
+            self._source.listed()
+            self._connected()
+        finally:
+            thread.join()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            first = not self.stopping.is_set()
+            self.stopping.set()
+            if first:
+                raise Stopped
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _retrying(self, work: Callable[[], None]) -> None:
+        """Do the work; after a transient error close everything and try again, with backoff, for `retry-seconds`."""
+        for attempt in Retrying(
+            retry=retry_if_exception_type(TRANSIENT),
+            stop=self._patience | stop_when_event_set(self.stopping),
+            wait=wait_exponential_jitter(initial=0.2, max=5),
+            before_sleep=self._before_retry,
+            reraise=True,
+        ):
+            with attempt:
+                work()
+
+    def _before_retry(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        fact = error.fact if isinstance(error, ReconcilerError) else str(error)
+        where = error.where if isinstance(error, ReconcilerError) else ""
+        log.warning("trying again", error=fact, where=where, attempt=state.attempt_number)
+        self._close()
+
+    def _close(self) -> None:
+        if self._pipeline is not None:
+            self._pipeline.ledger.close()
+            self._pipeline = None
+        self._source.close()
+        self._target.close()
+
+    def _connected(self) -> Pipeline:
+        if self._pipeline is None:
+            if self._spark is None:
+                raise Stopped
+            self._target.connect()
+            self._pipeline = Pipeline(self.config, self._source, self._target, self._spark, self._step)
+            if self._first:
+                self.outcome.before, self._first = self._pipeline.progress.counts, False
+            self._note(self._pipeline)
+        return self._pipeline
+
+    def _step(self, step: Step) -> None:
+        self._observe(step)
+        if self.stopping.is_set():
+            raise Stopped
+
+    def _until_done(self) -> None:
+        pipeline = self._connected()
+        if self._caps is None:
+            partitions = [p for topic in self._source.listed() for p in topic.partitions]
+            self._caps = self._source.control.ends(partitions)
+        while self._one(pipeline, to_end=True):
+            pass
+
+    def _until_stopped(self) -> None:
+        pipeline = self._connected()
+        idle_since = time.monotonic()
+        while not self.stopping.is_set():
+            rested = time.monotonic() - idle_since > REST_S
+            if self._one(pipeline, to_end=rested):
+                idle_since = time.monotonic()
+            else:
+                self.stopping.wait(POLL_S)
+
+    def _one(self, pipeline: Pipeline, *, to_end: bool) -> bool:
+        begun = time.monotonic()
+        before = pipeline.progress
+        more = pipeline.round(self._caps, to_end=to_end)
+        self._patience.succeeded()
+        self._note(pipeline)
+        if more:
+            self.display.window(before, pipeline.progress, pipeline.probe, time.monotonic() - begun)
+        else:
+            self.display.idle(pipeline.progress, pipeline.probe)
+        self._publish_status(pipeline.ledger, pipeline)
+        return more
+
+    def _note(self, pipeline: Pipeline) -> None:
+        self.outcome.counts = pipeline.progress.counts
+        self.outcome.checkpoint_ts = pipeline.progress.checkpoint_ts
+
+    def _publish_status(self, ledger: Ledger, pipeline: Pipeline) -> None:
+        if pipeline.probe is not None:
+            ledger.publish(live_status(pipeline.progress, pipeline.probe))
+            offsets = {p: at.start for p, at in pipeline.progress.partitions.items()}
+            self._source.commit_lazily(offsets)

@@ -1,0 +1,121 @@
+"""Status: what the target knows, what Kafka holds beyond it, what the ledger says."""
+
+from typing import Any
+
+import redis
+
+from consumer.config import Config
+from consumer.control import Control
+from consumer.display import lag_seconds
+from consumer.ledger import Ledger
+from consumer.source import Probe, Source
+from ordering.errors import ReconcilerError
+from ordering.progress import Progress
+from ordering.timestamps import utc_text
+from sinks.opening import open_target
+from sinks.target import DdlRecord, Stored
+
+_DDLS = 20
+
+
+def live_status(progress: Progress, probe: Probe) -> dict[str, Any]:
+    """What the running instance publishes after each round."""
+    return {"checkpoint_ts": progress.checkpoint_ts, **_resolved(progress, probe), **_counts(progress)}
+
+
+def _counts(progress: Progress) -> dict[str, int]:
+    counts = progress.counts
+    return {
+        "events": counts.events,
+        "duplicates": counts.duplicates,
+        "duplicates_proven": counts.duplicates_proven,
+        "duplicates_unproven": counts.duplicates_unproven,
+        "ddls": counts.ddls,
+        "rows_written": counts.rows_written,
+        "windows": counts.windows,
+    }
+
+
+def _resolved(progress: Progress, probe: Probe) -> dict[str, Any]:
+    return {
+        "resolved_ts": probe.resolved.ts,
+        "lag_seconds": lag_seconds(progress, probe),
+        "held_back_by": [str(p) for p in probe.resolved.held_back_by],
+        "partitions": [
+            {
+                "topic": p.topic,
+                "partition": p.partition,
+                "resolved_ts": found.watermark,
+                "resolved_time": utc_text(found.watermark or 0),
+                "offset": found.progress.start,
+                "end_offset": found.end,
+                "unread": found.end - found.progress.start,
+            }
+            for p, found in sorted(probe.partitions.items())
+        ],
+    }
+
+
+def status_of(config: Config) -> dict[str, Any]:
+    """The whole status of a changefeed, read from target, Kafka and Redis. Raises ReconcilerError for the target."""
+    target = open_target(config.target.uri, config.source.time_zone)
+    try:
+        stored = target.stored(config.changefeed)
+        ddls = [] if stored is None else target.ddl_log(config.changefeed, _DDLS)
+    finally:
+        target.close()
+    progress = Progress() if stored is None else stored.progress
+    return {
+        "changefeed": config.changefeed,
+        "target": target.name,
+        "checkpoint_ts": progress.checkpoint_ts,
+        "checkpoint_time": utc_text(progress.checkpoint_ts),
+        **_leader(stored),
+        **_counts(progress),
+        "ledger": _ledger_state(config, progress),
+        "source": _source_state(config, progress),
+        "ddl_history": [_ddl(record) for record in ddls],
+    }
+
+
+def _leader(stored: Stored | None) -> dict[str, Any]:
+    if stored is None:
+        return {"state": "new", "leader_epoch": 0, "updated_at": None}
+    return {"state": "known", "leader_epoch": stored.epoch, "updated_at": stored.updated_at.isoformat()}
+
+
+def _ddl(record: DdlRecord) -> dict[str, Any]:
+    return {
+        "commit_ts": record.commit_ts,
+        "time": utc_text(record.commit_ts),
+        "database": record.database,
+        "table": record.table,
+        "statement": record.sql,
+        "executed": record.executed,
+        "state": record.state,
+        "updated_at": record.updated_at,
+    }
+
+
+def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
+    if not config.redis.uri:
+        return {"state": "absent by configuration: duplicates are dropped unproven"}
+    ledger = Ledger(config.redis.uri, config.changefeed, progress.ledger)
+    try:
+        ledger.ping()
+    except redis.RedisError as error:
+        return {"state": f"Redis is out of reach: {error}"}
+    else:
+        return {"state": "connected", "running": ledger.live_status() is not None}
+    finally:
+        ledger.close()
+
+
+def _source_state(config: Config, progress: Progress) -> dict[str, Any]:
+    source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+    try:
+        return {"state": "connected", **_resolved(progress, source.probe(progress))}
+    except ReconcilerError as error:
+        return {"state": str(error)}
+    finally:
+        source.close()
