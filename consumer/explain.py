@@ -4,16 +4,15 @@ Runs only where two messages of one identity differ byte by byte, which is rare 
 columns after a restart).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from pyspark import SparkContext
 
 from consumer import canal
 from consumer.images import TableKeys
-from consumer.reader import kept_reader
+from consumer.reader import Readers
 from consumer.scan import ReadSpec
 from ordering.events import Half, Position, TableName
 from ordering.identity import fingerprint
@@ -31,18 +30,22 @@ class Content(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class ContentTask:
+    """Yields the contents of the wanted messages; runs in Spark tasks."""
+
     spec: ReadSpec
-    kafka: Mapping[str, Any]
+    readers: Readers
     wanted: frozenset[int]
 
     def __call__(self, ranges: Iterable[Range]) -> Iterator[Content]:
+        """Read the ranges again."""
         for part in ranges:
-            for message in kept_reader(self.kafka).read([(part.partition, part.start, part.stop)]):
-                position = Position(*part.partition, message.offset())
-                found = self._content(canal.decode(message.value(), position), position)
-                if found is not None:
-                    yield found
+            for partition, run in self.readers.get().read([(part.partition, part.start, part.stop)]):
+                for message in run:
+                    position = Position(*partition, message.offset())
+                    found = self._content(canal.decode(message.value(), position), position)
+                    if found is not None:
+                        yield found
 
     def _content(self, message: canal.Envelope, position: Position) -> Content | None:
         if message.is_ddl or message.type not in ("INSERT", "UPDATE") or not message.data or message.tidb is None:
@@ -58,11 +61,3 @@ class _Look:
         image = msgspec.msgpack.encode(sorted(canal.decode_image(message.data[0]).items()))
         title = f"{name}, commitTs {ts} ({utc_text(ts)} UTC)"
         return Content(ts.to_bytes(8) + key, position, title, image)
-
-
-def explained(
-    spark: SparkContext, ranges: tuple[Range, ...], spec: ReadSpec, kafka: Mapping[str, Any], wanted: frozenset[int]
-) -> list[Content]:
-    """The contents of the messages with these fingerprints."""
-    look = _Look(spec, kafka, wanted)
-    return list(spark.parallelize(ranges, len(ranges)).mapPartitions(look).collect())

@@ -3,12 +3,15 @@
 A small window takes a short way through the same code: one task, no shuffle.
 """
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from consumer.explain import Content, ContentTask
+from consumer.reader import KafkaReaders
 from consumer.scan import ReadSpec, Report
 from consumer.tasks import Failure, OrderTask, Part, ReadTask
 from ordering.errors import ReconcilerError, WorkerLostError
@@ -32,14 +35,52 @@ def buckets_for(messages: int, cores: int) -> int:
     return max(cores, min(_MOST_BUCKETS, -(-messages // _BUCKET_MESSAGES)))
 
 
-def run_window(
-    spark: SparkContext, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask, kafka: Mapping[str, Any]
-) -> Iterator[Outcome]:
-    """Run the job; yield all reports, then the rows' chunks.
+class Jobs(Protocol):
+    """What runs a window's tasks. Tests run them in their own process."""
 
-    Raises what a reading task met, and WorkerLostError; what an ordering task met comes as a Failure.
-    """
-    read = ReadTask(spec, kafka)
+    @property
+    def cores(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def run(self, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask) -> Iterator[Outcome]:
+        """Read, reduce and order a window; yield all reports, then the rows' chunks.
+
+        Raises what a reading task met, and WorkerLostError; what an ordering task met comes as a Failure.
+        """
+        ...
+
+    def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
+        """The contents of the messages with these fingerprints."""
+        ...
+
+
+class SparkJobs:
+    """Jobs on Spark."""
+
+    def __init__(self, spark: SparkContext, kafka: Mapping[str, Any]) -> None:
+        self._spark, self._kafka = spark, kafka
+
+    @property
+    def cores(self) -> int:
+        """See `Jobs.cores`."""
+        return int(self._spark.defaultParallelism)
+
+    def run(self, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask) -> Iterator[Outcome]:
+        """See `Jobs.run`."""
+        return _outcomes(self._spark, ranges, ReadTask(spec, KafkaReaders(self._kafka)), order)
+
+    def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
+        """See `Jobs.contents`."""
+        look = ContentTask(spec, KafkaReaders(self._kafka), wanted)
+        try:
+            return list(self._spark.parallelize(ranges, len(ranges)).mapPartitions(look).collect())
+        except (Py4JError, OSError, EOFError) as error:
+            raise WorkerLostError(f"a Spark job failed: {_first_lines(error)}") from error
+
+
+def _outcomes(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, order: OrderTask) -> Iterator[Outcome]:
+    spec = read.spec
     if spec.buckets == 1:
         records = spark.parallelize([ranges], 1).mapPartitions(read)
     else:
@@ -61,6 +102,7 @@ def _bucket(key: int) -> int:
 
 
 def _first_lines(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Exception" in line or "Error" in line]
-    return " / ".join((telling or lines)[:3])[:500]
+    """The telling lines of a failed job: the Python worker's own exception, or Spark's causes."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    telling = [line for line in lines if re.match(r"(Caused by: )?[\w.]*(Error|Exception|Killed)\b", line)]
+    return " / ".join((telling or lines)[-3:])[:500]

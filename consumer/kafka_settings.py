@@ -40,6 +40,7 @@ def reader_settings(bootstrap: str, settings: Settings) -> dict[str, Any]:
     return {
         "client.id": "ticdc-reconciler",
         "fetch.wait.max.ms": 20,
+        "fetch.queue.backoff.ms": 5,
         "fetch.message.max.bytes": 8 << 20,
         "queued.min.messages": 50_000,
         "queued.max.messages.kbytes": 64 << 10,

@@ -10,15 +10,12 @@ from itertools import chain, groupby
 from uuid import uuid4
 
 import structlog
-from pyspark import SparkContext
 
 from consumer.config import Config
 from consumer.ddl import is_filtered, understood
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
-from consumer.explain import explained
 from consumer.filters import table_filter
-from consumer.job import Outcome, buckets_for, run_window
-from consumer.kafka_settings import reader_settings
+from consumer.job import Jobs, Outcome, buckets_for
 from consumer.ledger import Ledger
 from consumer.progressing import advanced, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
@@ -42,11 +39,10 @@ class Pipeline:
     """One changefeed's rounds, for as long as the lease is ours and nothing fails."""
 
     def __init__(  # noqa: PLR0913 its parts are made and closed by the runner
-        self, config: Config, source: Source, target: Target, spark: SparkContext, observe: Observer
+        self, config: Config, source: Source, target: Target, jobs: Jobs, observe: Observer
     ) -> None:
-        self.config, self.source, self.target, self.spark, self.observe = config, source, target, spark, observe
+        self.config, self.source, self.target, self.jobs, self.observe = config, source, target, jobs, observe
         self.filter = table_filter(config.filter.rules)
-        self._kafka = reader_settings(config.source.bootstrap_servers, config.source.kafka)
         stored = target.claim(config.changefeed, self._first_progress())
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
         self._check_filter()
@@ -133,14 +129,14 @@ class Pipeline:
     def _outcomes(self, window: Window) -> Iterator[Outcome]:
         spec = self._spec(window)
         order = OrderTask(self.target.catalog().tables, self.target.encoder, spec.whole_transactions)
-        return run_window(self.spark, window.ranges, spec, order, self._kafka)
+        return self.jobs.run(window.ranges, spec, order)
 
     def _spec(self, window: Window) -> ReadSpec:
         return ReadSpec(
             window=window,
             handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
             accepts=self.filter,
-            buckets=buckets_for(window.messages, self.spark.defaultParallelism),
+            buckets=buckets_for(window.messages, self.jobs.cores),
             whole_transactions=self.config.target.consistency == "transaction",
         )
 
@@ -184,7 +180,7 @@ class Pipeline:
         verdict = judged(reports, self.ledger)
         suspects = suspicious(reports)
         if suspects:
-            check_contents(explained(self.spark, window.ranges, self._spec(window), self._kafka, suspects))
+            check_contents(self.jobs.contents(window.ranges, self._spec(window), suspects))
         proven = verdict.proven + duplicates_in(reports)
         waiting = {ddl.identity for ddl in self._pending()}
         return advanced(self.progress, window, reports, waiting, proven=proven, unproven=verdict.unproven)

@@ -4,8 +4,10 @@ A consumer is kept per process and reused from task to task, for connecting cost
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -27,6 +29,14 @@ _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _RESET = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 
 
+def _is_error(message: Message) -> bool:
+    return message.error() is not None
+
+
+def _place_of(message: Message) -> tuple[str, int, bool]:
+    return message.topic(), message.partition(), message.error() is not None
+
+
 class Reader:
     """One consumer; not for several threads."""
 
@@ -41,9 +51,11 @@ class Reader:
     def _on_error(self, error: KafkaError) -> None:
         self._fault = error
 
-    def read(self, spans: Iterable[tuple[Partition, int, int]]) -> Iterator[Message]:
-        """Messages of the offset ranges [start, stop), in order within each; ends when each reached its stop or its
-        partition's end. `done` before takes a partition out. Raises SourceUnreachableError, SourceError, InputError.
+    def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
+        """Runs of messages of the offset ranges [start, stop), in order within each partition.
+
+        Ends when each partition reached its stop or its end; `done` before takes one out. Raises
+        SourceUnreachableError, SourceError, InputError.
         """
         self._stops = {partition: stop for partition, start, stop in spans if stop > start}
         starts = [TopicPartition(p.topic, p.partition, s) for p, s, stop in spans if stop > s]
@@ -54,36 +66,44 @@ class Reader:
         heard = time.monotonic()
         try:
             while self._stops:
-                batch = self._consumer.consume(_BATCH, _POLL_S)
+                batch = self._consumer.consume(_BATCH, 0) or self._waited()
                 if batch:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > SILENCE_S or self._refused():
                     raise self._silent()
-                yield from self._within(batch)
+                yield from self._runs(batch)
         finally:
             self._consumer.unassign()
+
+    def _waited(self) -> list[Message]:
+        """The next message, as soon as it comes: `consume` with a timeout would wait for a whole batch."""
+        message = self._consumer.poll(_POLL_S)
+        return [] if message is None else [message]
 
     def done(self, partition: Partition) -> None:
         """Read no further in this partition; messages that were fetched already are dropped."""
         if self._stops.pop(partition, None) is not None and self._stops:
             self._consumer.incremental_unassign([TopicPartition(partition.topic, partition.partition)])
 
-    def _within(self, batch: Iterable[Message]) -> Iterator[Message]:
-        stops = self._stops
-        for message in batch:
-            error = message.error()
-            partition = Partition(message.topic(), message.partition())
-            if error is not None:
-                self._on_message_error(error, partition)
-                continue
-            stop = stops.get(partition)
-            if stop is None:
-                continue
-            offset = message.offset()
-            if offset < stop:
-                yield message
-            if offset >= stop - 1:
-                self.done(partition)
+    def _runs(self, batch: list[Message]) -> Iterator[tuple[Partition, list[Message]]]:
+        """The batch in runs of one partition, without what lies at or behind a range's stop."""
+        # most tasks read one partition: then only errors part the runs
+        alone = len(self._stops) == 1
+        for _, group in groupby(batch, key=_is_error if alone else _place_of):
+            run = list(group)
+            partition = Partition(run[0].topic(), run[0].partition())
+            if run[0].error() is not None:
+                self._on_message_error(run[0].error(), partition)
+            elif partition in self._stops:
+                yield from self._bounded(partition, run)
+
+    def _bounded(self, partition: Partition, run: list[Message]) -> Iterator[tuple[Partition, list[Message]]]:
+        stop, last = self._stops[partition], run[-1].offset()
+        if last >= stop:
+            run = [message for message in run if message.offset() < stop]
+        yield partition, run
+        if last >= stop - 1:
+            self.done(partition)
 
     def _on_message_error(self, error: KafkaError, partition: Partition) -> None:
         if error.code() == _EOF:
@@ -114,18 +134,47 @@ class Reader:
         self._consumer.close()
 
 
+class Messages(Protocol):
+    """Reads offset ranges. A run is (partition, messages in offset order); a message has `offset()` and `value()`."""
+
+    def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, Sequence[Any]]]:
+        """Runs of the ranges [start, stop); see `Reader.read`."""
+        ...
+
+    def done(self, partition: Partition) -> None:
+        """Read no further in this partition."""
+        ...
+
+
+class Readers(Protocol):
+    """Where tasks get their reader from; travels to them."""
+
+    def get(self) -> Messages:
+        """A reader of this process."""
+        ...
+
+    def forget(self) -> None:
+        """Drop it after an error: the next task connects anew."""
+        ...
+
+
 _kept: dict[str, Reader] = {}
 
 
-def kept_reader(settings: Mapping[str, Any]) -> Reader:
-    """This process's reader for these settings."""
-    name = repr(sorted(settings.items()))
-    if name not in _kept:
-        _kept[name] = Reader(settings)
-    return _kept[name]
+@dataclass(frozen=True, slots=True)
+class KafkaReaders:
+    """Readers of Kafka, one kept per process and settings."""
 
+    settings: Mapping[str, Any]
 
-def forget_readers() -> None:
-    """Close what this process keeps; after an error the next task connects anew."""
-    while _kept:
-        _kept.popitem()[1].close()
+    def get(self) -> Reader:
+        """See `Readers.get`."""
+        name = repr(sorted(self.settings.items()))
+        if name not in _kept:
+            _kept[name] = Reader(self.settings)
+        return _kept[name]
+
+    def forget(self) -> None:
+        """See `Readers.forget`."""
+        while _kept:
+            _kept.popitem()[1].close()

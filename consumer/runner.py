@@ -16,6 +16,8 @@ from tenacity.stop import stop_base
 from consumer.config import Config
 from consumer.control import Control
 from consumer.display import Display
+from consumer.job import SparkJobs
+from consumer.kafka_settings import reader_settings
 from consumer.ledger import Ledger
 from consumer.pipeline import Pipeline
 from consumer.source import Source
@@ -81,14 +83,20 @@ class _Patience(stop_base):
 
 
 class Runner:
-    """One changefeed in this process."""
+    """One changefeed in this process. A Spark context that is given is shared and not stopped."""
 
-    def __init__(self, config: Config, display: Display, observe: Observer = lambda _: None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        display: Display,
+        observe: Observer = lambda _: None,
+        spark: SparkContext | None = None,
+    ) -> None:
         self.config, self.display, self._observe = config, display, observe
         self.stopping = threading.Event()
         self.outcome = Outcome()
         self._patience = _Patience(config.limits.retry_seconds)
-        self._spark: SparkContext | None = None
+        self._spark, self._owns_spark = spark, spark is None
         self._source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
         self._target: Target = open_target(config.target.uri, config.source.time_zone)
         self._pipeline: Pipeline | None = None
@@ -102,7 +110,8 @@ class Runner:
         """
         try:
             with self._signals():
-                self._spark = start_spark(self.config.changefeed, self.config.spark)
+                if self._spark is None:
+                    self._spark = start_spark(self.config.changefeed, self.config.spark)
                 self._retrying(self._warm)
                 self.outcome.start_s = time.monotonic() - started
                 begun = time.monotonic()
@@ -112,15 +121,15 @@ class Runner:
             log.info("stopped; what was not committed is rolled back", checkpoint_ts=self.outcome.checkpoint_ts)
         finally:
             self._close()
-            stop_spark(self._spark)
+            if self._owns_spark:
+                stop_spark(self._spark)
         return self.outcome
 
     def _warm(self) -> None:
         """Fork Spark's workers and connect to everything at the same time."""
-        assert_spark = self._spark
-        if assert_spark is None:
-            return
-        thread = threading.Thread(target=warm_up, args=(assert_spark,), daemon=True)
+        if self._spark is None:
+            raise Stopped
+        thread = threading.Thread(target=warm_up, args=(self._spark,), daemon=True)
         thread.start()
         try:
             self._source.listed()
@@ -177,7 +186,9 @@ class Runner:
             if self._spark is None:
                 raise Stopped
             self._target.connect()
-            self._pipeline = Pipeline(self.config, self._source, self._target, self._spark, self._step)
+            settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
+            jobs = SparkJobs(self._spark, settings)
+            self._pipeline = Pipeline(self.config, self._source, self._target, jobs, self._step)
             if self._first:
                 self.outcome.before, self._first = self._pipeline.progress.counts, False
             self._note(self._pipeline)

@@ -13,7 +13,7 @@ import msgspec
 from consumer.config import Config
 from consumer.control import Control, Topic, require
 from consumer.kafka_settings import reader_settings
-from consumer.reader import Reader
+from consumer.reader import Messages, Reader
 from ordering.errors import InputError
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, Progress, TopicProgress
@@ -80,24 +80,24 @@ class Source:
     average_bytes: dict[Partition, float] = field(default_factory=dict)
     dead_at: dict[str, ResolvedTs] = field(default_factory=dict)
     """Topics that a pending DDL ends, with its commitTs (R6)."""
-    _reader: Reader | None = None
+    marks: Messages | None = None
+    """The driver's own reader, for watermarks only; made when it is first needed."""
     _memory: dict[Partition, _Memory] = field(default_factory=dict)
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
 
-    def reader(self) -> Reader:
-        """The driver's own reader: for watermarks only."""
-        if self._reader is None:
+    def _reader(self) -> Messages:
+        if self.marks is None:
             settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
-            self._reader = Reader({**settings, "queued.max.messages.kbytes": 4096, "queued.min.messages": 100})
-        return self._reader
+            self.marks = Reader({**settings, "queued.max.messages.kbytes": 4096, "queued.min.messages": 100})
+        return self.marks
 
     def close(self) -> None:
         """Close every connection; the next call connects anew."""
         self.control.close()
-        if self._reader is not None:
-            reader, self._reader = self._reader, None
-            reader.close()
+        if isinstance(self.marks, Reader):
+            self.marks.close()
+            self.marks = None
 
     def commit_lazily(self, offsets: Mapping[Partition, int]) -> None:
         """Commit the group's offsets for lag tools, at most every few seconds and only what moved."""
@@ -179,10 +179,10 @@ class Source:
 
     def _first_ts(self, partition: Partition, begin: int) -> int:
         """The first watermark behind the beginning of a partition; 0 if there is none near."""
-        for message in self.reader().read([(partition, begin, begin + _LARGEST_CHUNK)]):
-            ts = _watermark_ts(message.value())
-            if ts is not None:
-                return ts
+        for _, run in self._reader().read([(partition, begin, begin + _LARGEST_CHUNK)]):
+            found = [ts for message in run if (ts := _watermark_ts(message.value())) is not None]
+            if found:
+                return found[0]
         return 0
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
@@ -225,9 +225,8 @@ class Source:
         tops = {}
         for p, (low, high) in spans.items():
             memory = self._memory.setdefault(p, _Memory())
-            low = max(low, memory.looked_to)
-            if low < high:
-                tops[p] = (low, high)
+            if max(low, memory.looked_to) < high:
+                tops[p] = (max(low, memory.looked_to), high)
             memory.looked_to = max(memory.looked_to, high)
         size = _FIRST_CHUNK
         while tops:
@@ -239,14 +238,12 @@ class Source:
 
     def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:
         found: dict[Partition, ResolvedTs] = {}
-        for message in self.reader().read(spans):
-            value = message.value()
-            partition = Partition(message.topic(), message.partition())
-            if partition not in self.average_bytes and value:
-                self.average_bytes[partition] = float(len(value))
-            ts = _watermark_ts(value)
-            if ts is not None:
-                found[partition] = max(ts, found.get(partition, ts))
+        for partition, run in self._reader().read(list(spans)):
+            self.average_bytes.setdefault(partition, float(len(run[0].value() or b" ")))
+            for message in run:
+                ts = _watermark_ts(message.value())
+                if ts is not None:
+                    found[partition] = max(ts, found.get(partition, ts))
         return found
 
     def saw(self, partition: Partition, watermark: int | None) -> None:

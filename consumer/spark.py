@@ -51,7 +51,9 @@ def start_spark(changefeed: str, config: Spark) -> SparkContext:
         context = SparkContext(conf=conf, gateway=_gateway(conf, said))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         hint = "Java 17 or newer is needed (JAVA_HOME or PATH; or pip install 'ticdc-reconciler[embedded]')"
-        raise ConfigError(f"Spark can't start: {error}{_quoted(said)}", where=f"spark.master = {config.master}", hint=hint) from error
+        raise ConfigError(
+            f"Spark can't start: {error}{_quoted(said)}", where=f"spark.master = {config.master}", hint=hint
+        ) from error
     context.setLogLevel("OFF")
     return context
 

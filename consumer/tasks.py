@@ -11,10 +11,10 @@ from itertools import groupby, islice
 from typing import Any
 
 from consumer import canal
-from consumer.reader import forget_readers, kept_reader
+from consumer.reader import Readers
 from consumer.scan import ReadSpec, Reduction, Report, Scan, decode_block
 from ordering.errors import ReconcilerError, TargetError
-from ordering.events import Half, Partition, TableName
+from ordering.events import Half, TableName
 from ordering.identity import half_of, key_values, table_of
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import net_effect
@@ -52,7 +52,7 @@ class ReadTask:
     """First stage: reads its ranges from Kafka, decodes, reduces; yields blocks for the shuffle, then reports."""
 
     spec: ReadSpec
-    kafka: Mapping[str, Any]
+    readers: Readers
 
     def __call__(self, ranges: Iterable[tuple[Range, ...]]) -> Iterator[Record]:
         """Run in a Spark task."""
@@ -60,17 +60,19 @@ class ReadTask:
             for some in ranges:
                 yield from self._read(some)
         except ReconcilerError as error:
-            forget_readers()
+            self.readers.forget()
             yield REPORTS, error
 
     def _read(self, ranges: tuple[Range, ...]) -> Iterator[Record]:
         reduction = Reduction(self.spec)
         scans = {r.partition: Scan(self.spec, r, reduction) for r in ranges}
-        reader = kept_reader(self.kafka)
-        for message in reader.read([(r.partition, r.start, r.stop) for r in ranges]):
-            partition = Partition(message.topic(), message.partition())
-            if not scans[partition].take(message.offset(), message.value()):
-                reader.done(partition)
+        reader = self.readers.get()
+        for partition, run in reader.read([(r.partition, r.start, r.stop) for r in ranges]):
+            take = scans[partition].take
+            for message in run:
+                if not take(message.offset(), message.value()):
+                    reader.done(partition)
+                    break
             if reduction.full():
                 yield from reduction.blocks()
         yield from reduction.blocks()
