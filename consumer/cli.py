@@ -127,7 +127,8 @@ def _print_status(found: dict[str, Any]) -> None:
     click.echo(f"kafka        {source['state']}; held back by: {', '.join(source.get('held_back_by', [])) or '-'}")
     for p in source.get("partitions", []):
         click.echo(
-            f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']}, watermark {p['resolved_time']}"
+            f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']},"
+            f" watermark {p['resolved_time']}"
         )
     for ddl in found["ddl_history"]:
         click.echo(f"  DDL {ddl['time']} {ddl['state']}: {ddl['statement'][:100]}")

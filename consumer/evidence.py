@@ -48,7 +48,7 @@ def check_contents(found: Iterable[Content]) -> None:
             raise InputError(
                 f"two messages with one identity and different content: {content.name}",
                 where=f"{known.position} and {content.position}",
-                hint="the topic holds messages of two changefeeds, or of an upstream that was restored: use a new topic",
+                hint="the topic holds messages of two changefeeds or of a restored upstream: use a new topic",
             )
 
 

@@ -71,7 +71,7 @@ def advanced(
     proven: int,
     unproven: int,
 ) -> Progress:
-    """The progress once the window's rows are applied. `waiting`: identities of the DDLs that are still to be executed."""
+    """The progress once the window's rows are applied. `waiting`: identities of DDLs still to be executed."""
     topics = dict(progress.topics)
     for report in reports:
         topic = report.range.partition.topic

@@ -272,7 +272,7 @@ def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> boo
 def _check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:
     if begin > at.start:
         raise InputError(
-            f"retention deleted messages that were not applied yet: offset {at.start} is gone, the log begins at {begin}",
+            f"retention deleted messages not applied yet: offset {at.start} is gone, the log begins at {begin}",
             where=f"{partition} offset={at.start}",
             hint="rebuild the target from a dump and set start-ts to its position; raise the topic's retention",
         )

@@ -9,7 +9,6 @@ from threading import Thread
 from typing import Any
 
 import structlog
-
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException

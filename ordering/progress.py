@@ -13,7 +13,6 @@ from typing import Any
 from ordering.events import Partition, TableName
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs
 
-
 _FLAGS = ("complete", "ended", "retired")
 
 

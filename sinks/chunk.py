@@ -1,4 +1,4 @@
-"""Rows on their way from a Spark task to the target's connection: encoded once, in the task, as the target loads them."""
+"""Rows on their way from a Spark task to the target: encoded once, in the task, as the target loads them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

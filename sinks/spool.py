@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 from ordering.events import Half, TableName
 from sinks.chunk import Chunk
@@ -70,7 +70,7 @@ class Spool:
         self._directory = tempfile.TemporaryDirectory(prefix="ticdc-reconciler-")
         self._groups: dict[tuple[TableName, Half, tuple[str, ...]], Group] = {}
 
-    def __enter__(self) -> "Spool":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

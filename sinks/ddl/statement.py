@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 import sqlglot
-from sqlglot.tokens import Token, TokenType
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ordering.errors import InputError
 from ordering.events import TableName
@@ -84,7 +85,7 @@ class _Head:
         try:
             # a word in front: at the start of a text sqlglot takes RENAME for a command and reads no further
             self.tokens: list[Token] = sqlglot.tokenize(f"DDL {sql}", read="mysql")[1:]
-        except sqlglot.errors.TokenError as error:
+        except TokenError as error:
             raise InputError(f"DDL statement can't be read: {sql[:200]}", hint=str(error)) from error
         self.at = 0
 

@@ -84,7 +84,7 @@ class MysqlConnection:
     def load(self, sql: str, path: str) -> int:
         """Execute a LOAD DATA LOCAL statement whose file is bound as its one parameter.
 
-        With LOCAL, bad values and conflicts become warnings (MySQL documentation, "LOAD DATA"): any warning is an error.
+        With LOCAL, bad values and conflicts become warnings (MySQL documentation, "LOAD DATA"): each is an error.
         """
         affected = self.run(sql, (path,))
         warnings = self.query("SHOW WARNINGS LIMIT 3")

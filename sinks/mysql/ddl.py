@@ -40,7 +40,7 @@ def _holder(reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:
         return holders[0]
     if len(holders) > 1 and _crosses(ddl):
         raise InputError(
-            f"DDL names table {reference.table!r} without its database, and {', '.join(holders)} each have one: {ddl.sql}",
+            f"DDL names {reference.table!r} without its database, and {', '.join(holders)} each have one: {ddl.sql}",
             where=str(ddl.position),
             hint="specify all database names in such statements upstream; here execute it by hand",
         )

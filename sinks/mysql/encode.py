@@ -1,6 +1,6 @@
-"""Rows for the MySQL family: the text that LOAD DATA reads, in its default format.
+r"""Rows for the MySQL family: the text that LOAD DATA reads, in its default format.
 
-Fields end with a tab, rows with a newline; backslash escapes both, itself, NUL, and spells NULL as `\\N` (MySQL
+Fields end with a tab, rows with a newline; backslash escapes both, itself, NUL, and spells NULL as `\N` (MySQL
 documentation, "LOAD DATA", field and line handling). Binary columns travel as hexadecimal digits.
 """
 

@@ -35,6 +35,7 @@ _DDL = f"{PROGRESS_DATABASE}.ddl"
 _BULK_ROWS = 200
 """From so many rows on LOAD DATA is faster than a multi-row statement."""
 _STATEMENT_ROWS = 1000
+_RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
 _EXPRESSIONS = {Shape.BYTES: "UNHEX({})", Shape.INDEX: "{} + 0"}
 
 
@@ -124,7 +125,7 @@ class MysqlTarget(Target):
         self._db.run("START TRANSACTION")
 
     def _locked_epoch(self, changefeed: str) -> int | None:
-        return self._db.value(f"SELECT epoch FROM {_CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: E501, S608
+        return self._db.value(f"SELECT epoch FROM {_CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: S608
 
     def _commit(self) -> None:
         self._db.commit()
@@ -169,7 +170,7 @@ class MysqlTarget(Target):
         try:
             self._insert("INSERT", keys, group, columns)
             match = " AND ".join(f"t.{quoted(c.name)} = k.{quoted(c.name)}" for c in columns)
-            self._db.run(f"DELETE t FROM {keys} k STRAIGHT_JOIN {place} t ON {match}")  # noqa: S608 quoted
+            self._db.run(f"DELETE t FROM {keys} k STRAIGHT_JOIN {place} t ON {match}")
         finally:
             self._db.run(f"DROP TEMPORARY TABLE IF EXISTS {keys}")
 
@@ -246,10 +247,18 @@ class MysqlTarget(Target):
             if not rows:
                 before = rules.definitions(self._db, statement, session)
                 self._db.run(
-                    f"INSERT INTO {_DDL} (changefeed, commit_ts, `database`, name, statement, executed, state, before_it,"  # noqa: S608 a constant
-                    " updated_at) VALUES (%s, %s, %s, %s, %s, %s, 'intent', %s, %s)",
-                    (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, ddl.sql)
-                    + (orjson.dumps(before).decode(), _now()),
+                    f"INSERT INTO {_DDL} (changefeed, commit_ts, `database`, name, statement, executed, state,"  # noqa: S608 a constant
+                    " before_it, updated_at) VALUES (%s, %s, %s, %s, %s, %s, 'intent', %s, %s)",
+                    (
+                        lease.changefeed,
+                        ddl.commit_ts,
+                        ddl.database,
+                        ddl.table,
+                        ddl.sql,
+                        ddl.sql,
+                        orjson.dumps(before).decode(),
+                        _now(),
+                    ),
                 )
                 rows = [(self._db.value("SELECT LAST_INSERT_ID()"), orjson.dumps(before))]
             self._commit()
@@ -272,7 +281,7 @@ class MysqlTarget(Target):
             " WHERE changefeed = %s ORDER BY id DESC LIMIT %s",
             (changefeed, limit),
         )
-        return [DdlRecord(*row[:6], str(row[6])) for row in rows]
+        return [DdlRecord(**dict(zip(_RECORD, row[:6], strict=True)), updated_at=str(row[6])) for row in rows]
 
 
 def _now() -> str:

@@ -5,9 +5,11 @@ Secondary indexes are named `table.index`, for SQLite's index names are global t
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from ordering.errors import TargetError
 from ordering.events import TableName
@@ -52,10 +54,10 @@ def _unsupported(sql: str, detail: str = "") -> TargetError:
     )
 
 
-def _parsed(sql: str) -> exp.Expression:
+def _parsed(sql: str) -> Any:
     try:
         return sqlglot.parse_one(_without_partitions(sql), read="mysql")
-    except sqlglot.errors.ParseError as error:
+    except ParseError as error:
         raise _unsupported(sql, f" ({str(error).splitlines()[0]})") from error
 
 
@@ -206,16 +208,16 @@ def _rename(statement: Statement, resolve: Resolver, catalog: Catalog) -> Iterat
         yield f"DROP TABLE {_place(source)}"
 
 
-def _alter(statement: Statement, resolve: Resolver, catalog: Catalog) -> Iterator[str]:
+def _alter(statement: Statement, resolve: Resolver, _catalog: Catalog) -> Iterator[str]:
     name = named(statement.tables[0], resolve)
     tree = _parsed(statement.sql)
     if not isinstance(tree, exp.Alter):
         raise _unsupported(statement.sql)
     for action in tree.args.get("actions") or []:
-        yield from _action(name, action, statement.sql, catalog)
+        yield from _action(name, action, statement.sql)
 
 
-def _action(name: TableName, action: exp.Expression, sql: str, catalog: Catalog) -> Iterator[str]:
+def _action(name: TableName, action: exp.Expression, sql: str) -> Iterator[str]:
     if isinstance(action, exp.ColumnDef):
         yield f"ALTER TABLE {_place(name)} ADD COLUMN {_added(action)}"
     elif isinstance(action, exp.Drop) and str(action.args.get("kind", "")).upper() == "COLUMN":

@@ -46,17 +46,21 @@ class SqliteTarget(Target):
     @property
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            self.connect()
-        assert self._connection is not None
+            self._connection = self._opened()
         return self._connection
 
     def connect(self) -> None:
         """Open the progress file and attach every database of the directory."""
+        self.close()
+        self._catalog = None
+        self._db.execute("SELECT 1")
+
+    def _opened(self) -> sqlite3.Connection:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             path = file_of(self.directory, PROGRESS_DATABASE)
-            self._connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-            self._connection.executescript(_TABLES)
+            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            connection.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
             raise TargetError(
                 f"can't open {self.directory}: {error}", hint="check that the path is writable"
@@ -64,8 +68,8 @@ class SqliteTarget(Target):
         self._attached = []
         for database in databases_in(self.directory):
             if database != PROGRESS_DATABASE:
-                self._attach(database)
-        self._catalog = None
+                self._attach(connection, database)
+        return connection
 
     def close(self) -> None:
         """See `Target.close`."""
@@ -80,12 +84,12 @@ class SqliteTarget(Target):
         databases = databases_in(self.directory)
         return [f"{self.directory} holds {len(databases)} database files"]
 
-    def _attach(self, database: str) -> None:
+    def _attach(self, connection: sqlite3.Connection, database: str) -> None:
         if database in self._attached:
             return
         try:
             path = str(file_of(self.directory, database))
-            self._db.execute(f"ATTACH DATABASE ? AS {quoted(database)}", (path,))
+            connection.execute(f"ATTACH DATABASE ? AS {quoted(database)}", (path,))
         except sqlite3.OperationalError as error:
             hint = "SQLite attaches 10 databases at most: use several changefeeds with filter rules, or another target"
             raise TargetError(f"can't attach database {database!r}: {error}", where=self.name, hint=hint) from error
@@ -133,7 +137,8 @@ class SqliteTarget(Target):
             self._rollback()
             raise
         found = self.stored(changefeed)
-        assert found is not None
+        if found is None:
+            raise TargetError(f"the progress of {changefeed!r} is gone", where=self.name)
         return found
 
     def _begin(self) -> None:
@@ -206,12 +211,13 @@ class SqliteTarget(Target):
         return f"{quoted(table.database)}.{quoted(table.table)}"
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
-        """See `Target.execute_ddl`. A database is a file: making or removing one can be done twice, the rest is one
-        transaction with the progress.
+        """See `Target.execute_ddl`.
+
+        A database is a file: making or removing one can be done twice; the rest is one transaction with the progress.
         """
         statement = read_statement(ddl.sql)
         if statement.kind is DdlKind.CREATE_DATABASE:
-            self._attach(statement.database or "")
+            self._attach(self._db, statement.database or "")
         if statement.kind is DdlKind.DROP_DATABASE:
             self._drop_database(statement.database or "")
         executed = self._statements(statement, ddl)
