@@ -21,7 +21,7 @@ from sinks.chunk import Chunk
 SMALL_WINDOW = 20_000
 """Messages up to which one task without a shuffle is faster than several with one."""
 
-_BUCKET_MESSAGES = 50_000
+_BUCKET_MESSAGES = 125_000
 _SMALLEST_RANGE = 50_000
 _MOST_BUCKETS = 512
 

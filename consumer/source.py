@@ -23,7 +23,10 @@ from ordering.window import budget
 
 _FIRST_CHUNK = 64
 _GROWTH = 8
-_LARGEST_CHUNK = 65_536
+_LARGEST_CHUNK = 8_192
+_LOOK_BACK = 32_768
+"""Messages that the driver looks through at most; where no watermark is among them, Spark's tasks will find it."""
+
 FIRST_WINDOW = 2_000
 """Messages of a partition that the first window of a new changefeed reads: topics begin with DDLs, and what lies behind
 an unknown DDL is read twice."""
@@ -225,8 +228,9 @@ class Source:
         tops = {}
         for p, (low, high) in spans.items():
             memory = self._memory.setdefault(p, _Memory())
-            if max(low, memory.looked_to) < high:
-                tops[p] = (max(low, memory.looked_to), high)
+            floor = max(low, memory.looked_to, high - _LOOK_BACK)
+            if floor < high:
+                tops[p] = (floor, high)
             memory.looked_to = max(memory.looked_to, high)
         size = _FIRST_CHUNK
         while tops:
