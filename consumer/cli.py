@@ -114,6 +114,32 @@ def status(config: Path, as_json: bool) -> None:
         _print_status(found)
 
 
+@main.command()
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=22.0, show_default=True, help="How long it writes.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed is another history.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep all files in this new directory.")
+@click.option("--consistency", type=click.Choice(["snapshot", "transaction"]), default="snapshot", show_default=True)
+@click.option("--raw/--split", help="Whether TiCDC sends an UPDATE that changes a key as it is.  [default: split]")
+@click.option(
+    "--dispatcher",
+    type=click.Choice(["default", "table", "index-value", "columns", "ts"]),
+    default="index-value",
+    show_default=True,
+    help="How TiCDC chooses partitions.",
+)
+@_foreseen
+def demo(**options: Any) -> int:
+    """See it work: Kafka, Redis, an upstream, a kill in the middle; all embedded, nothing to install, nothing left.
+
+    \b
+    Example:
+      reconciler demo --keep /tmp/demo --consistency transaction
+    """
+    from consumer.demo.play import Options, play  # noqa: PLC0415
+
+    return play(Options(**options))
+
+
 def _print_status(found: dict[str, Any]) -> None:
     source = found["source"]
     click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")

@@ -5,10 +5,11 @@ A small window takes a short way through the same code: one task, no shuffle.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 
 from consumer.explain import Content, ContentTask
 from consumer.reader import KafkaReaders
@@ -60,11 +61,13 @@ class SparkJobs:
 
     def __init__(self, spark: SparkContext, kafka: Mapping[str, Any]) -> None:
         self._spark, self._kafka = spark, kafka
+        with _failures():
+            self._cores = int(spark.defaultParallelism)
 
     @property
     def cores(self) -> int:
         """See `Jobs.cores`."""
-        return int(self._spark.defaultParallelism)
+        return self._cores
 
     def run(self, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask) -> Iterator[Outcome]:
         """See `Jobs.run`."""
@@ -73,26 +76,33 @@ class SparkJobs:
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """See `Jobs.contents`."""
         look = ContentTask(spec, KafkaReaders(self._kafka), wanted)
-        try:
+        with _failures():
             return list(self._spark.parallelize(ranges, len(ranges)).mapPartitions(look).collect())
-        except (Py4JError, OSError, EOFError) as error:
-            raise WorkerLostError(f"a Spark job failed: {_first_lines(error)}") from error
 
 
 def _outcomes(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, order: OrderTask) -> Iterator[Outcome]:
-    spec = read.spec
-    if spec.buckets == 1:
-        records = spark.parallelize([ranges], 1).mapPartitions(read)
-    else:
-        parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
-        records = spark.parallelize([(part,) for part in parts], len(parts)).mapPartitions(read)
-        records = records.partitionBy(spec.buckets + 1, _bucket)
-    ordered = records.mapPartitions(order)
-    try:
-        for outcome in ordered.toLocalIterator(prefetchPartitions=True):
+    with _failures():
+        for outcome in _ordered(spark, ranges, read, order).toLocalIterator(prefetchPartitions=True):
             if isinstance(outcome, ReconcilerError):
                 raise outcome
             yield outcome
+
+
+def _ordered(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, order: OrderTask) -> "RDD[Any]":
+    """The window's job, not yet run."""
+    buckets = read.spec.buckets
+    if buckets == 1:
+        return spark.parallelize([ranges], 1).mapPartitions(read).mapPartitions(order)
+    parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
+    records = spark.parallelize([(part,) for part in parts], len(parts)).mapPartitions(read)
+    return records.partitionBy(buckets + 1, _bucket).mapPartitions(order)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """What Spark throws, as WorkerLostError: a worker, an executor or the JVM died, or a task has a bug."""
+    try:
+        yield
     except (Py4JError, OSError, EOFError) as error:
         raise WorkerLostError(f"a Spark job failed: {_first_lines(error)}") from error
 

@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -21,7 +22,7 @@ from consumer.kafka_settings import reader_settings
 from consumer.ledger import Ledger
 from consumer.pipeline import Pipeline
 from consumer.source import Source
-from consumer.spark import start_spark, stop_spark, warm_up
+from consumer.spark import is_alive, start_spark, stop_spark, warm_up
 from consumer.status import live_status
 from ordering.errors import TRANSIENT, ReconcilerError
 from ordering.events import Partition
@@ -110,8 +111,6 @@ class Runner:
         """
         try:
             with self._signals():
-                if self._spark is None:
-                    self._spark = start_spark(self.config.changefeed, self.config.spark)
                 self._retrying(self._warm)
                 self.outcome.start_s = time.monotonic() - started
                 begun = time.monotonic()
@@ -127,15 +126,21 @@ class Runner:
 
     def _warm(self) -> None:
         """Fork Spark's workers and connect to everything at the same time."""
-        if self._spark is None:
-            raise Stopped
-        thread = threading.Thread(target=warm_up, args=(self._spark,), daemon=True)
-        thread.start()
-        try:
+        with ThreadPoolExecutor(1) as pool:
+            warming = pool.submit(warm_up, self._context())
             self._source.listed()
             self._connected()
-        finally:
-            thread.join()
+            warming.result()
+
+    def _context(self) -> SparkContext:
+        """Spark; started anew if its JVM has died."""
+        if self._owns_spark and self._spark is not None and not is_alive(self._spark):
+            log.warning("spark's JVM is gone; starting it again")
+            stop_spark(self._spark)
+            self._spark = None
+        if self._spark is None:
+            self._spark = start_spark(self.config.changefeed, self.config.spark)
+        return self._spark
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -183,11 +188,9 @@ class Runner:
 
     def _connected(self) -> Pipeline:
         if self._pipeline is None:
-            if self._spark is None:
-                raise Stopped
             self._target.connect()
             settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
-            jobs = SparkJobs(self._spark, settings)
+            jobs = SparkJobs(self._context(), settings)
             self._pipeline = Pipeline(self.config, self._source, self._target, jobs, self._step)
             if self._first:
                 self.outcome.before, self._first = self._pipeline.progress.counts, False

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
+import structlog
 
 from consumer.config import Config
 from consumer.control import Control, Topic, require
 from consumer.kafka_settings import reader_settings
 from consumer.reader import Messages, Reader
-from ordering.errors import InputError
+from ordering.errors import InputError, SourceError
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import ResolvedTs, utc_text
@@ -44,6 +45,7 @@ class _Mark(msgspec.Struct):
     tidb: _Tidb = msgspec.field(name="_tidb")
 
 
+log = structlog.get_logger()
 _decode_mark = msgspec.json.Decoder(_Mark).decode
 
 
@@ -108,7 +110,10 @@ class Source:
         if now - self._committed_at < _COMMIT_EVERY_S or offsets == self._committed:
             return
         self._committed_at, self._committed = now, dict(offsets)
-        self.control.commit(self.config.changefeed, offsets)
+        try:
+            self.control.commit(self.config.changefeed, offsets)
+        except SourceError as error:
+            log.warning("the consumer group's offsets can't be committed; only lag tools miss them", error=error.fact)
 
     def listed(self) -> list[Topic]:
         """The topics as they are now. Raises InputError if a named one is missing."""

@@ -11,11 +11,12 @@ from typing import Any
 import structlog
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from consumer.config import Spark
-from ordering.errors import ConfigError, ReconcilerError
+from ordering.errors import ConfigError, WorkerLostError
 
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -47,13 +48,17 @@ def start_spark(changefeed: str, config: Spark) -> SparkContext:
     conf.set("spark.driver.extraJavaOptions", options)
     said: deque[str] = deque(maxlen=20)
     try:
-        context = SparkContext(conf=conf, gateway=_gateway(conf, said))
+        # a process keeps its JVM from one context to the next
+        kept = SparkContext._gateway  # noqa: SLF001
+        context = SparkContext(conf=conf, gateway=kept or _gateway(conf, said))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         hint = "Java 17 or newer is needed (JAVA_HOME or PATH; or pip install 'ticdc-reconciler[embedded]')"
         raise ConfigError(
             f"Spark can't start: {error}{_quoted(said)}", where=f"spark.master = {config.master}", hint=hint
         ) from error
     context.setLogLevel("OFF")
+    # where the JVM dies, this thread's traceback says nothing that the failed job does not say
+    AccumulatorTCPServer.handle_error = _log_accumulator_error
     return context
 
 
@@ -68,6 +73,10 @@ def _gateway(conf: SparkConf, said: deque[str]) -> Any:
     return gateway
 
 
+def _log_accumulator_error(_server: AccumulatorTCPServer, _request: Any, _address: Any) -> None:
+    log.debug("spark's accumulator connection broke")
+
+
 def _follow(reading: int, said: deque[str]) -> None:
     with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -80,9 +89,15 @@ def _quoted(said: deque[str]) -> str:
 
 
 def warm_up(context: SparkContext) -> None:
-    """Fork the workers and let them import what tasks need, so that the first window doesn't wait for it."""
-    count = context.defaultParallelism
-    context.parallelize(range(count), count).mapPartitions(_import).partitionBy(count).count()
+    """Fork the workers and let them import what tasks need, so that the first window doesn't wait for it.
+
+    Raises WorkerLostError.
+    """
+    try:
+        count = context.defaultParallelism
+        context.parallelize(range(count), count).mapPartitions(_import).partitionBy(count).count()
+    except (Py4JError, OSError, EOFError) as error:
+        raise WorkerLostError(f"Spark's workers can't start: {str(error).splitlines()[0]}") from error
 
 
 def _import(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -95,7 +110,18 @@ def stop_spark(context: SparkContext | None) -> None:
     """Stop it; a JVM that is gone already is stopped."""
     if context is None:
         return
-    try:
+    alive = is_alive(context)
+    if alive:
         context.stop()
-    except (Py4JError, OSError, ReconcilerError):
-        SparkContext._active_spark_context = None  # noqa: SLF001 else no new context could be made
+        return
+    with SparkContext._lock:  # noqa: SLF001 a gateway to a dead JVM would be used again by the next context
+        SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+def is_alive(context: SparkContext) -> bool:
+    """Whether its JVM answers."""
+    try:
+        return not context._jsc.sc().isStopped()  # noqa: SLF001 there is no public question
+    except (Py4JError, OSError, AttributeError):
+        return False
