@@ -140,6 +140,31 @@ def demo(**options: Any) -> int:
     return play(Options(**options))
 
 
+@main.group()
+def topic() -> None:
+    """Decide about single topics."""
+
+
+@topic.command()
+@_CONFIG
+@click.argument("name")
+@_foreseen
+def retire(config: Path, name: str) -> None:
+    """Say that topic NAME is dead for good, so that it no longer holds back the others.
+
+    Right only where TiCDC sends nothing to it any more: what is in it and not yet applied is left out. A running
+    instance stops with exit code 5; start it again afterwards.
+
+    \b
+    Example:
+      reconciler topic retire orders.toml cdc_shop_old
+    """
+    from consumer.operate import retire_topic  # noqa: PLC0415
+
+    retire_topic(load_config(config), name)
+    click.echo(f"topic {name} is retired")
+
+
 def _print_status(found: dict[str, Any]) -> None:
     source = found["source"]
     click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")
