@@ -221,9 +221,9 @@ def _action(name: TableName, action: exp.Expression, sql: str) -> Iterator[str]:
     if isinstance(action, exp.ColumnDef):
         yield f"ALTER TABLE {_place(name)} ADD COLUMN {_added(action)}"
     elif isinstance(action, exp.Drop) and str(action.args.get("kind", "")).upper() == "COLUMN":
-        yield f"ALTER TABLE {_place(name)} DROP COLUMN {quoted(action.this.name)}"
+        yield f"ALTER TABLE {_place(name)} DROP COLUMN {quoted(_dropped(action))}"
     elif isinstance(action, exp.Drop) and str(action.args.get("kind", "")).upper() in {"INDEX", "KEY"}:
-        yield f"DROP INDEX IF EXISTS {_index_name(name, action.this.name)}"
+        yield f"DROP INDEX IF EXISTS {_index_name(name, _dropped(action))}"
     elif isinstance(action, exp.RenameColumn):
         yield (
             f"ALTER TABLE {_place(name)} RENAME COLUMN {quoted(action.this.name)} TO {quoted(action.args['to'].name)}"
@@ -232,6 +232,11 @@ def _action(name: TableName, action: exp.Expression, sql: str) -> Iterator[str]:
         yield from _indexes(name, list(action.expressions))
     elif not isinstance(action, exp.SchemaCommentProperty | exp.AutoIncrementProperty | exp.RenameIndex):
         raise _unsupported(sql)
+
+
+def _dropped(drop: exp.Expression) -> str:
+    """The name of what a DROP drops: newer versions of sqlglot keep it in `tables`, older ones in `this`."""
+    return str((drop.this or drop.args["tables"][0]).name)
 
 
 def _added(column: exp.ColumnDef) -> str:
@@ -254,4 +259,4 @@ def _create_index(statement: Statement, resolve: Resolver, _catalog: Catalog) ->
 
 def _drop_index(statement: Statement, resolve: Resolver, _catalog: Catalog) -> Iterator[str]:
     tree = _parsed(statement.sql)
-    yield f"DROP INDEX IF EXISTS {_index_name(named(statement.tables[0], resolve), tree.this.name)}"
+    yield f"DROP INDEX IF EXISTS {_index_name(named(statement.tables[0], resolve), _dropped(tree))}"
