@@ -38,10 +38,18 @@ log = structlog.get_logger()
 class Pipeline:
     """One changefeed's rounds, for as long as the lease is ours and nothing fails."""
 
-    def __init__(self, config: Config, source: Source, target: Target, jobs: Jobs, observe: Observer) -> None:
+    def __init__(  # its parts are made and closed by the runner
+        self,
+        config: Config,
+        source: Source,
+        target: Target,
+        jobs: Jobs,
+        observe: Observer,
+        held: Lease | None = None,
+    ) -> None:
         self.config, self.source, self.target, self.jobs, self.observe = config, source, target, jobs, observe
         self.filter = table_filter(config.filter.rules)
-        stored = target.claim(config.changefeed, self._first_progress())
+        stored = target.claim(config.changefeed, self._first_progress(), held)
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
         self._check_filter()
         self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)

@@ -28,7 +28,7 @@ from ordering.errors import TRANSIENT, ReconcilerError
 from ordering.events import Partition
 from ordering.progress import Counts
 from sinks.opening import open_target
-from sinks.target import Observer, Step, Target
+from sinks.target import Lease, Observer, Step, Target
 
 POLL_S = 0.2
 """How often new watermarks are looked for."""
@@ -103,6 +103,7 @@ class Runner:
         self._pipeline: Pipeline | None = None
         self._caps: Mapping[Partition, int] | None = None
         self._first = True
+        self._lease: Lease | None = None
 
     def run(self, *, once: bool, started: float) -> Outcome:
         """Run until stopped, or (`once`) until all that the topics hold now is applied. `started`: monotonic seconds.
@@ -191,7 +192,8 @@ class Runner:
             self._target.connect()
             settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
             jobs = SparkJobs(self._context(), settings)
-            self._pipeline = Pipeline(self.config, self._source, self._target, jobs, self._step)
+            self._pipeline = Pipeline(self.config, self._source, self._target, jobs, self._step, self._lease)
+            self._lease = self._pipeline.lease
             if self._first:
                 self.outcome.before, self._first = self._pipeline.progress.counts, False
             self._note(self._pipeline)

@@ -274,8 +274,8 @@ def _watermark_ts(value: bytes | None) -> ResolvedTs | None:
 def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> bool:
     """Whether a partition has a say in the global resolvedTs: not if its topic ended and nothing in it is unread."""
     topic = known.topics[partition.topic]
-    read = found.progress.start >= found.end
-    return not (topic.retired or topic.ended) or not read
+    unread = found.progress.start < found.end
+    return not topic.retired and (not topic.ended or unread)
 
 
 def _check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from ordering.errors import LeadershipLostError
+from ordering.errors import LeadershipLostError, TargetError
 from ordering.events import DdlEvent, Half
 from ordering.progress import Progress
 from sinks.chunk import Encoder
@@ -107,16 +107,24 @@ class Target(ABC):
         """The changefeed's progress, or None for a new one; also where no progress table is there yet."""
 
     @abstractmethod
-    def claim(self, changefeed: str, initial: Progress) -> Stored:
-        """Become the leader: raise the epoch by one, for a new changefeed from 0, and return the row."""
-
-    @abstractmethod
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Execute a DDL exactly once and save `progress`, whatever crashes in between."""
 
     @abstractmethod
     def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
         """The latest DDLs, newest first."""
+
+    @abstractmethod
+    def _fence(self, changefeed: str) -> None:
+        """End the connection of the changefeed's last leader, if it is still there: what it runs must not go on."""
+
+    @abstractmethod
+    def _add_row(self, changefeed: str) -> None:
+        """Add the changefeed's row to the progress table, with epoch 0."""
+
+    @abstractmethod
+    def _raise_epoch(self, changefeed: str) -> None:
+        """Raise the epoch by one."""
 
     @abstractmethod
     def _begin(self) -> None: ...
@@ -139,6 +147,34 @@ class Target(ABC):
     @abstractmethod
     def _rollback(self) -> None: ...
 
+    def claim(self, changefeed: str, initial: Progress, held: Lease | None = None) -> Stored:
+        """Become the leader: raise the epoch by one, for a new changefeed from 0, and return the row.
+
+        `held`: the lease that this process had before it lost its connection. Raises LeadershipLostError if another
+        instance has become the leader since.
+        """
+        known = self.stored(changefeed)
+        if held is not None:
+            self._compare(None if known is None else known.epoch, held)
+        self._fence(changefeed)
+        self._begin()
+        try:
+            epoch = self._locked_epoch(changefeed)
+            if held is not None:
+                self._compare(epoch, held)
+            if epoch is None:
+                self._add_row(changefeed)
+                self._save(initial, Lease(changefeed, 0))
+            self._raise_epoch(changefeed)
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+        found = self.stored(changefeed)
+        if found is None:
+            raise TargetError(f"the progress of changefeed {changefeed!r} is gone", where=self.name)
+        return found
+
     def apply(self, spool: Spool, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Apply one unit and its progress in one transaction, or nothing of it."""
         self._begin()
@@ -160,7 +196,9 @@ class Target(ABC):
 
     def check_epoch(self, lease: Lease) -> None:
         """Lock the epoch row and raise LeadershipLostError if it is no longer ours."""
-        epoch = self._locked_epoch(lease.changefeed)
+        self._compare(self._locked_epoch(lease.changefeed), lease)
+
+    def _compare(self, epoch: int | None, lease: Lease) -> None:
         if epoch != lease.epoch:
             raise LeadershipLostError(
                 f"changefeed {lease.changefeed!r} has a new leader: epoch {epoch}, ours was {lease.epoch}",

@@ -95,6 +95,14 @@ class MysqlConnection:
             )
         return affected
 
+    def end_connection(self, connection_id: int) -> None:
+        """Kill a connection of our own user; one that is gone meanwhile is what was wanted."""
+        try:
+            self.run(f"KILL {connection_id:d}")
+        except TargetError:
+            if self.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %s", (connection_id,)):
+                raise
+
     def commit(self) -> None:
         """End the transaction; autocommit is on outside of one."""
         self.run("COMMIT")

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+import xxhash
 
-from ordering.errors import TargetError
+from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.statement import Statement, read_statement
@@ -35,6 +36,7 @@ _DDL = f"{PROGRESS_DATABASE}.ddl"
 _BULK_ROWS = 200
 """From so many rows on LOAD DATA is faster than a multi-row statement."""
 _STATEMENT_ROWS = 1000
+_FENCE_S = 30
 _RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
 _EXPRESSIONS = {Shape.BYTES: "UNHEX({})", Shape.INDEX: "{} + 0"}
 
@@ -101,25 +103,20 @@ class MysqlTarget(Target):
         progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
         return Stored(progress, epoch, updated_at.replace(tzinfo=UTC))
 
-    def claim(self, changefeed: str, initial: Progress) -> Stored:
-        """See `Target.claim`."""
-        self._begin()
-        try:
-            if self._locked_epoch(changefeed) is None:
-                self._db.run(
-                    f"INSERT INTO {_CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, %s)",  # noqa: S608 a constant
-                    (changefeed, _now()),
-                )
-                self._save(initial, Lease(changefeed, 0))
-            self._db.run(f"UPDATE {_CHECKPOINT} SET epoch = epoch + 1 WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
-        found = self.stored(changefeed)
-        if found is None:
-            raise TargetError(f"the progress of {changefeed!r} is gone", where=self.name)
-        return found
+    def _fence(self, changefeed: str) -> None:
+        """See `Target._fence`: the leader's connection holds a named lock, so the server knows which one it is."""
+        name = f"ticdc-reconciler {xxhash.xxh3_64_hexdigest(changefeed.encode())}"
+        holder = self._db.value("SELECT IS_USED_LOCK(%s)", (name,))
+        if holder is not None and holder != self._db.value("SELECT CONNECTION_ID()"):
+            self._db.end_connection(int(holder))
+        if self._db.value("SELECT GET_LOCK(%s, %s)", (name, _FENCE_S)) != 1:
+            raise TargetUnreachableError(f"the last leader's connection {holder} does not end", where=self.name)
+
+    def _add_row(self, changefeed: str) -> None:
+        self._db.run(f"INSERT INTO {_CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, %s)", (changefeed, _now()))  # noqa: S608 a constant
+
+    def _raise_epoch(self, changefeed: str) -> None:
+        self._db.run(f"UPDATE {_CHECKPOINT} SET epoch = epoch + 1 WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
 
     def _begin(self) -> None:
         self._db.run("START TRANSACTION")

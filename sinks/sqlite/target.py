@@ -118,28 +118,14 @@ class SqliteTarget(Target):
         progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
         return Stored(progress, epoch, datetime.fromisoformat(updated_at))
 
-    def claim(self, changefeed: str, initial: Progress) -> Stored:
-        """See `Target.claim`."""
-        self._begin()
-        try:
-            known = self.stored(changefeed)
-            if known is None:
-                lease = Lease(changefeed, 1)
-                self._run(
-                    "INSERT INTO checkpoint VALUES (?, 0, '{}', '{}', 1, ?)",
-                    (changefeed, _now()),
-                )
-                self._save(initial, lease)
-            else:
-                self._run("UPDATE checkpoint SET epoch = epoch + 1 WHERE changefeed = ?", (changefeed,))
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
-        found = self.stored(changefeed)
-        if found is None:
-            raise TargetError(f"the progress of {changefeed!r} is gone", where=self.name)
-        return found
+    def _fence(self, changefeed: str) -> None:
+        """A process that is gone holds no lock; one that is alive is kept out by the epoch."""
+
+    def _add_row(self, changefeed: str) -> None:
+        self._run("INSERT INTO checkpoint VALUES (?, 0, '{}', '{}', 0, ?)", (changefeed, _now()))
+
+    def _raise_epoch(self, changefeed: str) -> None:
+        self._run("UPDATE checkpoint SET epoch = epoch + 1 WHERE changefeed = ?", (changefeed,))
 
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")
