@@ -1,0 +1,158 @@
+"""One measured run: load into Kafka, `reconciler run --once --json` into a target, table against the load's digest."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pymysql
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pymysql.cursors import SSCursor
+
+from tests.bench.load import Digest, Load, Mark, Message, digest_of
+from tests.bench.tree import TreeSampler
+
+_ANSWER_S = 60.0
+RECONCILER = str(Path(sys.executable).with_name("reconciler"))
+
+
+@dataclass(frozen=True)
+class Result:
+    """One comparable line."""
+
+    name: str
+    target: str
+    events: int
+    processing_s: float
+    wall_s: float
+    events_per_s: int
+    driver_peak_mb: int
+    jvm_peak_mb: int
+    tree_peak_mb: int
+    cpu_s: float
+    loadavg: float
+    correct: bool
+
+    def line(self) -> str:
+        """As `name=value` pairs."""
+        return " ".join(f"{name}={value}" for name, value in asdict(self).items())
+
+
+class Sending:
+    """A topic made for a load, and a producer that keeps each partition's order."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        self.topic = topic
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        settings = {"retention.ms": "-1", "max.message.bytes": "10485760"}
+        admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(_ANSWER_S)
+        self._failed: list[str] = []
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "batch.size": 1 << 20}
+        )
+
+    def send(self, messages: Iterable[Message | Mark]) -> int:
+        """Send messages; returns how many bytes, once all are acknowledged."""
+        size = 0
+        for message in messages:
+            if isinstance(message, Message):
+                self._send(message)
+                size += len(message.value)
+        if self._producer.flush(_ANSWER_S) or self._failed:
+            raise RuntimeError(f"Kafka did not take all messages: {self._failed[:3]}")
+        return size
+
+    def _send(self, message: Message) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self.topic, message.value, partition=message.partition, on_delivery=self._delivered
+                )
+            except BufferError:
+                self._producer.poll(1)
+            else:
+                self._producer.poll(0)
+                return
+
+    def _delivered(self, error: object, _message: object) -> None:
+        if error is not None:
+            self._failed.append(str(error))
+
+
+def table_digest(uri: str, database: str, table: str) -> Digest:
+    """Digest what a target's table holds."""
+    with closing(target_rows(uri, database, table)) as rows:
+        return digest_of(rows)
+
+
+def target_rows(uri: str, database: str, table: str) -> Iterator[tuple[int, int, str, str]]:
+    """Stream (id, k, c, pad) in id order."""
+    parts = urlsplit(uri)
+    if parts.scheme == "sqlite":
+        with closing(sqlite3.connect(Path(parts.path[1:]) / f"{database}.sqlite")) as connection:
+            yield from connection.execute(f'SELECT id, k, c, pad FROM "{table}" ORDER BY id')
+        return
+    with closing(mysql_connection(uri)) as connection, connection.cursor(SSCursor) as cursor:
+        cursor.execute(f"SELECT id, k, c, pad FROM `{database}`.`{table}` ORDER BY id")
+        yield from cursor
+
+
+def mysql_connection(uri: str) -> "pymysql.Connection":
+    """Connect to the server of a target's URI."""
+    parts = urlsplit(uri)
+    return pymysql.connect(
+        host=parts.hostname or "",
+        port=parts.port or 3306,
+        user=parts.username,
+        password=parts.password or "",
+        autocommit=True,
+    )
+
+
+def write_config(path: Path, *, changefeed: str, bootstrap: str, topic: str, uri: str, extra: str = "") -> Path:
+    """Write the smallest config that reads a topic into a target, without Redis unless `extra` says otherwise."""
+    redis = "" if "[redis]" in extra else '[redis]\nuri = ""\n'
+    path.write_text(
+        f'changefeed = "{changefeed}"\n[source]\nbootstrap-servers = "{bootstrap}"\ntopics = ["{topic}"]\n'
+        f'[target]\nuri = "{uri}"\n{redis}{extra}\n'
+    )
+    return path
+
+
+def measured_run(name: str, config: Path, load: Load, uri: str) -> Result:
+    """Run the reconciler once on a config, and compare. Raises RuntimeError if it fails."""
+    begun = time.monotonic()
+    output = config.with_suffix(".log")
+    with output.open("wb") as log:
+        process = subprocess.Popen([RECONCILER, "run", str(config), "--once", "--json"], stdout=log, stderr=log)
+        with TreeSampler(process.pid) as tree:
+            code = process.wait()
+    wall_s = time.monotonic() - begun
+    lines = output.read_text(errors="replace").splitlines()
+    if code != 0:
+        raise RuntimeError(f"reconciler run ended with {code}:\n" + "\n".join(lines[-20:]))
+    told = json.loads(lines[-1])
+    processing_s = float(told["processing_s"])
+    correct = told["events"] == load.events and table_digest(uri, load.database, load.table) == load.digest()
+    return Result(
+        name=name,
+        target=urlsplit(uri).scheme,
+        events=load.events,
+        processing_s=processing_s,
+        wall_s=round(wall_s, 2),
+        events_per_s=round(load.events / processing_s),
+        driver_peak_mb=tree.peak_mb("driver"),
+        jvm_peak_mb=tree.peak_mb("jvm"),
+        tree_peak_mb=tree.peak_mb("tree"),
+        cpu_s=round(tree.cpu_s, 1),
+        loadavg=round(os.getloadavg()[0], 2),
+        correct=correct,
+    )

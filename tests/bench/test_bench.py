@@ -1,0 +1,65 @@
+"""The benchmark's own pieces, and a small run of it."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from consumer.embedded import KafkaBroker, MariaDbServer
+from tests.bench.__main__ import main
+from tests.bench.load import Change, Digest, Load, Mark, Message
+
+
+def test_the_load_is_the_same_each_time_and_has_its_shape() -> None:
+    load = Load(20_000)
+    assert list(load.messages()) == list(Load(20_000).messages())
+    changes = [step for step in load.changes() if isinstance(step, Change)]
+    kinds = Counter("I" if c.old is None else "D" if c.new is None else "U" for c in changes)
+    assert len(changes) == 20_000
+    assert {kind: round(count / 20_000, 1) for kind, count in kinds.items()} == {"I": 0.2, "U": 0.7, "D": 0.1}
+    assert [c.commit_ts for c in changes] == sorted(c.commit_ts for c in changes)
+    assert len({(c.commit_ts, c.id) for c in changes}) == 20_000
+
+
+def test_a_watermark_lies_above_what_was_sent_and_below_what_follows() -> None:
+    stamps = [
+        (step.ts, "mark") if isinstance(step, Mark) else (step.commit_ts, "row")
+        for step in Load(5_000, watermark_every=100).changes()
+    ]
+    for (ts, what), (following, _) in pairwise(stamps):
+        assert ts < following if what == "mark" else ts <= following
+    assert stamps[-1][1] == "mark"
+
+
+def test_messages_of_a_row_stay_in_one_partition() -> None:
+    load = Load(3_000)
+    found = Counter(message.partition for message in load.messages() if isinstance(message, Message))
+    assert set(found) == set(range(load.partitions))
+
+
+def test_the_digest_at_a_checkpoint_is_the_table_at_that_moment() -> None:
+    load, live, digests = Load(3_000), {}, {}
+    steps = [step for step in load.changes() if isinstance(step, Change)]
+    for step in steps:
+        live[step.id] = step.new
+        digests[step.commit_ts] = sum(row is not None for row in live.values())
+    found = load.digests(list(digests))
+    assert {ts: digest.rows for ts, digest in found.items()} == digests
+    assert found[steps[-1].commit_ts] == load.digest()
+    assert load.digests([0])[0] == Digest(0, load.digests([1])[1].sha256)
+
+
+@pytest.mark.service
+@pytest.mark.spark
+@pytest.mark.parametrize("target", ["mysql", "sqlite"])
+def test_a_small_run_is_correct(
+    target: str, kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--events", "20000", "--kafka", kafka_broker.bootstrap, "--mysql", mariadb_server.uri, "--json"]
+    assert main([*words, "--target", target]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["correct"]
+    assert result["events"] == 20_000
+    assert 0 < result["driver_peak_mb"] < result["tree_peak_mb"]
+    assert result["processing_s"] < result["wall_s"]
