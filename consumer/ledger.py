@@ -23,7 +23,8 @@ from ordering.errors import ConfigError
 Fingerprints = npt.NDArray[np.uint64]
 
 _PART = 1 << 17
-_KEPT_WINDOWS = 512
+_MERGED = 1 << 14
+_KEPT_WINDOWS = 2048
 _KEPT_BYTES = 256 << 20
 _EXPIRE_S = 7 * 24 * 3600
 _TIMEOUT_S = 2.0
@@ -38,6 +39,13 @@ class Judgement:
     proven: int
     unproven: int
     late: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    low: int
+    high: int
+    prints: Fingerprints
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +72,41 @@ class Ledger:
         self._redis = _connect(uri) if uri else None
         self._prefix = f"ticdc-reconciler:{changefeed}:{identity}"
         self._loaded: OrderedDict[tuple[int, int], Fingerprints] = OrderedDict()
+        self._last: _Window | None = None
+        self._bytes = 0
         self.available = self._redis is not None
         """Whether the last call reached Redis."""
 
     def record(self, low: int, high: int, prints: Fingerprints) -> None:
-        """List the window (low, high] as covered, with the fingerprints of all its halves; after its commit."""
-        ordered = np.unique(prints)
-        parts = [ordered[i : i + _PART] for i in range(0, len(ordered), _PART)]
-        entry = {"parts": len(parts), "bytes": int(ordered.nbytes)}
+        """List the window (low, high] as covered, with the fingerprints of all its halves; after its commit.
 
-        def write(client: "redis.Redis") -> None:
-            pipe = client.pipeline(transaction=False)
-            for i, part in enumerate(parts):
-                pipe.set(self._part(low, high, i), part.tobytes(), ex=_EXPIRE_S)
-            pipe.hset(self._index, f"{low}-{high}", orjson.dumps(entry))
-            pipe.expire(self._index, _EXPIRE_S)
-            pipe.execute()
+        Small neighbours are kept as one entry, so that hours of live windows stay covered.
+        """
+        new, replaced = _Window(low, high, np.unique(prints)), self._last
+        if replaced is not None and replaced.high == low and len(replaced.prints) + len(new.prints) <= _MERGED:
+            new = _Window(replaced.low, high, np.union1d(replaced.prints, new.prints))
+        else:
+            replaced = None
+        self._last = new
+        self._loaded.pop((new.low, new.high), None)
+        self._with_redis(lambda client: self._write(client, new, replaced), None)
+
+    def _write(self, client: "redis.Redis", new: "_Window", replaced: "_Window | None") -> None:
+        parts = [new.prints[i : i + _PART] for i in range(0, len(new.prints), _PART)]
+        pipe = client.pipeline(transaction=False)
+        for i, part in enumerate(parts):
+            pipe.set(self._part(new.low, new.high, i), part.tobytes(), ex=_EXPIRE_S)
+        entry = {"parts": len(parts), "bytes": int(new.prints.nbytes)}
+        pipe.hset(self._index, f"{new.low}-{new.high}", orjson.dumps(entry))
+        if replaced is not None:
+            pipe.hdel(self._index, f"{replaced.low}-{replaced.high}")
+            pipe.delete(self._part(replaced.low, replaced.high, 0))
+        pipe.expire(self._index, _EXPIRE_S)
+        pipe.hlen(self._index)
+        listed = pipe.execute()[-1]
+        self._bytes += entry["bytes"]
+        if listed > _KEPT_WINDOWS or self._bytes > _KEPT_BYTES:
             self._trim(client)
-
-        self._loaded.pop((low, high), None)
-        self._with_redis(write, None)
 
     def judge(self, events: Fingerprints) -> Judgement:
         """Judge events at or below the checkpoint: rows of (fingerprint, another that proves it, commitTs, offset)."""
@@ -153,14 +176,15 @@ class Ledger:
         return self._loaded[key]
 
     def _trim(self, client: "redis.Redis") -> None:
-        """Drop the oldest windows above the cap; nothing above a checkpoint is ever listed, so none is needed."""
-        entries = self._entries(client)
+        """Drop the oldest windows above the cap; the last one always stays."""
         size, kept = 0, 0
-        for entry in reversed(entries):
-            size, kept = size + entry.size, kept + 1
-            if kept > _KEPT_WINDOWS or size > _KEPT_BYTES:
+        for entry in reversed(self._entries(client)):
+            if kept and (kept >= _KEPT_WINDOWS or size + entry.size > _KEPT_BYTES):
                 client.hdel(self._index, f"{entry.low}-{entry.high}")
                 client.delete(*(self._part(entry.low, entry.high, i) for i in range(max(1, entry.parts))))
+            else:
+                size, kept = size + entry.size, kept + 1
+        self._bytes = size
 
     def publish(self, status: Mapping[str, Any]) -> None:
         """Publish live status for `status` and the page; it expires when nobody renews it."""
