@@ -5,6 +5,7 @@ any failure a new pipeline goes on from the progress in the target.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, groupby
 from uuid import uuid4
@@ -22,7 +23,7 @@ from consumer.scan import ReadSpec, Report
 from consumer.source import Probe, Source
 from consumer.tasks import Failure, OrderTask, Part
 from ordering.barrier import executable, first_barrier, pending
-from ordering.errors import InputError
+from ordering.errors import InputError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs, ResolvedTs, utc_text
@@ -231,7 +232,8 @@ class Pipeline:
                     self._apply(nothing, progress)
                 continue
             log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:200])
-            self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+            with _named(ddl):
+                self.target.execute_ddl(ddl, progress, self.lease, self.observe)
             self.progress = progress
         self._forget_done()
 
@@ -251,6 +253,17 @@ def _succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
         if isinstance(outcome, Failure):
             raise outcome.error
         yield outcome
+
+
+@contextmanager
+def _named(ddl: DdlEvent) -> Iterator[None]:
+    """Name the DDL in what the target says of it."""
+    try:
+        yield
+    except TargetError as error:
+        what = f"DDL at commitTs {ddl.commit_ts} in database {ddl.database!r}: {ddl.sql[:500]}"
+        places = "; ".join(filter(None, (str(ddl.position), error.where)))
+        raise type(error)(f"{error.fact}; {what}", where=places, hint=error.hint) from error
 
 
 def _ranges(probe: Probe) -> tuple[Range, ...]:
