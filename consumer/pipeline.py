@@ -113,7 +113,8 @@ class Pipeline:
         """A window that applies nothing: what lies behind the watermarks and has not been looked through."""
         if probe.resolved.ts is None and self.progress.checkpoint_ts == self.progress.start_ts:
             return None
-        ranges = tuple(r for r in _ranges(probe) if self._looked.get(r.partition, r.start) < r.stop)
+        unseen = (replace(r, start=max(r.start, self._looked.get(r.partition, 0))) for r in _ranges(probe))
+        ranges = tuple(r for r in unseen if r.start < r.stop)
         checkpoint = self.progress.checkpoint_ts
         if not ranges:
             return None

@@ -77,7 +77,10 @@ def advanced(
         topic = report.range.partition.topic
         topics[topic] = carrying(topics[topic], report.tables)
     counts = progress.counts.plus(
-        events=sum(r.events for r in reports), duplicates_proven=proven, duplicates_unproven=unproven, windows=1
+        events=sum(r.events for r in reports),
+        duplicates_proven=proven,
+        duplicates_unproven=unproven,
+        windows=int(window.high > window.low),
     )
     high = CheckpointTs(window.high)
     moved = progress.at(high, base_ts=high, topics=topics, counts=counts)
@@ -100,7 +103,8 @@ def _partition(known: PartitionProgress | None, reports: list[Report], waiting: 
     held = [report.first_above for report in reports if report.first_above is not None]
     held += [d.position.offset for report in reports for d in report.ddls if d.identity in waiting]
     watermarks = [None if r.watermark is None else ResolvedTs(r.watermark) for r in reports]
-    before = known or PartitionProgress(reports[0].range.start, reports[0].range.start)
-    return PartitionProgress(
-        start=min([*held, stop]), read_to=max(stop, before.read_to), watermark=raised(before.watermark, *watermarks)
-    )
+    first = min(report.range.start for report in reports)
+    before = known or PartitionProgress(first, first)
+    # a range that begins later leaves what is held before it where it is
+    start = before.start if before.start < first else min([*held, stop])
+    return PartitionProgress(start, max(stop, before.read_to), raised(before.watermark, *watermarks))
