@@ -105,13 +105,14 @@ class _Head:
             self.at += 1
         return True
 
-    def skip_to(self, *words: str) -> bool:
-        """Step over everything up to and including one of these words."""
+    def skip_to(self, *words: str) -> str:
+        """Step over everything up to and including one of these words; which it was, or ""."""
         while self.at < len(self.tokens):
+            word = self.peek()
             self.at += 1
-            if self.tokens[self.at - 1].text.upper() in words:
-                return True
-        return False
+            if word in words:
+                return word
+        return ""
 
     def name(self) -> str:
         if self.at >= len(self.tokens):
@@ -156,12 +157,11 @@ def _create(sql: str, head: _Head) -> Statement:
         table = head.reference()
         like = head.reference() if head.skip("LIKE") or head.skip("(", "LIKE") else None
         return Statement(sql, DdlKind.CREATE_TABLE, tables=(table,), like=like)
-    start = head.at
-    if head.skip_to("INDEX") and head.skip_to("ON"):
-        return Statement(sql, DdlKind.CREATE_INDEX, tables=(head.reference(),))
-    head.at = start
-    if head.skip_to("VIEW"):
+    what = head.skip_to("INDEX", "VIEW")
+    if what == "VIEW":
         return Statement(sql, DdlKind.CREATE_VIEW, tables=(head.reference(),))
+    if what == "INDEX" and head.skip_to("ON"):
+        return Statement(sql, DdlKind.CREATE_INDEX, tables=(head.reference(),))
     return Statement(sql, DdlKind.OTHER)
 
 
