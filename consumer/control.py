@@ -58,11 +58,12 @@ class Control:
             admin, self._admin = self._admin, None
             admin.close()
 
-    def topics(self, wanted: Iterable[str]) -> list[Topic]:
+    def topics(self, names: Iterable[str]) -> list[Topic]:
         """The topics that are there, of the names or the one `~regular expression`; by name."""
-        matches = matcher(wanted)
+        matches = matcher(names)
         found = self._call(lambda admin: admin.describe_topics())
-        return [_topic(entry) for entry in sorted(found, key=lambda e: str(e["name"])) if matches(entry["name"])]
+        wanted = [entry for entry in found if matches(entry["name"]) and not entry["is_internal"]]
+        return [_topic(entry) for entry in sorted(wanted, key=lambda entry: str(entry["name"]))]
 
     def begins(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that retention has left."""
