@@ -197,9 +197,14 @@ class Source:
         partitions = list(known.partitions)
         ends = {p: min(end, caps.get(p, end)) for p, end in self.control.ends(partitions).items()}
         share = self._share(known, len(partitions))
-        bounds = {p: min(ends[p], max(at.start, at.read_to) + share) for p, at in known.partitions.items()}
+        bounds = {p: min(ends[p], self._bound(p, at, share)) for p, at in known.partitions.items()}
         self._look(known, bounds, ends, share)
         return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
+
+    def _bound(self, p: Partition, at: PartitionProgress, share: int) -> int:
+        """A share further than was read; never short of a watermark that is remembered, as it vouches for all before it."""
+        memory = self._memory.get(p)
+        return max(at.start + share, at.read_to + share, 0 if memory is None else memory.looked_to)
 
     def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: int) -> PartitionProbe:
         dead_at = self.dead_at.get(p.topic) if bound == end else None
@@ -236,14 +241,15 @@ class Source:
             floor = max(low, memory.looked_to, high - _LOOK_BACK)
             if floor < high:
                 tops[p] = (floor, high)
-            memory.looked_to = max(memory.looked_to, high)
         size = _FIRST_CHUNK
         while tops:
             found = self._read_marks([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
             for p, ts in found.items():
                 self._memory[p].watermark = raised(self._memory[p].watermark, ts)
-            tops = {p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size}
-            size = min(size * _GROWTH, _LARGEST_CHUNK)
+            left = {p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size}
+            for p in tops.keys() - left.keys():  # only now: a look that failed is done again
+                self._memory[p].looked_to = max(self._memory[p].looked_to, spans[p][1])
+            tops, size = left, min(size * _GROWTH, _LARGEST_CHUNK)
 
     def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:
         found: dict[Partition, ResolvedTs] = {}

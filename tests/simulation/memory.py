@@ -1,0 +1,279 @@
+"""A target in memory: tables as dicts, transactions as copies, a crash wherever the faults want one."""
+
+import re
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+import orjson
+
+from ordering.errors import TargetError, TargetUnreachableError
+from ordering.events import DdlEvent, TableName
+from ordering.progress import Progress
+from sinks.chunk import Texts
+from sinks.ddl.statement import DdlKind, Reference, Statement, named, read_statement
+from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
+from sinks.spool import Group
+from sinks.target import DdlRecord, Lease, Observer, Step, Stored, Target
+from tests.simulation.faults import Faults
+
+Values = tuple[str | None, ...]
+_decode = msgspec.msgpack.Decoder(list[list[str | None]]).decode
+_NAMES = re.compile(r"`((?:[^`]|``)*)`")
+
+
+@dataclass
+class MemoryTable:
+    """A table: rows under their handle key."""
+
+    columns: dict[str, bool]
+    """name -> nullable."""
+    primary: tuple[str, ...]
+    uniques: dict[str, tuple[str, ...]]
+    rows: dict[Values, dict[str, str | None]] = field(default_factory=dict)
+
+    def handle_key(self) -> tuple[str, ...]:
+        """The columns that identify a row."""
+        columns = {name: Column(name, "", Shape.TEXT, nullable) for name, nullable in self.columns.items()}
+        return choose_handle_key(self.primary, self.uniques, columns)
+
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """All unique keys."""
+        return tuple({*self.uniques.values(), *([self.primary] if self.primary else [])})
+
+    def schema(self, name: TableName) -> TableSchema:
+        """What writing needs."""
+        columns = tuple(Column(column, "TEXT", Shape.TEXT, nullable) for column, nullable in self.columns.items())
+        return TableSchema(name, columns, self.handle_key(), self.keys())
+
+    def copied(self) -> "MemoryTable":
+        """A copy whose rows may be changed; a row's dict never is."""
+        twin = copy(self)
+        twin.rows, twin.columns = dict(self.rows), dict(self.columns)
+        return twin
+
+
+@dataclass
+class Disk:
+    """What survives a crash."""
+
+    tables: dict[TableName, MemoryTable] = field(default_factory=dict)
+    progress: dict[str, tuple[int, bytes, bytes]] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
+
+    def copied(self) -> "Disk":
+        """The working copy of a transaction."""
+        return Disk({n: t.copied() for n, t in self.tables.items()}, dict(self.progress), dict(self.epochs))
+
+    def restored(self, changefeed: str) -> Progress:
+        """The progress, out of its JSON."""
+        ts, offsets, state = self.progress[changefeed]
+        return Progress.restored(ts, orjson.loads(offsets), orjson.loads(state))
+
+
+class TextEncoder:
+    """Rows as they were sent."""
+
+    def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
+        """As `Encoder.encode`."""
+        assert all(len(row) == len(columns) for row in rows)
+        return msgspec.msgpack.encode([list(row) for row in rows])
+
+
+class MemoryTarget(Target):
+    """One connection to a `Disk`. `committed` is called after every commit, even if its answer gets lost."""
+
+    def __init__(self, disk: Disk, faults: Faults, committed: Callable[[Disk], None] = lambda _: None) -> None:
+        self.name, self.encoder = "memory", TextEncoder()
+        self.disk, self.faults, self._committed = disk, faults, committed
+        self._work: Disk | None = None
+
+    def connect(self) -> None:
+        """As `Target.connect`."""
+
+    def close(self) -> None:
+        """As `Target.close`."""
+        self._work = None
+
+    def check(self) -> list[str]:
+        """As `Target.check`."""
+        return []
+
+    def catalog(self) -> Catalog:
+        """As `Target.catalog`."""
+        return Catalog({name: table.schema(name) for name, table in (self._work or self.disk).tables.items()})
+
+    def forget_catalog(self) -> None:
+        """As `Target.forget_catalog`: nothing is cached."""
+
+    def stored(self, changefeed: str) -> Stored | None:
+        """As `Target.stored`."""
+        if changefeed not in self.disk.progress:
+            return None
+        return Stored(self.disk.restored(changefeed), self.disk.epochs[changefeed], datetime.now(UTC))
+
+    def _fence(self, changefeed: str) -> None:
+        """As `Target._fence`: a connection that is gone left nothing behind."""
+
+    def _add_row(self, changefeed: str) -> None:
+        self._open.epochs[changefeed] = 0
+
+    def _raise_epoch(self, changefeed: str) -> None:
+        self._open.epochs[changefeed] += 1
+
+    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
+        """As `Target.ddl_log`: none is kept."""
+        return []
+
+    @property
+    def _open(self) -> Disk:
+        assert self._work is not None, "no transaction is open"
+        return self._work
+
+    def _begin(self) -> None:
+        assert self._work is None, "a transaction is open already"
+        self._work = self.disk.copied()
+
+    def _locked_epoch(self, changefeed: str) -> int | None:
+        return self._open.epochs.get(changefeed)
+
+    def _delete(self, group: Group) -> None:
+        table = self._open.tables[group.first.table]
+        for row in self._rows(group):
+            gone = dict(zip(group.first.columns, row, strict=True))
+            for key in [k for k, r in table.rows.items() if all(r[c] == v for c, v in gone.items())]:
+                del table.rows[key]
+
+    def _write(self, group: Group) -> None:
+        table, plain = self._open.tables[group.first.table], group.first.plain_insert
+        handle = table.handle_key()
+        for row in self._rows(group):
+            new = dict(zip(group.first.columns, row, strict=True))
+            if set(new) != set(table.columns):
+                raise TargetError(f"{group.first.table}: columns {sorted(new)} are not {sorted(table.columns)}")
+            if not plain:
+                table.rows.pop(tuple(new[c] for c in handle), None)
+            for unique in table.keys():
+                key = tuple(new[c] for c in unique)
+                if None not in key and any(tuple(r[c] for c in unique) == key for r in table.rows.values()):
+                    raise TargetError(f"{group.first.table}: duplicate entry {key} for {unique}")
+            table.rows[tuple(new[c] for c in handle)] = new
+
+    def _rows(self, group: Group) -> list[list[str | None]]:
+        found = []
+        for payload in group.payloads():
+            for row in _decode(payload):
+                self.faults.crash("crash at a row", f"a row of {group.first.table}")
+                found.append(row)
+        return found
+
+    def _save(self, progress: Progress, lease: Lease) -> None:
+        self._put(self._open, progress, lease.changefeed)
+
+    @staticmethod
+    def _put(disk: Disk, progress: Progress, changefeed: str) -> None:
+        texts = orjson.dumps(progress.offsets()), orjson.dumps(progress.state())
+        disk.progress[changefeed] = (progress.checkpoint_ts, *texts)
+
+    def _commit(self) -> None:
+        work, self._work = self._open, None
+        self.disk.tables, self.disk.progress, self.disk.epochs = work.tables, work.progress, work.epochs
+        self._committed(self.disk)
+        if self.faults.happens("answer of a commit lost"):
+            raise TargetUnreachableError("simulated: the connection broke during COMMIT")
+
+    def _rollback(self) -> None:
+        self._work = None
+
+    def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
+        """As `Target.execute_ddl`: one transaction with the progress."""
+        self._begin()
+        try:
+            self.check_epoch(lease)
+            observe(Step.DDL_RECORDED)
+            execute(self._open, read_statement(ddl.sql), ddl.database)
+            observe(Step.DDL_EXECUTED)
+            self._save(progress, lease)
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+        observe(Step.DDL_DONE)
+
+
+def execute(disk: Disk, statement: Statement, database: str) -> None:
+    """Do what a statement of the simulated upstream says. Raises TargetError where a database would."""
+
+    def resolve(_: Reference) -> str:
+        return database
+
+    tables = disk.tables
+    names = [named(reference, resolve) for reference in statement.tables]
+    if statement.kind is DdlKind.CREATE_TABLE:
+        if names[0] in tables:
+            raise TargetError(f"table {names[0]} exists")
+        tables[names[0]] = _created(statement.sql)
+    elif statement.kind is DdlKind.DROP_DATABASE:
+        for name in [name for name in tables if name.database == statement.database]:
+            del tables[name]
+    elif statement.kind is DdlKind.RENAME_TABLE:
+        for old, new in statement.renames:
+            if named(new, resolve) in tables:
+                raise TargetError(f"table {new} exists")
+            tables[named(new, resolve)] = _there(tables, named(old, resolve))
+            del tables[named(old, resolve)]
+    elif statement.kind is DdlKind.DROP_TABLE:
+        _there(tables, names[0])
+        del tables[names[0]]
+    elif statement.kind is DdlKind.TRUNCATE_TABLE:
+        _there(tables, names[0]).rows = {}
+    elif statement.kind is DdlKind.ALTER_TABLE:
+        _alter(_there(tables, names[0]), statement.sql)
+
+
+def _there(tables: dict[TableName, MemoryTable], name: TableName) -> MemoryTable:
+    if name not in tables:
+        raise TargetError(f"no table {name}")
+    return tables[name]
+
+
+def _created(sql: str) -> MemoryTable:
+    """The table of a CREATE TABLE as the simulator prints it."""
+    table = MemoryTable({}, (), {})
+    body = sql[sql.index("(") + 1 : sql.rindex(")")]
+    for part in re.split(r",(?![^(]*\))", body):
+        names = _NAMES.findall(part)
+        if part.startswith("PRIMARY KEY"):
+            table.primary = tuple(names)
+        elif part.startswith("UNIQUE"):
+            table.uniques[names[0]] = tuple(names[1:])
+        else:
+            table.columns[names[0]] = not part.endswith("NOT NULL")
+    for name in table.primary:
+        table.columns[name] = False
+    return table
+
+
+def _alter(table: MemoryTable, sql: str) -> None:
+    """ADD COLUMN and DROP COLUMN as the simulator prints them."""
+    column = _NAMES.findall(sql)[1]
+    if " DROP COLUMN " in sql:
+        if column not in table.columns:
+            raise TargetError(f"no column {column}")
+        del table.columns[column]
+        table.rows = {k: {n: v for n, v in row.items() if n != column} for k, row in table.rows.items()}
+        return
+    if column in table.columns:
+        raise TargetError(f"column {column} exists")
+    table.columns[column] = " NOT NULL" not in sql
+    default = _default(sql)
+    table.rows = {k: {**row, column: default} for k, row in table.rows.items()}
+
+
+def _default(sql: str) -> str | None:
+    if " DEFAULT " not in sql:
+        return None
+    text = sql.partition(" DEFAULT ")[2].removeprefix("_UTF8MB4")
+    return text[1:-1].replace("''", "'") if text.startswith("'") else text

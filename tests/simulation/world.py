@@ -1,0 +1,227 @@
+"""Lets a plan run: messages arrive in portions, rounds are done, processes die and come again, until all is applied."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from consumer.config import Config, config_from
+from consumer.demo.upstream.changefeed import Message
+from consumer.demo.upstream.ddl import CreateTable
+from consumer.demo.upstream.history import Oracle
+from consumer.demo.upstream.tables import Commit, Executed, State
+from consumer.pipeline import Pipeline
+from consumer.source import Source
+from ordering.errors import TRANSIENT
+from ordering.events import Partition, TableName
+from sinks.ddl.statement import read_statement
+from sinks.target import Step
+from tests.simulation.backend import FakeRedis
+from tests.simulation.checker import Checker, Wrong
+from tests.simulation.faults import Crash, Faults
+from tests.simulation.jobs import LocalJobs
+from tests.simulation.log import FakeLog
+from tests.simulation.memory import Disk, MemoryTarget, execute
+from tests.simulation.plan import Plan, planned
+
+CHANGEFEED = "sim"
+_SMALL = {
+    "consumer.scan._FLUSH_ROWS": 7,
+    "consumer.tasks._CHUNK_ROWS": 3,
+    "consumer.source._FIRST_CHUNK": 2,
+    "consumer.source._GROWTH": 2,
+    "consumer.source.FIRST_WINDOW": 25,
+    "consumer.ledger._PART": 4,
+    "consumer.ledger._MERGED": 12,
+    "consumer.ledger._KEPT_WINDOWS": 100_000,
+}
+"""Limits so low that small histories reach them."""
+
+
+@contextmanager
+def small_limits() -> Iterator[None]:
+    """Lower the limits meanwhile."""
+    patches = [patch(name, value) for name, value in _SMALL.items()]
+    for one in patches:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in patches:
+            one.stop()
+
+
+def config_of(consistency: str = "snapshot", window_rows: int = 1_000_000, start_ts: int = 0) -> Config:
+    """A config of the simulated changefeed."""
+    values: dict[str, Any] = {
+        "changefeed": CHANGEFEED,
+        "source": {"bootstrap-servers": "nowhere:9092", "topics": ["~.*"], "start-ts": start_ts},
+        "target": {"uri": "sqlite:////nowhere", "consistency": consistency},
+        "redis": {"uri": ""},
+        "limits": {"window-rows": window_rows},
+    }
+    return config_from(values, "simulation")
+
+
+@dataclass(slots=True)
+class Result:
+    """What a history came to, for the statistics."""
+
+    plan: Plan
+    checkpoint_ts: int
+    commits: int
+    rounds: int
+    faults: Counter[str]
+
+
+class World:
+    """One history."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.chance = random.Random(f"world {plan.seed}")
+        self.upstream = plan.log()
+        self.messages: list[Message] = list(plan.changefeed().messages(self.upstream))
+        self.faults = Faults(self.chance, dict(plan.faults), plan.fault_limit)
+        self.log = FakeLog(self.messages, plan.feed["partitions"], self.faults)
+        self.log.creeping = plan.creeping
+        self.start_ts = self._start_ts()
+        self.config = config_of(plan.consistency, plan.window_rows, self.start_ts)
+        self.redis = FakeRedis()
+        self.checker = Checker(self.upstream, self.messages, CHANGEFEED, self.start_ts)
+        self.disk = self._dump()
+        self.jobs = LocalJobs(self.log, plan.buckets, plan.tasks)
+        self.source: Source | None = None
+        self.pipeline: Pipeline | None = None
+        self.rounds = 0
+
+    def _start_ts(self) -> int:
+        if self.plan.start_at is None:
+            return 0
+        return self.upstream[int(self.plan.start_at * len(self.upstream))].commit_ts
+
+    def _dump(self) -> Disk:
+        """The target as a dump at start-ts left it."""
+        disk, state, oracle = Disk(), State(), Oracle()
+        for entry in self.upstream:
+            if entry.commit_ts > self.start_ts:
+                break
+            oracle.apply(entry)
+            if isinstance(entry, Executed):
+                entry.ddl.apply(state)
+        for name, rows in oracle.snapshot().items():
+            table = state.tables[name]
+            execute(disk, read_statement(CreateTable(table).sql), table.database)
+            made = disk.tables[TableName(table.database, table.name)]
+            made.rows = {table.key(row): row for row in rows.values()}  # type: ignore[assignment]
+        return disk
+
+    def run(self) -> Result:
+        """Run to the end and check it."""
+        while self.log.coming:
+            self.log.arrive(self.chance.randrange(1, self.plan.portion + 1))
+            self._shake_redis()
+            if self.log.held:
+                self._some_rounds()
+        self.log.creeping = False
+        self._until_done(None)
+        self._check_end()
+        return Result(self.plan, self._progress().checkpoint_ts, len(self.checker.seen), self.rounds, self._happened())
+
+    def _happened(self) -> Counter[str]:
+        return Counter(self.faults.happened)
+
+    def _some_rounds(self) -> None:
+        if self.chance.random() < self.plan.once:
+            self._until_done(self.log.ends(list(self.log.held)))
+            return
+        for _ in range(self.chance.randrange(1, 4)):
+            self._round(None, to_end=self.chance.random() < 0.3)
+
+    def _until_done(self, caps: dict[Partition, int] | None) -> None:
+        limit = self.rounds + 3 * len(self.messages) + 100
+        while self._round(caps, to_end=True):
+            if self.rounds > limit:
+                raise Wrong(f"no end after {self.rounds} rounds")
+
+    def _round(self, caps: dict[Partition, int] | None, *, to_end: bool) -> bool:
+        """One round; True if there was something to do, or a fault."""
+        self.rounds += 1
+        try:
+            return self._connected().round(caps, to_end=to_end)
+        except TRANSIENT:
+            self.pipeline = None
+        except Crash:
+            self.pipeline = self.source = None
+        return True
+
+    def _connected(self) -> Pipeline:
+        """The pipeline; after a fault a new one. What a transient error leaves alive is the source, as in the runner."""
+        if self.source is None:
+            self.source = Source(self.config, self.log, marks=self.log.get())  # type: ignore[arg-type]
+        if self.pipeline is None:
+            target = MemoryTarget(self.disk, self.faults, self.checker.committed)
+            self.pipeline = Pipeline(self.config, self.source, target, self.jobs, self._step)
+            if self.plan.redis != "none":
+                self.pipeline.ledger._redis = self.redis  # type: ignore[assignment]
+        return self.pipeline
+
+    def _step(self, step: Step) -> None:
+        self.faults.crash("crash at a step", step.value)
+
+    def _shake_redis(self) -> None:
+        if self.plan.redis != "wild":
+            return
+        dice = self.chance.random()
+        self.redis.down = dice < 0.3
+        if dice > 0.9:
+            self.redis.flush()
+        elif dice > 0.7:
+            self.redis.evict(self.chance)
+
+    # The end
+
+    def _progress(self) -> Any:
+        return self.disk.restored(CHANGEFEED)
+
+    def _check_end(self) -> None:
+        progress = self._progress()
+        resolved = self._resolved()
+        if resolved is not None and progress.checkpoint_ts != max(resolved, self.start_ts):
+            held = self.pipeline.probe.resolved.held_back_by if self.pipeline and self.pipeline.probe else ()
+            raise Wrong(f"stalled: checkpoint {progress.checkpoint_ts}, resolved {resolved}, held back by {held}")
+        if self.plan.consistency == "transaction":
+            self.checker.passed_through(progress.checkpoint_ts)
+        if resolved is not None:
+            crashed = self.plan.consistency == "transaction" and bool(self.faults.happened)
+            self.checker.totals(self.messages, progress, exact=not crashed)
+
+    def _resolved(self) -> int | None:
+        """The lowest of the partitions' highest watermarks, over the topics that are alive at the end."""
+        state, router = State(), self.plan.router()
+        for entry in self.upstream:
+            if not isinstance(entry, Commit):
+                entry.ddl.apply(state)
+        alive = {router.default_topic, *(router.topic_of(t.database, t.name) for t in state.tables.values())}
+        marks: dict[Partition, int] = {p: 0 for p in self.log.held if p.topic in alive}
+        for topic, partition, value in self.messages:
+            if topic in alive and b'"TIDB_WATERMARK"' in value:
+                ts = int(value.rpartition(b":")[2].rstrip(b"}"))
+                marks[Partition(topic, partition)] = max(ts, marks[Partition(topic, partition)])
+        return min(marks.values()) or None
+
+
+def run_seed(seed: int) -> Result:
+    """Run a seed. Raises Wrong, or what the pipeline raised, with the plan in its notes."""
+    plan = planned(seed)
+    with small_limits():
+        world = World(plan)
+        try:
+            return world.run()
+        except Exception as error:
+            faults = ", ".join(world.faults.happened) or "none"
+            error.add_note(f"seed {seed}: python -m tests.simulation {seed}\n{plan}\nfaults: {faults}")
+            raise
