@@ -122,7 +122,8 @@ class Pipeline:
         return Window(checkpoint, self.progress.base_ts, high, high, ranges, to_end=True)
 
     def _pending(self) -> list[DdlEvent]:
-        return pending(self._ddls.values(), self.progress.checkpoint_ts, self.progress.executed)
+        progress = self.progress
+        return pending(self._ddls.values(), progress.start_ts, progress.checkpoint_ts, progress.executed)
 
     def _read(self, window: Window) -> tuple[Window, list[Report], Iterator[Outcome]]:
         """Run the window's job; once more with a nearer end if it met a DDL or more rows than the limit."""

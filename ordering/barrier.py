@@ -2,7 +2,8 @@
 
 A DDL at D follows every row with commitTs <= D and precedes every row above. So a window that meets one ends at D: its
 rows up to D are applied, then the DDL, and the next window begins with the schema that its rows were written under.
-A DDL below the checkpoint C was executed; one at C was if the record of DDLs executed at C holds it.
+A DDL below the checkpoint C was executed; one at C was if the record of DDLs executed at C holds it. What a changefeed
+began with (`start-ts`, a loaded dump) counts as having executed all up to and at it.
 """
 
 from collections.abc import Iterable
@@ -11,12 +12,14 @@ from ordering.events import DdlEvent
 from ordering.timestamps import CheckpointTs, CommitTs, ResolvedTs
 
 
-def pending(ddls: Iterable[DdlEvent], checkpoint: CheckpointTs, executed: frozenset[str]) -> list[DdlEvent]:
+def pending(
+    ddls: Iterable[DdlEvent], start: CheckpointTs, checkpoint: CheckpointTs, executed: frozenset[str]
+) -> list[DdlEvent]:
     """The DDLs still to be executed, each once, in commitTs order; at one commitTs in the order of their messages."""
     found: dict[str, DdlEvent] = {}
     for ddl in sorted(ddls, key=lambda ddl: (ddl.commit_ts, ddl.position)):
         done = ddl.commit_ts < checkpoint or (int(ddl.commit_ts) == checkpoint and ddl.identity in executed)
-        if not done:
+        if not done and ddl.commit_ts > start:
             found.setdefault(ddl.identity, ddl)
     return list(found.values())
 

@@ -1,0 +1,96 @@
+"""DDLs at the edges: at the watermark, at start-ts, several at one commitTs, as the last message."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.script import CREATE, Script
+from tests.simulation.world import config_of, small_limits
+
+ADD = "ALTER TABLE `t` ADD COLUMN `w` INT"
+
+
+@pytest.fixture(autouse=True)
+def _small() -> Iterator[None]:
+    with small_limits():
+        yield
+
+
+def columns(script: Script) -> list[str]:
+    (table,) = script.disk.tables.values()
+    return list(table.columns)
+
+
+def test_start_ts_counts_as_having_executed_what_lies_at_it() -> None:
+    dumped = Script()
+    dumped.ddl(1, CREATE)
+    dumped.ddl(5, ADD)
+    dumped.mark(6)
+    dumped.run()
+    dumped.disk.progress.clear()
+    dumped.disk.epochs.clear()
+    script = Script(config_of(start_ts=5), disk=dumped.disk)
+    script.ddl(1, CREATE)
+    script.ddl(5, ADD)
+    script.row(7, 1, data=[{"id": "1", "v": "x", "w": None}])
+    script.mark(9)
+    assert script.run().checkpoint_ts == 9
+    assert columns(script) == ["id", "v", "w"]
+    assert script.stored.counts.ddls == 0
+
+
+def test_a_ddl_that_comes_after_the_watermark_of_its_commit_ts_is_executed() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.row(5, 1)
+    script.mark(7)
+    assert script.run().checkpoint_ts == 7
+    script.ddl(7, ADD)
+    script.row(8, 2, data=[{"id": "2", "v": "y", "w": "3"}])
+    script.mark(9)
+    assert script.run(once=False).checkpoint_ts == 9
+    assert columns(script) == ["id", "v", "w"]
+    assert script.rows() == {"1": "x", "2": "y"}
+
+
+def test_a_ddl_as_the_very_last_message_is_executed() -> None:
+    script = Script(partitions=2)
+    script.ddl(1, CREATE)
+    script.row(5, 1, p=1)
+    script.mark(7)
+    script.ddl(7, ADD)
+    progress = script.run()
+    assert progress.checkpoint_ts == 7
+    assert columns(script) == ["id", "v", "w"]
+    assert script.at(0) == 3
+    assert not script.restarted().round(to_end=True) or columns(script) == ["id", "v", "w"]
+
+
+def test_ddls_that_share_a_commit_ts_are_each_executed_once_in_their_order() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.mark(4)
+    script.ddl(4, "RENAME TABLE `d`.`t` TO `d`.`u`", table="u")
+    script.run()
+    assert [name.table for name in script.disk.tables] == ["u"]
+    script.restarted()
+    script.ddl(4, "RENAME TABLE `d`.`u` TO `d`.`w`", table="w")
+    script.ddl(4, "RENAME TABLE `d`.`t` TO `d`.`u`", table="u")  # sent again
+    script.run()
+    assert [name.table for name in script.disk.tables] == ["w"]
+    script.ddl(4, "RENAME TABLE `d`.`u` TO `d`.`w`", table="w")  # sent again
+    script.mark(9)
+    script.restarted()
+    assert script.run().checkpoint_ts == 9
+    assert script.stored.counts.ddls == 3
+
+
+def test_rows_with_the_commit_ts_of_a_ddl_belong_before_it() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.row(5, 1)
+    script.ddl(5, "TRUNCATE TABLE `t`")
+    script.row(6, 2)
+    script.mark(9)
+    script.run()
+    assert script.rows() == {"2": "x"}
