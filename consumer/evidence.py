@@ -1,6 +1,7 @@
 """What the fingerprints of a window prove: duplicates, late events, identities with two contents (R3, R8)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def judged(reports: Sequence[Report], ledger: Ledger) -> Judgement:
     if verdict.late:
         owners = np.repeat(np.arange(len(reports)), [len(a) for a in arrays])
         raise _late(reports, events, owners, verdict.late)
-    return verdict
+    return replace(verdict, unproven=verdict.unproven + sum(report.unjudged for report in reports))
 
 
 def _late(

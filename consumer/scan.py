@@ -70,6 +70,8 @@ class Report:
     more_fingerprints: bytes = b""
     repeated: bytes = b""
     """Events at or below the checkpoint, four numbers each: fingerprint, another that proves it, commitTs, offset."""
+    unjudged: int = 0
+    """Events at or below the checkpoint whose handle key nobody knows any more: their table is gone."""
     histogram: Histogram = ()
     ddls: list[RawDdl] = field(default_factory=list)
     tables: dict[TableName, Position] = field(default_factory=dict)
@@ -205,8 +207,8 @@ class Scan:
         if ts >= self._low:
             self.report.ddls.append(RawDdl(position, ts, message.type, message.database, message.table, message.sql))
 
-    def _table_keys(self, message: canal.Envelope, offset: int) -> TableKeys | None:
-        """How to read this table's handle key; None where the message does not count or names no key."""
+    def _table_keys(self, message: canal.Envelope) -> TableKeys | None:
+        """How to read this table's handle key; None where the message does not count or nobody knows the key."""
         place = (message.database, message.table)
         name = TableName(*place)
         if not self.spec.accepts(*place):
@@ -214,7 +216,6 @@ class Scan:
             return None
         names = tuple(message.primary_key or self.spec.handle_keys.get(name, ()))
         if not names:
-            self.report.keyless.setdefault(name, Position(*self.report.range.partition, offset))
             return None
         self._keys[place] = keys = TableKeys(name, names)
         self.reduction.names[name] = list(names)
@@ -225,9 +226,9 @@ class Scan:
     ) -> tuple[bytes, bytes | None, msgspec.Raw] | None:
         """(row key, key that the row left or None, image), or None if the message does not count."""
         place = (message.database, message.table)
-        keys = self._keys[place] if place in self._keys else self._table_keys(message, offset)
+        keys = self._keys[place] if place in self._keys else self._table_keys(message)
         if keys is not None and message.primary_key and keys.names != tuple(message.primary_key):
-            keys = self._table_keys(message, offset)
+            keys = self._table_keys(message)
         if keys is None:
             return None
         data = message.data
@@ -245,6 +246,9 @@ class Scan:
     def _release(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
         found = self._halves(offset, kind, message)
         if found is None:
+            if self.spec.accepts(message.database, message.table):
+                name = TableName(message.database, message.table)
+                self.report.keyless.setdefault(name, Position(*self.report.range.partition, offset))
             return
         key, left, image = found
         half = Half.DELETE if kind is Kind.DELETE else Half.WRITE
@@ -265,6 +269,7 @@ class Scan:
     def _repeat(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
         found = self._halves(offset, kind, message)
         if found is None:
+            self.report.unjudged += self.spec.accepts(message.database, message.table)
             return
         write = fingerprint(found[0], commit_ts << 1 | Half.WRITE)
         # where one transaction deletes and writes a key, the DELETE is subsumed: the WRITE proves it too

@@ -202,7 +202,7 @@ class Source:
         return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
 
     def _bound(self, p: Partition, at: PartitionProgress, share: int) -> int:
-        """A share further than was read; never short of a watermark that is remembered, as it vouches for all before it."""
+        """A share further than was read; never short of a remembered watermark, as it vouches for all before it."""
         memory = self._memory.get(p)
         return max(at.start + share, at.read_to + share, 0 if memory is None else memory.looked_to)
 
