@@ -1,6 +1,7 @@
 """Starts Spark lean: no UI, no SQL, loopback only, quiet; and warms it up while the rest connects."""
 
 import os
+import shutil
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from consumer.config import Spark
+from consumer.embedded import java_home
 from ordering.errors import ConfigError, WorkerLostError
 
 _DEFAULTS = {
@@ -38,6 +40,8 @@ def start_spark(changefeed: str, config: Spark) -> SparkContext:
     """A Spark context with forked, warmed-up Python workers. Raises ConfigError if Spark or Java can't start."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        os.environ["JAVA_HOME"] = str(java_home())
     if config.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)

@@ -1,12 +1,15 @@
 """What can go wrong with an embedded server: always something that the operator of this machine can mend."""
 
+from ordering.errors import ConfigError
 
-class EmbeddedError(Exception):
+
+class EmbeddedError(ConfigError):
     """An embedded server cannot be provided or did not start. Reads as fact, detail, hint."""
 
-    def __init__(self, fact: str, *, detail: str = "", hint: str = "") -> None:
-        """Keep the three parts apart, for callers that print them in their own way."""
-        self.fact = fact
+    def __init__(self, fact: str, *, detail: str = "", where: str = "", hint: str = "") -> None:
         self.detail = detail
-        self.hint = hint
-        super().__init__("\n".join(part for part in (fact, detail, hint and f"hint: {hint}") if part))
+        super().__init__(fact, where=where, hint=hint)
+
+    def __str__(self) -> str:
+        """Fact, detail (mostly a log's last lines) and hint, each on lines of its own."""
+        return "\n".join(part for part in (self.fact, self.detail, self.hint and f"hint: {self.hint}") if part)
