@@ -162,7 +162,7 @@ class Pipeline:
         """Keep what the reports tell beyond this window: DDLs, watermarks, sizes, where to cut."""
         for report in reports:
             partition = report.range.partition
-            self.source.saw(partition, report.watermark)
+            self.source.saw(partition, report.watermark, report.stop)
             self._looked[partition] = max(report.stop, self._looked.get(partition, 0))
             if report.messages:
                 self.source.average_bytes[partition] = report.size / report.messages

@@ -261,9 +261,10 @@ class Source:
                     found[partition] = max(ts, found.get(partition, ts))
         return found
 
-    def saw(self, partition: Partition, watermark: int | None) -> None:
-        """Take a watermark that a task saw."""
+    def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
+        """Take the highest watermark that a task saw before the offset `upto`."""
         memory = self._memory.setdefault(partition, _Memory())
+        memory.looked_to = max(memory.looked_to, upto)
         memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
 
 
