@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from consumer.explain import Content
-from consumer.ledger import Fingerprints, Judgement, Ledger
+from consumer.fingerprints import Fingerprints, ambiguous, count_distinct, joined
+from consumer.ledger import Judgement, Ledger
 from consumer.scan import Report
 from ordering.errors import InputError
 from ordering.events import Position
@@ -16,28 +17,20 @@ _COLUMNS = 4
 """Of a repeated event: fingerprint, another that proves it, commitTs, offset."""
 
 
-def _joined(parts: Iterable[bytes]) -> Fingerprints:
-    return np.frombuffer(b"".join(parts), dtype=np.uint64)
-
-
 def merged_fingerprints(reports: Sequence[Report]) -> Fingerprints:
     """The fingerprints of all halves that a window released."""
-    return _joined([r.fingerprints for r in reports] + [r.more_fingerprints for r in reports])
+    return joined([r.fingerprints for r in reports] + [r.more_fingerprints for r in reports])
 
 
 def duplicates_in(reports: Sequence[Report]) -> int:
     """Messages of a window whose identity another message of it has."""
-    prints = _joined(r.fingerprints for r in reports)
-    return len(prints) - len(np.unique(prints))
+    prints = joined(r.fingerprints for r in reports)
+    return len(prints) - count_distinct(prints)
 
 
 def suspicious(reports: Sequence[Report]) -> frozenset[int]:
     """Fingerprints that came with two hashes of their content: mostly only spelled differently."""
-    prints, contents = _joined(r.fingerprints for r in reports), _joined(r.contents for r in reports)
-    order = np.argsort(prints, kind="stable")
-    prints, contents = prints[order], contents[order]
-    differs = (prints[1:] == prints[:-1]) & (contents[1:] != contents[:-1])
-    return frozenset(int(value) for value in prints[1:][differs])
+    return ambiguous(joined(r.fingerprints for r in reports), joined(r.contents for r in reports))
 
 
 def check_contents(found: Iterable[Content]) -> None:
@@ -55,7 +48,7 @@ def check_contents(found: Iterable[Content]) -> None:
 
 def judged(reports: Sequence[Report], ledger: Ledger) -> Judgement:
     """Judge events at or below the checkpoint. Raises InputError for one that the ledger knows was never applied."""
-    arrays = [_joined([r.repeated]).reshape(-1, _COLUMNS) for r in reports]
+    arrays = [joined([r.repeated]).reshape(-1, _COLUMNS) for r in reports]
     events = np.concatenate(arrays) if arrays else np.empty((0, _COLUMNS), dtype=np.uint64)
     verdict = ledger.judge(events)
     if verdict.late:

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import redis
 import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from consumer.fingerprints import Fingerprints, distinct
 from ordering.errors import ConfigError
-
-Fingerprints = npt.NDArray[np.uint64]
 
 _PART = 1 << 17
 _MERGED = 1 << 14
@@ -82,9 +80,9 @@ class Ledger:
 
         Small neighbours are kept as one entry, so that hours of live windows stay covered.
         """
-        new, replaced = _Window(low, high, np.unique(prints)), self._last
+        new, replaced = _Window(low, high, distinct(prints)), self._last
         if replaced is not None and replaced.high == low and len(replaced.prints) + len(new.prints) <= _MERGED:
-            new = _Window(replaced.low, high, np.union1d(replaced.prints, new.prints))
+            new = _Window(replaced.low, high, distinct(np.concatenate([replaced.prints, new.prints])))
         else:
             replaced = None
         self._last = new
