@@ -1,5 +1,6 @@
 """The demo's script: servers, upstream, reconciler and reader start; one kill; the end is compared and told."""
 
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ def play(options: Options) -> int:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """SIGTERM and a closed terminal end the demo as Ctrl-C does: everything is stopped and removed."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
         yield
@@ -80,6 +81,7 @@ def _on_stage(options: Options, directory: Path, view: View) -> int:
             act.perform()
             equal = act.tell(time.monotonic() - begun)
     if options.keep:
+        shutil.rmtree(stage.work, ignore_errors=True)
         view.say(f"kept in {directory}: demo.toml, reconciler.log, target/{DATABASE}.sqlite")
     return 0 if equal else 1
 
@@ -92,7 +94,7 @@ class _Play:
         self._reader, self._view = reader, view
         self._begun = time.monotonic()
         self._progress: Progress | None = None
-        self._kills = 0
+        self._starts = self._kills = 0
         self._windows_when_killed = 0
         self._exit_code: int | None = None
 
@@ -105,8 +107,9 @@ class _Play:
     def perform(self) -> None:
         """Start, kill and restart in the middle, end the upstream, wait until its last watermark is applied."""
         self._upstream.start()
+        self._until("the topic is there", lambda: self._upstream.tally.messages > 1)
         self._view.say("the upstream writes: a bank whose accounts move money, change keys and cross tables, and DDL")
-        self._stage.reconciler.start()
+        self._start_reconciler()
         self._view.say(f"the reconciler starts: reconciler run {self._stage.config}")
         self._until("the upstream's accounts are open", self._is_open)
         self._reader.start()
@@ -128,7 +131,11 @@ class _Play:
         self._stage.reconciler.kill()
         self._kills += 1
         self._windows_when_killed = self._look().counts.windows
+        self._start_reconciler()
+
+    def _start_reconciler(self) -> None:
         self._stage.reconciler.start()
+        self._starts += 1
 
     @property
     def _elapsed(self) -> float:
@@ -158,7 +165,7 @@ class _Play:
             time.sleep(_TICK_S)
 
     def _check_reconciler(self) -> None:
-        if not self._stage.reconciler.running:
+        if self._starts and not self._stage.reconciler.running:
             raise ReconcilerError("the reconciler ended by itself", hint=self._log_end())
 
     def _log_end(self) -> str:
@@ -194,6 +201,7 @@ class _Play:
         file = file_of(self._stage.target, DATABASE)
         tables = compared(self._upstream.oracle.snapshot(), file, DATABASE)
         outcome = Outcome(
+            consistency=self._options.consistency,
             tables=tables,
             tally=self._upstream.tally,
             counts=self._look().counts,

@@ -80,12 +80,12 @@ class Stage:
         self.kafka = KafkaBroker(directory / "kafka")
         self.redis = RedisServer(directory / "redis")
         self.config = directory / "demo.toml"
-        work = directory / "work"
-        work.mkdir()
-        self.config.write_text(self._config(work, consistency), encoding="utf-8")
-        self.reconciler = ReconcilerProcess(self.config, directory / "reconciler.log", work)
+        self.work = directory / "work"
+        self.work.mkdir()
+        self.config.write_text(self._config(consistency), encoding="utf-8")
+        self.reconciler = ReconcilerProcess(self.config, directory / "reconciler.log", self.work)
 
-    def _config(self, work: Path, consistency: str) -> str:
+    def _config(self, consistency: str) -> str:
         return _CONFIG.format(
             changefeed=CHANGEFEED,
             bootstrap=self.kafka.bootstrap,
@@ -93,7 +93,7 @@ class Stage:
             target=self.target,
             consistency=consistency,
             redis=self.redis.uri,
-            work=work,
+            work=self.work,
         )
 
 

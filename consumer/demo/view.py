@@ -158,15 +158,16 @@ def _table(s: Sample) -> Table:
 
 def _print_end(console: Console, tables: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> None:
     table = Table(title="at the end")
-    for header in ("table", "rows upstream", "rows in target", "checksum upstream", "checksum target", ""):
-        table.add_column(header, justify="right" if header.startswith("rows") else "left")
+    for header in ("table", "rows upstream", "rows in target", "sum upstream", "sum in target", ""):
+        number = header.startswith("rows")
+        table.add_column(header, justify="right" if number else "left", no_wrap=header != "" and not number)
     for one in tables:
         verdict = "[green]equal[/]" if one.equal else "[red]DIFFERENT[/]"
         counts = (_count(one.upstream), _count(one.target))
         table.add_row(escape(one.table), *counts, _checksum(one.upstream), _checksum(one.target), verdict)
     console.print(table)
     for name, value in facts:
-        console.print(f"{name:<22} {escape(value)}")
+        console.print(f"{name:<12} {escape(value)}")
 
 
 def _count(side: Side | None) -> str:

@@ -1,0 +1,80 @@
+"""`reconciler demo` as its users start it: a process of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Temporary files go where the test can see that none is left."""
+    (tmp_path / "tmp").mkdir()
+    return {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "consumer.cli", "demo", *options]
+
+
+def demo(environment: dict[str, str], *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*options), env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_target_equals_upstream_after_a_kill(environment: dict[str, str], tmp_path: Path) -> None:
+    done = demo(environment, "--seconds", "4", "--seed", "7")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.rstrip().endswith("target = upstream")
+    assert len(re.findall(r"│ bank\.\S+ .* equal │", done.stdout)) >= 4
+    assert "DIFFERENT" not in done.stdout
+    assert "kills 1," in done.stdout
+    looks, wrong = re.search(r"looks ([\d,]+), wrong totals (\d+)", done.stdout).groups()  # type: ignore[union-attr]
+    assert int(looks.replace(",", "")) > 0
+    assert int(wrong) == 0
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_transactions_raw_by_table_and_kept(environment: dict[str, str], tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    options = ("--consistency", "transaction", "--raw", "--dispatcher", "table", "--keep", str(kept))
+    done = demo(environment, "--seconds", "3", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (kept / "target" / "bank.sqlite").stat().st_size > 0
+    again = demo(environment, "--keep", str(kept))
+    assert again.returncode == 2
+    assert "is not an empty directory" in again.stderr
+
+
+@pytest.fixture
+def running(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(command(), env=environment, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [(signal.SIGINT, "a reader adds up all balances"), (signal.SIGTERM, "the reconciler starts")],
+    ids=["ctrl-c-at-work", "sigterm-at-the-start"],
+)
+def test_an_interrupted_demo_leaves_nothing(
+    running: subprocess.Popen[str], tmp_path: Path, number: signal.Signals, moment: str
+) -> None:
+    assert running.stdout is not None
+    assert any(moment in line for line in running.stdout)
+    children = psutil.Process(running.pid).children(recursive=True)
+    assert len(children) >= 3
+    running.send_signal(number)
+    running.communicate(timeout=60)
+    assert running.returncode == 130
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    assert list((tmp_path / "tmp").iterdir()) == []
