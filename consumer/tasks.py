@@ -15,7 +15,7 @@ from consumer.reader import Readers
 from consumer.scan import ReadSpec, Reduction, Report, Scan, decode_block
 from ordering.errors import ReconcilerError, TargetError
 from ordering.events import Half, TableName
-from ordering.identity import half_of, key_values, table_of
+from ordering.identity import key_values, table_of
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import net_effect
 from ordering.timestamps import CommitTs
@@ -132,8 +132,8 @@ class OrderTask:
 
     def _table_chunks(self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf]) -> Iterator[Chunk]:
         deleted_first = schema.has_other_unique_keys(key)
-        gone = [key_values(k) for k, order, _ in halves if deleted_first or half_of(order) is Half.DELETE]
-        written = [image for _, order, image in halves if half_of(order) is Half.WRITE]
+        gone = [key_values(k) for k, order, _ in halves if deleted_first or not order & Half.WRITE]
+        written = [image for _, order, image in halves if order & Half.WRITE]
         for some in _slices(list(dict.fromkeys(map(tuple, gone))), _CHUNK_ROWS):
             yield self._encoded(schema, Half.DELETE, key, some, plain=deleted_first)
         for columns, rows in _by_columns(written):
