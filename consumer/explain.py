@@ -15,8 +15,8 @@ from consumer.images import TableKeys
 from consumer.reader import Readers
 from consumer.scan import ReadSpec
 from ordering.events import Half, Position, TableName
-from ordering.identity import fingerprint
-from ordering.timestamps import utc_text
+from ordering.identity import fingerprint, ordinal
+from ordering.timestamps import CommitTs, utc_text
 from ordering.window import Range
 
 
@@ -56,7 +56,7 @@ class ContentTask:
         if not names or not self.spec.window.low < ts <= self.spec.window.high:
             return None
         key = TableKeys(name, names).key(message.data[0])
-        if fingerprint(key, ts << 1 | Half.WRITE) not in self.wanted:
+        if fingerprint(key, ordinal(CommitTs(ts), Half.WRITE)) not in self.wanted:
             return None
         image = msgspec.msgpack.encode(sorted(canal.decode_image(message.data[0]).items()))
         title = f"{name}, commitTs {ts} ({utc_text(ts)} UTC)"

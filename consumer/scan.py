@@ -16,9 +16,10 @@ from consumer import canal
 from consumer.images import TableKeys
 from ordering.errors import InputError
 from ordering.events import Half, Kind, Position, TableName, ddl_identity
-from ordering.identity import content_hash, fingerprint
+from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import NetEffect
+from ordering.split import split
 from ordering.timestamps import CommitTs
 from ordering.transactions import sort_key
 from ordering.window import Histogram, Range, Window
@@ -251,17 +252,15 @@ class Scan:
                 self.report.keyless.setdefault(name, Position(*self.report.range.partition, offset))
             return
         key, left, image = found
-        half = Half.DELETE if kind is Kind.DELETE else Half.WRITE
-        order = commit_ts << 1 | half
-        content = b"" if half is Half.DELETE else bytes(image)
+        order, left_order = split(kind, CommitTs(commit_ts), moved=left is not None)
+        content = b"" if kind is Kind.DELETE else bytes(image)
         self._fingerprints.append(fingerprint(key, order))
         self._contents.append(content_hash(content))
         self._commits.append(commit_ts)
         self.reduction.add(key, order, content)
-        if left is not None:
-            order = commit_ts << 1
-            self._more.append(fingerprint(left, order))
-            self.reduction.add(left, order, b"")
+        if left is not None and left_order is not None:
+            self._more.append(fingerprint(left, left_order))
+            self.reduction.add(left, left_order, b"")
         tables = self.report.tables
         if self._keys[message.database, message.table].name not in tables:  # type: ignore[union-attr]
             tables[TableName(message.database, message.table)] = Position(*self.report.range.partition, offset)
@@ -271,9 +270,10 @@ class Scan:
         if found is None:
             self.report.unjudged += self.spec.accepts(message.database, message.table)
             return
-        write = fingerprint(found[0], commit_ts << 1 | Half.WRITE)
+        ts = CommitTs(commit_ts)
+        write = fingerprint(found[0], ordinal(ts, Half.WRITE))
         # where one transaction deletes and writes a key, the DELETE is subsumed: the WRITE proves it too
-        first = fingerprint(found[0], commit_ts << 1) if kind is Kind.DELETE else write
+        first = fingerprint(found[0], split(kind, ts, moved=False)[0])
         self._repeated.extend((first, write, commit_ts, offset))
 
     def finished(self) -> Report:

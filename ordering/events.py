@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from ordering.timestamps import CommitTs, ResolvedTs
+from ordering.timestamps import CommitTs
 
 
 class Partition(NamedTuple):
@@ -56,16 +56,6 @@ class Half(IntEnum):
     WRITE = 1
 
 
-class RowEvent(NamedTuple):
-    """One row change. Images map column names to texts or None; `old` is the whole old image (UPDATE, DELETE)."""
-
-    table: TableName
-    kind: Kind
-    commit_ts: CommitTs
-    new: dict[str, str | None] | None
-    old: dict[str, str | None] | None
-
-
 @dataclass(frozen=True, slots=True)
 class DdlEvent:
     """A schema change. `database` and `table` name the table after it; `removes` and `adds` come from the statement."""
@@ -89,10 +79,3 @@ class DdlEvent:
 def ddl_identity(commit_ts: int, database: str, table: str, sql: str) -> str:
     """What makes two messages one DDL: commitTs, place in the schema, statement. Several DDLs share a commitTs."""
     return f"{commit_ts}|{database}|{table}|{sql}"
-
-
-class Watermark(NamedTuple):
-    """All rows with commitTs <= `ts` were sent to this partition before `position` (DDLs: < `ts`, R6)."""
-
-    position: Position
-    ts: ResolvedTs

@@ -40,11 +40,6 @@ def ordinal(commit_ts: CommitTs, half: Half) -> int:
     return commit_ts << 1 | half
 
 
-def half_of(order: int) -> Half:
-    """The half of an ordinal."""
-    return Half(order & 1)
-
-
 def commit_ts_of(order: int) -> CommitTs:
     """The commitTs of an ordinal."""
     return CommitTs(order >> 1)

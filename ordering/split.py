@@ -1,31 +1,21 @@
 """R5's first step: every row change as halves, each about one handle key.
 
 An UPDATE that keeps its handle key is one WRITE, for a full row replaces whatever is there. One that moves the key
-(sent so with `output-raw-change-event`) is a DELETE of the old key and a WRITE of the new, which is what TiCDC itself
-sends by default ("TiCDC Behavior Changes": split UPDATE events).
+(sent so with `output-raw-change-event`) is a DELETE of the key that it left and a WRITE of the new, which is what TiCDC
+itself sends by default (TiCDC documentation, "TiCDC Behavior Changes": split UPDATE events).
 """
 
-from collections.abc import Iterator, Sequence
-
-from ordering.events import Half, Kind, RowEvent
-
-KeyValues = tuple[str | None, ...]
+from ordering.events import Half, Kind
+from ordering.identity import ordinal
+from ordering.timestamps import CommitTs
 
 
-def key_of(image: dict[str, str | None], names: Sequence[str]) -> KeyValues:
-    """The handle key of an image. Raises KeyError if a column of the key is not there."""
-    return tuple(image[name] for name in names)
+def split(kind: Kind, commit_ts: CommitTs, *, moved: bool) -> tuple[int, int | None]:
+    """The ordinals of a row change's halves: of the one about its own key, and of the one about the key it left.
 
-
-def split(event: RowEvent, names: Sequence[str]) -> Iterator[tuple[Half, KeyValues]]:
-    """Yield the halves of a row change, the WRITE first: it stands for the message where messages are counted."""
-    if event.kind is Kind.DELETE:
-        yield Half.DELETE, key_of(event.old or {}, names)
-        return
-    new_key = key_of(event.new or {}, names)
-    yield Half.WRITE, new_key
-    if event.kind is Kind.UPDATE:
-        # `old` may hold only the changed columns (only-output-updated-columns, content-compatible)
-        old_key = key_of({**(event.new or {}), **(event.old or {})}, names)
-        if old_key != new_key:
-            yield Half.DELETE, old_key
+    `moved`: an UPDATE whose old image has another handle key. The first half stands for the message where messages are
+    counted.
+    """
+    if kind is Kind.DELETE:
+        return ordinal(commit_ts, Half.DELETE), None
+    return ordinal(commit_ts, Half.WRITE), ordinal(commit_ts, Half.DELETE) if moved else None
