@@ -16,6 +16,7 @@ from ordering.events import TableName
 from sinks.ddl.statement import DdlKind, Resolver, Statement, named
 from sinks.schema import Catalog
 from sinks.sqlite.catalog import quoted
+from sinks.sqlite.defaults import default_of
 
 T = exp.DataType.Type
 _INTEGERS = {T.TINYINT, T.SMALLINT, T.MEDIUMINT, T.INT, T.BIGINT, T.UTINYINT, T.USMALLINT, T.UMEDIUMINT, T.UINT}
@@ -147,27 +148,26 @@ def _constraints(column: exp.ColumnDef) -> list[exp.Expression]:
 
 
 def _column(column: exp.ColumnDef, primary: list[str]) -> str:
-    kinds = _constraints(column)
     text = f"{quoted(column.name)} {_type(column)}".rstrip()
     if primary == [column.name] and _type(column) == "INTEGER":
         return f"{text} PRIMARY KEY NOT NULL"
-    if column.name in primary or any(
-        isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds
-    ):
+    if column.name in primary or not _is_nullable(column):
         text += " NOT NULL"
-    return text + _default(column, kinds)
+    return text + _default(column)
 
 
-def _default(column: exp.ColumnDef, kinds: list[exp.Expression]) -> str:
-    default = next((k.this for k in kinds if isinstance(k, exp.DefaultColumnConstraint)), None)
-    if isinstance(default, exp.Introducer):
-        default = default.expression
-    if isinstance(default, exp.Literal | exp.Neg | exp.Null):
-        text = default.sql(dialect="sqlite")
-        if _type(column) == "TEXT" and isinstance(default, exp.Literal) and not default.is_string:
-            text = f"'{text}'"
-        return f" DEFAULT {text}"
-    return ""
+def _is_nullable(column: exp.ColumnDef) -> bool:
+    kinds = _constraints(column)
+    return not any(isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds)
+
+
+def _default(column: exp.ColumnDef) -> str:
+    """For rows that someone else inserts; upstream's come whole. What SQLite can't express is left out."""
+    try:
+        value = default_of(column, nullable=True)
+    except TargetError:
+        return ""
+    return "" if value is None else f" DEFAULT {value}"
 
 
 def _indexes(name: TableName, definitions: list[exp.Expression]) -> Iterator[str]:
@@ -240,12 +240,11 @@ def _dropped(drop: exp.Expression) -> str:
 
 
 def _added(column: exp.ColumnDef) -> str:
-    """A column as ADD COLUMN takes it: NOT NULL needs a default, which is MySQL's implicit one where none is given."""
-    text = _column(column, [])
-    if "NOT NULL" in text and " DEFAULT " not in text:
-        zero = {"TEXT": "''", "BLOB": "x''"}.get(_type(column), "0")
-        text += f" DEFAULT {zero}"
-    return text
+    """A column as ADD COLUMN takes it: rows that are there already show its default, or its type's zero."""
+    nullable = _is_nullable(column)
+    value = default_of(column, nullable=nullable)
+    text = f"{quoted(column.name)} {_type(column)}".rstrip() + ("" if nullable else " NOT NULL")
+    return text if value is None else f"{text} DEFAULT {value}"
 
 
 def _create_index(statement: Statement, resolve: Resolver, _catalog: Catalog) -> Iterator[str]:

@@ -1,0 +1,174 @@
+"""What a target's tables must hold, cell by cell, given the upstream's final state in MySQL's text protocol.
+
+Two readers, one per kind of target: each turns an oracle's text into the value that its target must return, type
+included, and reads the target without the project's own code.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pymysql
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+OURS = "ticdc_reconciler"
+Oracle = Mapping[str, Mapping[str, Any]]
+Tables = dict[str, tuple[list[str], list[dict[str, Any]]]]
+_BINARY = re.compile(r"(var)?binary|\w*blob")
+_INTEGER = re.compile(r"(tiny|small|medium|big)?int|year|bit")
+_LARGEST = 2**63 - 1
+
+
+def oracle(name: str) -> Oracle:
+    """The upstream's final state of a recording; `bank` has two, of which this is TiDB's."""
+    found: Oracle = json.loads((VECTORS / f"{name}.{'upstream' if name == 'bank' else 'final'}.json").read_text())
+    return found
+
+
+class Cells(Protocol):
+    """One target as a reader sees it."""
+
+    def expected(self, kind: str, text: str) -> Any:
+        """The value of the target for an oracle's text of a column of this type."""
+        ...
+
+    def tables(self, databases: Iterable[str]) -> Tables:
+        """Every table of these databases: columns in order, rows."""
+        ...
+
+
+class SqliteCells:
+    """A directory of SQLite files."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def expected(self, kind: str, text: str) -> Any:
+        if _BINARY.match(kind):
+            return bytes.fromhex(text.removeprefix("0x"))
+        if _INTEGER.match(kind):
+            return int(text) if int(text) <= _LARGEST else text
+        return float(text) if kind.startswith(("float", "double")) else text
+
+    def databases(self) -> set[str]:
+        return {unquote(path.stem) for path in self.directory.glob("*.sqlite")} - {OURS}
+
+    def tables(self, databases: Iterable[str]) -> Tables:
+        found: Tables = {}
+        for database in sorted(set(databases) & self.databases()):
+            with closing(sqlite3.connect(self.directory / f"{database}.sqlite")) as connection:
+                connection.row_factory = sqlite3.Row
+                names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+                for (name,) in names:
+                    cursor = connection.execute('SELECT * FROM "{}"'.format(name.replace('"', '""')))
+                    columns = [column for column, *_ in cursor.description]
+                    found[f"{database}.{name}"] = columns, [dict(row) for row in cursor]
+        return found
+
+    def run(self, database: str, statement: str) -> None:
+        with closing(sqlite3.connect(self.directory / f"{database}.sqlite")) as connection:
+            connection.executescript(statement)
+
+    def progress(self, changefeed: str) -> dict[str, Any]:
+        with closing(sqlite3.connect(self.directory / f"{OURS}.sqlite")) as connection:
+            connection.row_factory = sqlite3.Row
+            row = connection.execute("SELECT * FROM checkpoint WHERE changefeed = ?", (changefeed,)).fetchone()
+            return dict(row)
+
+
+class MariaDbCells:
+    """A MariaDB server, read through the text protocol without any conversion."""
+
+    def __init__(self, uri: str) -> None:
+        parts = urlsplit(uri)
+        self._connection = pymysql.connect(
+            host=parts.hostname,
+            port=parts.port,
+            user=parts.username,
+            password=parts.password or "",
+            charset="utf8mb4",
+            conv=pymysql.converters.encoders,
+            cursorclass=pymysql.cursors.DictCursor,
+            autocommit=True,
+            ssl_disabled=True,
+        )
+        self.query("SET time_zone = '+00:00'")
+
+    def expected(self, kind: str, text: str) -> Any:
+        if _BINARY.match(kind):
+            return bytes.fromhex(text.removeprefix("0x"))
+        if kind.startswith("bit"):
+            return int(text).to_bytes(-(-int(kind[4:].split(")", maxsplit=1)[0]) // 8))
+        return text
+
+    def query(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return list(cursor.fetchall())
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def databases(self) -> set[str]:
+        system = {"mysql", "information_schema", "performance_schema", "sys", OURS}
+        return {str(row["Database"]) for row in self.query("SHOW DATABASES")} - system
+
+    def tables(self, databases: Iterable[str]) -> Tables:
+        found: Tables = {}
+        for database in sorted(set(databases) & self.databases()):
+            for row in self.query(f"SHOW TABLES FROM `{database}`"):
+                name = str(next(iter(row.values())))
+                place = "`{}`.`{}`".format(database, name.replace("`", "``"))
+                columns = [str(column["Field"]) for column in self.query(f"SHOW COLUMNS FROM {place}")]
+                found[f"{database}.{name}"] = columns, self.query(f"SELECT * FROM {place}")
+        return found
+
+    def run(self, database: str, statement: str) -> None:
+        self.query(f"USE `{database}`")
+        for part in filter(str.strip, statement.split(";")):
+            self.query(part)
+
+    def drop(self, databases: Iterable[str]) -> None:
+        for database in databases:
+            self.query(f"DROP DATABASE IF EXISTS `{database}`")
+
+    def progress(self, changefeed: str) -> dict[str, Any]:
+        return self.query(f"SELECT * FROM {OURS}.checkpoint WHERE changefeed = '{changefeed}'")[0]
+
+
+def differences(upstream: Oracle, target: Cells) -> list[str]:
+    """What is wrong with the target's tables, a line each, in the databases that the oracle names."""
+    return list(_differences(upstream, target))
+
+
+def _differences(upstream: Oracle, target: Cells) -> Iterable[str]:
+    have = target.tables({name.split(".")[0] for name in upstream})
+    yield from (f"{name}: not upstream" for name in sorted(set(have) - set(upstream)))
+    for name, table in upstream.items():
+        if name not in have:
+            yield f"{name}: missing"
+            continue
+        columns, rows = have[name]
+        if sorted(columns) != sorted(table["columns"]):
+            yield f"{name}: columns {columns}, upstream {table['columns']}"
+            continue
+        yield from _rows(name, table, rows, target)
+
+
+def _rows(name: str, table: Mapping[str, Any], rows: list[dict[str, Any]], target: Cells) -> Iterable[str]:
+    columns, kinds = table["columns"], table["types"]
+    wanted = [
+        [None if text is None else target.expected(kind, text) for kind, text in zip(kinds, row, strict=True)]
+        for row in table["rows"]
+    ]
+    want = sorted(map(repr, wanted))
+    got = sorted(repr([row[column] for column in columns]) for row in rows)
+    yield from (f"{name}: lacks {row}" for row in sorted(set(want) - set(got))[:5])
+    yield from (f"{name}: has {row}" for row in sorted(set(got) - set(want))[:5])
+    if len(want) != len(got):
+        yield f"{name}: {len(got)} rows, upstream {len(want)}"

@@ -1,0 +1,51 @@
+"""Feeds for the service tests: one Spark context for the whole session, a topic and a target for each test."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from consumer import logs
+from consumer.config import Spark
+from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.spark import start_spark, stop_spark
+from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.lab import Feed
+
+MakeFeed = Callable[..., Feed]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkContext]:
+    """Spark as the reconciler starts it."""
+    logs.set_up(json=False, verbose=False)
+    context = start_spark("service tests", Spark(master="local[2]"))
+    yield context
+    stop_spark(context)
+
+
+@pytest.fixture
+def sqlite_feed(spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> Feed:
+    """A changefeed into SQLite, without Redis."""
+    target = tmp_path / "target"
+    return Feed(spark, kafka_broker.bootstrap, topic_name, f"sqlite:///{target}", SqliteCells(target), tmp_path)
+
+
+@pytest.fixture
+def mariadb_feed(
+    spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, mariadb_server: MariaDbServer
+) -> Iterator[Feed]:
+    """A changefeed into MariaDB, without Redis. What tests leave behind is dropped."""
+    cells = MariaDbCells(mariadb_server.uri)
+    before = cells.databases()
+    yield Feed(spark, kafka_broker.bootstrap, topic_name, mariadb_server.uri, cells, tmp_path)
+    cells.drop(cells.databases() - before)
+    cells.close()
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def feed(request: pytest.FixtureRequest) -> Feed:
+    """A changefeed into each kind of target."""
+    found: Feed = request.getfixturevalue(f"{request.param}_feed")
+    return found

@@ -1,0 +1,199 @@
+"""One changefeed under test: its topic, its target, its runs, in this process (shared Spark) or as a command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark import SparkContext
+
+from consumer.config import Config, config_from
+from consumer.demo.upstream.changefeed import Message
+from consumer.demo.upstream.produce import produce, vector_messages
+from consumer.display import Display
+from consumer.runner import Outcome, Runner
+from consumer.status import status_of
+from ordering.errors import ReconcilerError
+from sinks.target import Observer
+from tests.service.cells import VECTORS, MariaDbCells, SqliteCells
+
+PARTITIONS = 3
+DEADLINE_S = 60.0
+_COMMAND = Path(sys.executable).parent / "reconciler"
+
+
+def recorded(name: str) -> list[Message]:
+    """The messages of a recording, e.g. `split.ts.raw`."""
+    path = next(path for path in (VECTORS / f"{name}.jsonl", VECTORS / f"{name}.jsonl.gz") if path.exists())
+    return list(vector_messages(path))
+
+
+def body(message: Message) -> dict[str, Any]:
+    """A message's JSON."""
+    found: dict[str, Any] = json.loads(message.value)
+    return found
+
+
+def is_row(message: Message) -> bool:
+    """Whether it is a row event."""
+    return body(message)["type"] in {"INSERT", "UPDATE", "DELETE"}
+
+
+def is_watermark(message: Message) -> bool:
+    """Whether it is a watermark."""
+    return body(message)["type"] == "TIDB_WATERMARK"
+
+
+def databases_of(messages: Iterable[Message]) -> set[str]:
+    """The databases that messages name."""
+    return {name for message in messages if (name := body(message)["database"])}
+
+
+def eventually(what: str, true: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
+    """Look until it is true, or fail."""
+    limit = time.monotonic() + seconds
+    pause = time.monotonic
+    while not true():
+        assert pause() < limit, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Feed:
+    """A changefeed with a topic and a target of its own."""
+
+    spark: SparkContext
+    bootstrap: str
+    topic: str
+    uri: str
+    cells: SqliteCells | MariaDbCells
+    directory: Path
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"feed-{self.topic}"
+
+    def values(self) -> dict[str, Any]:
+        """The config as the file holds it."""
+        base: dict[str, dict[str, Any]] = {
+            "source": {"bootstrap-servers": self.bootstrap, "topics": [self.topic]},
+            "target": {"uri": self.uri},
+            "redis": {"uri": ""},
+            "limits": {"retry-seconds": 0.1},
+            "spark": {"master": "local[2]"},
+        }
+        merged = {name: {**base.get(name, {}), **self.settings.get(name, {})} for name in {**base, **self.settings}}
+        return {"changefeed": self.name, **merged}
+
+    def with_(self, **sections: Mapping[str, Any]) -> "Feed":
+        """The same with some settings changed; Python's names for sections and keys as in the file."""
+        for name, values in sections.items():
+            self.settings.setdefault(name, {}).update(values)
+        return self
+
+    @property
+    def config(self) -> Config:
+        return config_from(self.values(), "the test's config")
+
+    def here(self, messages: Iterable[Message]) -> list[Message]:
+        """Messages moved to this feed's topic; of several topics each keeps its name behind it."""
+        return [m._replace(topic=self.topic_for(m.topic)) for m in messages]
+
+    def topic_for(self, recorded_in: str) -> str:
+        return self.topic if recorded_in == "ticdc" else f"{self.topic}.{recorded_in}"
+
+    def send(self, messages: Iterable[Message]) -> list[Message]:
+        """Produce messages of a recording to this feed's topics."""
+        moved = self.here(messages)
+        produce(moved, self.bootstrap, partitions=PARTITIONS, config={"linger.ms": 0})
+        return moved
+
+    def send_raw(self, partition: int, *values: bytes | None) -> None:
+        """Produce values as they are."""
+        produce([Message(self.topic, partition, v) for v in values], self.bootstrap, partitions=PARTITIONS)  # type: ignore[arg-type]
+
+    @property
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap})
+
+    def make_topic(self, partitions: int = PARTITIONS, topic: str | None = None, **settings: str) -> None:
+        made = self.admin.create_topics([NewTopic(topic or self.topic, partitions, 1, config=settings)])
+        for future in made.values():
+            future.result(30)
+
+    def once(self, observe: Observer = lambda _: None) -> Outcome:
+        """`run --once` in this process. Raises ReconcilerError."""
+        runner = Runner(self.config, Display(), observe, spark=self.spark)
+        return runner.run(once=True, started=time.monotonic())
+
+    def failing(self, kind: type[ReconcilerError] = ReconcilerError) -> ReconcilerError:
+        """The error with which `run --once` ends."""
+        try:
+            self.once()
+        except kind as error:
+            return error
+        raise AssertionError(f"no {kind.__name__}")
+
+    def status(self) -> dict[str, Any]:
+        return status_of(self.config)
+
+    def checkpoint(self) -> int:
+        return int(self.cells.progress(self.name)["checkpoint_ts"])
+
+    def file(self) -> Path:
+        """The config as a file."""
+        path = self.directory / f"{self.name}.toml"
+        path.write_text(toml_of(self.values()))
+        return path
+
+    def command(self, *arguments: str, seconds: float = 120) -> "subprocess.CompletedProcess[str]":
+        """`reconciler ARGUMENTS`, to its end."""
+        return reconciler(*arguments, seconds=seconds)
+
+    @contextmanager
+    def running(self) -> Iterator["subprocess.Popen[bytes]"]:
+        """`reconciler run`, stopped at the end if it still runs."""
+        log = self.directory / f"{self.name}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen([_COMMAND, "run", self.file()], stdout=output, stderr=output, env=environment())
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+                    process.wait(DEADLINE_S)
+
+    def log(self) -> str:
+        """What the running one has said."""
+        return (self.directory / f"{self.name}.log").read_text()
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours, for a machine whose own name does not resolve."""
+    return {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **more}
+
+
+def reconciler(*arguments: str, seconds: float = 120, **more: str) -> "subprocess.CompletedProcess[str]":
+    """The command with its exit code and both outputs."""
+    return subprocess.run(
+        [_COMMAND, *arguments], capture_output=True, text=True, timeout=seconds, check=False, env=environment(**more)
+    )
+
+
+def toml_of(values: Mapping[str, Any]) -> str:
+    """A config file: values first, then the sections."""
+    flat = [f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
+    sections = []
+    for name, section in values.items():
+        if isinstance(section, Mapping):
+            sections += [f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in section.items())]
+    return "\n".join([*flat, *sections]) + "\n"
