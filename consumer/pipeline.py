@@ -22,7 +22,7 @@ from consumer.progressing import advanced, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import Probe, Source
 from consumer.tasks import Failure, OrderTask, Part
-from ordering.barrier import executable, first_barrier, pending
+from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.errors import InputError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
@@ -111,11 +111,10 @@ class Pipeline:
 
     def _rest(self, probe: Probe) -> Window | None:
         """A window that applies nothing: what lies behind the watermarks and has not been looked through."""
-        if probe.resolved.ts is None and self.progress.checkpoint_ts == self.progress.start_ts:
-            return None
-        unseen = (replace(r, start=max(r.start, self._looked.get(r.partition, 0))) for r in _ranges(probe))
-        ranges = tuple(r for r in unseen if r.start < r.stop)
+        ranges = tuple(r for r in _ranges(probe) if self._looked.get(r.partition, r.start) < r.stop)
         checkpoint = self.progress.checkpoint_ts
+        if probe.resolved.ts is None and checkpoint == self.progress.start_ts:
+            ranges = tuple(r for r in ranges if _may_have_ended(r.partition.topic, probe))
         if not ranges:
             return None
         high = ResolvedTs(checkpoint)
@@ -179,7 +178,7 @@ class Pipeline:
     def _find_dead_topics(self) -> None:
         waiting = self._pending()
         for name, topic in self.progress.topics.items():
-            ended = end_of(topic, waiting)
+            ended = end_of(topic, name, waiting)
             if ended is not None:
                 self.source.dead_at[name] = ended
 
@@ -224,7 +223,10 @@ class Pipeline:
         """Execute the DDLs that nothing lies before any more."""
         next_row = min((r.next_row_ts for r in reports if r.next_row_ts is not None), default=None)
         waiting = {ddl.identity for ddl in self._pending()}
-        for ddl in executable(self._pending(), window.resolved, next_row):
+        ready = executable(self._pending(), window.resolved, next_row)
+        while ready:
+            ddl = next_of(ready, self.target.catalog().tables) if len(ready) > 1 else ready[0]
+            ready.remove(ddl)
             waiting.discard(ddl.identity)
             progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
             topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
@@ -266,6 +268,12 @@ def _named(ddl: DdlEvent) -> Iterator[None]:
         what = f"DDL at commitTs {ddl.commit_ts} in database {ddl.database!r}: {ddl.sql[:500]}"
         places = "; ".join(filter(None, (str(ddl.position), error.where)))
         raise type(error)(f"{error.fact}; {what}", where=places, hint=error.hint) from error
+
+
+def _may_have_ended(topic: str, probe: Probe) -> bool:
+    """Whether a topic that holds back the first window is so small that it may have ended before any watermark."""
+    small = all(found.bound == found.end for p, found in probe.partitions.items() if p.topic == topic)
+    return small and any(p.topic == topic for p in probe.resolved.held_back_by)
 
 
 def _ranges(probe: Probe) -> tuple[Range, ...]:

@@ -134,8 +134,10 @@ class Source:
             if [t.partitions for t in again] == [t.partitions for t in listed]:
                 break
             listed = again
-        counted = {p: found.watermark for p, found in probes.items() if _counts(known, p, found)}
-        return Probe(known.topics, probes, global_resolved(counted))
+        alive = {p: found for p, found in probes.items() if not known.topics[p.topic].retired}
+        counted = {p: found for p, found in alive.items() if _counts(known, p, found)}
+        resolved = global_resolved({p: found.watermark for p, found in (counted or alive).items()})
+        return Probe(known.topics, probes, resolved)
 
     def _registered(self, progress: Progress, listed: list[Topic]) -> Progress:
         """The progress with what is new in the list; refuses what can't be the same topic any more."""
@@ -280,9 +282,7 @@ def _watermark_ts(value: bytes | None) -> ResolvedTs | None:
 
 def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> bool:
     """Whether a partition has a say in the global resolvedTs: not if its topic ended and nothing in it is unread."""
-    topic = known.topics[partition.topic]
-    unread = found.progress.start < found.end
-    return not topic.retired and (not topic.ended or unread)
+    return not known.topics[partition.topic].ended or found.progress.start < found.end
 
 
 def _check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:

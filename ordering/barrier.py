@@ -6,9 +6,9 @@ A DDL below the checkpoint C was executed; one at C was if the record of DDLs ex
 began with (`start-ts`, a loaded dump) counts as having executed all up to and at it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 
-from ordering.events import DdlEvent
+from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CheckpointTs, CommitTs, ResolvedTs
 
 
@@ -32,3 +32,21 @@ def first_barrier(waiting: Iterable[DdlEvent], resolved: ResolvedTs) -> CommitTs
 def executable(waiting: Iterable[DdlEvent], resolved: ResolvedTs, next_row: CommitTs | None) -> list[DdlEvent]:
     """The pending DDLs that may run once all rows below `next_row` are applied: no row lies before any of them."""
     return [ddl for ddl in waiting if ddl.commit_ts <= resolved and (next_row is None or ddl.commit_ts < next_row)]
+
+
+def next_of(ready: Sequence[DdlEvent], there: Container[TableName]) -> DdlEvent:
+    """Which of some DDLs in order runs next. `there`: the tables of the target.
+
+    RENAME TABLE a TO z, b TO a comes as two DDLs with one commitTs, in the topics of the old names, and between topics
+    there is no order: so the first whose old names are there and whose new ones are free. Within a topic none is passed.
+    """
+    same = [ddl for ddl in ready if ddl.commit_ts == ready[0].commit_ts]
+    heads = {ddl.position.topic: ddl for ddl in reversed(same)}
+    fitting = (
+        ddl
+        for ddl in same
+        if heads[ddl.position.topic] is ddl
+        and all(name in there for name in ddl.removes)
+        and not any(name in there for name in ddl.adds)
+    )
+    return next(fitting, ready[0])

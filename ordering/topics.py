@@ -22,27 +22,34 @@ def carrying(topic: TopicProgress, tables: Iterable[TableName]) -> TopicProgress
 
 def after(topic: TopicProgress, name: str, ddl: DdlEvent) -> TopicProgress:
     """The topic once a DDL was executed. Tables that a DDL adds count for the topic that its message came through."""
-    tables = {t for t in topic.tables if not _removed(t, ddl)}
-    if name == ddl.position.topic and not ddl.removes:
-        tables |= set(ddl.adds)
-    ended = topic.complete and not tables and (topic.ended or bool(topic.tables))
-    return replace(topic, tables=frozenset(tables), ended=ended)
+    before, tables = _stepped(topic.tables, name, ddl)
+    ended = topic.complete and not tables and (topic.ended or bool(before))
+    return replace(topic, tables=tables, ended=ended)
 
 
-def end_of(topic: TopicProgress, ddls: Iterable[DdlEvent]) -> ResolvedTs | None:
+def end_of(topic: TopicProgress, name: str, ddls: Iterable[DdlEvent]) -> ResolvedTs | None:
     """The commitTs of the DDL, among those not yet executed, that takes the topic's last table; None while one is left.
 
     `ddls` in commitTs order. A table that comes back later (DROP, then CREATE through the same topic) keeps it alive.
     """
-    if not topic.complete or not topic.tables:
+    if not topic.complete:
         return None
-    tables, ended = set(topic.tables), CommitTs(0)
+    tables, ended = topic.tables, CommitTs(0)
     for ddl in ddls:
-        before = len(tables)
-        tables = {t for t in tables if not _removed(t, ddl)}
+        before, tables = _stepped(tables, name, ddl)
         if before and not tables:
             ended = ddl.commit_ts
     return ResolvedTs(ended) if ended and not tables else None
+
+
+def _stepped(
+    tables: frozenset[TableName], name: str, ddl: DdlEvent
+) -> tuple[frozenset[TableName], frozenset[TableName]]:
+    """The tables of the topic `name` before and after a DDL. What its own DDL removes it carried, rows or none."""
+    own = name == ddl.position.topic
+    before = tables | frozenset(ddl.removes if own else ())
+    left = frozenset(table for table in before if not _removed(table, ddl))
+    return before, left | frozenset(ddl.adds if own and not ddl.removes else ())
 
 
 def _removed(table: TableName, ddl: DdlEvent) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from consumer.demo.upstream.changefeed import Message
 from consumer.demo.upstream.history import Oracle
-from consumer.demo.upstream.tables import Commit, Entry
+from consumer.demo.upstream.tables import Commit, Entry, State
 from ordering.events import ddl_identity
 from ordering.progress import Progress
 from tests.simulation.memory import Disk
@@ -27,7 +27,6 @@ class Checker:
         self.seen: list[int] = []
         self.last: Progress | None = None
         self._oracle, self._at, self._start = Oracle(), 0, start_ts
-        self._applied_ddls: set[str] = set()
 
     def committed(self, disk: Disk) -> None:
         """Check a commit: never back, and equal to the upstream at exactly its checkpoint."""
@@ -36,8 +35,7 @@ class Checker:
             self._never_back(self.last, progress)
         self.last = progress
         self.seen.append(progress.checkpoint_ts)
-        self._advance(progress)
-        self._compare(disk, progress.checkpoint_ts)
+        self._compare(disk, progress.checkpoint_ts, self._advance(progress).snapshot())
 
     def _never_back(self, before: Progress, now: Progress) -> None:
         if now.checkpoint_ts < before.checkpoint_ts:
@@ -47,20 +45,24 @@ class Checker:
             if at.start < known.start or at.read_to < known.read_to or (at.watermark or 0) < (known.watermark or 0):
                 raise Wrong(f"{partition} went back from {known} to {at}")
 
-    def _advance(self, progress: Progress) -> None:
-        """Bring the upstream to the checkpoint. A DDL right at it counts once the target says that it ran."""
-        while self._at < len(self.log) and self.log[self._at].commit_ts <= progress.checkpoint_ts:
-            entry = self.log[self._at]
-            at_start = entry.commit_ts <= self._start
-            if not isinstance(entry, Commit) and entry.commit_ts == progress.checkpoint_ts and not at_start:
-                identity = ddl_identity(entry.commit_ts, *entry.ddl.subject, entry.ddl.sql)
-                if identity not in progress.executed:
-                    return
-            self._oracle.apply(entry)
+    def _advance(self, progress: Progress) -> Oracle:
+        """The upstream at the checkpoint. A DDL right at it counts once the target says that it ran."""
+        while self._at < len(self.log) and self.log[self._at].commit_ts < progress.checkpoint_ts:
+            self._oracle.apply(self.log[self._at])
             self._at += 1
+        oracle = Oracle()
+        oracle._state = State(dict(self._oracle._state.tables), self._oracle.snapshot())  # type: ignore[arg-type]
+        for entry in self.log[self._at :]:
+            if entry.commit_ts == progress.checkpoint_ts and self._ran(entry, progress):
+                oracle.apply(entry)
+        return oracle
 
-    def _compare(self, disk: Disk, ts: int) -> None:
-        expected: Tables = self._oracle.snapshot()
+    def _ran(self, entry: Entry, progress: Progress) -> bool:
+        if isinstance(entry, Commit) or entry.commit_ts <= self._start:
+            return True
+        return ddl_identity(entry.commit_ts, *entry.ddl.subject, entry.ddl.sql) in progress.executed
+
+    def _compare(self, disk: Disk, ts: int, expected: Tables) -> None:
         found: Tables = {f"{n.database}.{n.table}": dict(t.rows) for n, t in disk.tables.items()}
         if found == expected:
             return

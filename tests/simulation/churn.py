@@ -14,7 +14,7 @@ from consumer.demo.upstream.ddl import (
     RenameTable,
     TruncateTable,
 )
-from consumer.demo.upstream.tables import Commit, ConstraintError, Database, KeyKind, Table, Transaction
+from consumer.demo.upstream.tables import Commit, ConstraintError, Database, Executed, KeyKind, Table, Transaction
 
 KINDS: tuple[KeyKind, ...] = ("clustered", "nonclustered", "unique_only")
 KEYS = 5
@@ -56,15 +56,17 @@ class Churn:
         self.database.execute(CreateTable(Table(database, name, columns, ("id",), kind, tuple(uniques))))
 
     def _change(self) -> None:
-        """Run a DDL; now and then a second one at the same commitTs."""
-        before = len(self.database.log)
+        """Run a DDL; after a RENAME now and then another one at the same commitTs, as of several tables at once."""
         self._ddl_once()
-        if len(self.database.log) > before and self._chance.random() < 0.2:
+        while isinstance(last := self.database.log[-1], Executed) and isinstance(last.ddl, RenameTable):
+            tables, free = sorted(self.database.state.tables), self._free()
+            if not free or self._chance.random() < 0.5:
+                return
+            again = RenameTable(self._chance.choice(tables), self._chance.choice(free))
+            if any(e.commit_ts == last.commit_ts and e.ddl == again for e in self.database.log if isinstance(e, Executed)):
+                return
             self.database.clock.ticks -= 1
-            last = self.database.log[-1]
-            self._ddl_once()
-            if self.database.log[-1] is last:
-                self.database.clock.ticks += 1
+            self.database.execute(again)
 
     def _ddl_once(self) -> None:
         tables = sorted(self.database.state.tables)

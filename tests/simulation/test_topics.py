@@ -1,0 +1,119 @@
+"""A topic per table: topics that appear, and that end with their table (R6)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.script import CREATE, Script
+from tests.simulation.world import small_limits
+
+
+@pytest.fixture(autouse=True)
+def _small() -> Iterator[None]:
+    with small_limits():
+        yield
+
+
+def script_with(other: str = "default") -> Script:
+    """Table t in topic t, a topic for everything else; both at watermark 9."""
+    script = Script(partitions=2)
+    script.ddl(1, CREATE)
+    script.mark(1, topic=other)
+    script.row(5, 1)
+    script.mark(9, topic=other)
+    script.mark(9)
+    assert script.run().checkpoint_ts == 9
+    return script
+
+
+def tables(script: Script) -> list[str]:
+    return sorted(name.table for name in script.disk.tables)
+
+
+def test_a_topic_whose_table_is_dropped_holds_nothing_back() -> None:
+    script = script_with()
+    script.row(11, 2, p=1)
+    script.ddl(12, "DROP TABLE `d`.`t`")
+    script.mark(20, topic="default")
+    assert script.run().checkpoint_ts == 20
+    assert tables(script) == []
+    assert script.stored.counts.events == 2
+
+
+def test_a_topic_that_only_ever_carried_a_renamed_table_ends_with_it() -> None:
+    script = script_with()
+    script.ddl(12, "RENAME TABLE `d`.`t` TO `d`.`u`", table="u")
+    script.mark(15, topic="default")
+    script.mark(15, topic="u")
+    assert script.run().checkpoint_ts == 15
+    script.ddl(16, "RENAME TABLE `d`.`u` TO `d`.`w`", table="w", topic="u")
+    script.mark(20, topic="default")
+    script.mark(20, topic="w")
+    assert script.run().checkpoint_ts == 20
+    assert tables(script) == ["w"]
+
+
+def test_a_table_that_lived_shorter_than_a_watermark_takes_its_topic_with_it() -> None:
+    script = script_with()
+    script.ddl(12, CREATE.replace("`t`", "`n`"), table="n", topic="n")
+    script.ddl(13, "RENAME TABLE `d`.`n` TO `d`.`u`", table="u", topic="n")
+    script.mark(20, topic="default")
+    script.mark(20)
+    script.mark(20, topic="u")
+    assert script.run().checkpoint_ts == 20
+    assert tables(script) == ["t", "u"]
+
+
+def test_a_topic_without_any_watermark_can_have_ended_before_the_first_window() -> None:
+    script = Script(partitions=2)
+    script.mark(5, topic="default")
+    script.ddl(6, CREATE)
+    script.ddl(7, "DROP TABLE `d`.`t`")
+    script.mark(9, topic="default")
+    assert script.run().checkpoint_ts == 9
+    assert script.stored.counts.ddls == 2
+
+
+def test_an_ended_topic_counts_again_once_its_table_is_back() -> None:
+    script = script_with()
+    script.ddl(12, "DROP TABLE `d`.`t`")
+    script.mark(14, topic="default")
+    assert script.run().checkpoint_ts == 14
+    script.ddl(16, CREATE)
+    script.row(17, 2, p=0)
+    script.mark(20, topic="default")
+    script.mark(17, only=0)
+    script.mark(16, only=1)
+    assert script.run().checkpoint_ts == 16
+    script.row(18, 3, p=1)
+    script.mark(20)
+    assert script.run().checkpoint_ts == 20
+    assert script.rows() == {"2": "x", "3": "x"}
+
+
+def test_the_watermarks_of_the_only_topic_count_though_its_last_table_is_gone() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.mark(5)
+    script.ddl(5, "DROP TABLE `d`.`t`")
+    script.mark(6)
+    assert script.run().checkpoint_ts == 6
+    script.mark(8)
+    assert script.run(once=False).checkpoint_ts == 8
+
+
+def test_renames_of_one_statement_are_executed_in_an_order_that_works() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.ddl(2, CREATE.replace("`t`", "`a`"), table="a", topic="a")
+    script.row(3, 1)
+    script.mark(4)
+    script.mark(4, topic="a")
+    script.run()
+    script.ddl(6, "RENAME TABLE `d`.`t` TO `d`.`z`", table="z", topic="t")
+    script.ddl(6, "RENAME TABLE `d`.`a` TO `d`.`t`", table="t", topic="a")
+    script.ddl(6, "RENAME TABLE `d`.`z` TO `d`.`a`", table="a", topic="z")
+    for topic in ("a", "t", "default"):
+        script.mark(8, topic=topic)
+    assert script.run().checkpoint_ts == 8
+    assert (script.rows("a"), script.rows("t")) == ({"1": "x"}, {})
