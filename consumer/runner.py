@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 
 import structlog
@@ -21,6 +22,7 @@ from consumer.job import SparkJobs
 from consumer.kafka_settings import reader_settings
 from consumer.ledger import Ledger
 from consumer.pipeline import Pipeline
+from consumer.scratch import scratch_directory
 from consumer.source import Source
 from consumer.spark import is_alive, start_spark, stop_spark, warm_up
 from consumer.status import live_status
@@ -103,6 +105,7 @@ class Runner:
         self._pipeline: Pipeline | None = None
         self._caps: Mapping[Partition, int] | None = None
         self._first = True
+        self._scratch: Path | None = None
         self._lease: Lease | None = None
 
     def run(self, *, once: bool, started: float) -> Outcome:
@@ -111,7 +114,7 @@ class Runner:
         Raises ReconcilerError.
         """
         try:
-            with self._signals():
+            with self._signals(), scratch_directory() as self._scratch, self._closing():
                 self._retrying(self._warm)
                 self.outcome.start_s = time.monotonic() - started
                 begun = time.monotonic()
@@ -119,11 +122,16 @@ class Runner:
                 self.outcome.processing_s = time.monotonic() - begun
         except Stopped:
             log.info("stopped; what was not committed is rolled back", checkpoint_ts=self.outcome.checkpoint_ts)
+        return self.outcome
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        try:
+            yield
         finally:
             self._close()
             if self._owns_spark:
                 stop_spark(self._spark)
-        return self.outcome
 
     def _warm(self) -> None:
         """Fork Spark's workers and connect to everything at the same time."""
@@ -140,7 +148,7 @@ class Runner:
             stop_spark(self._spark)
             self._spark = None
         if self._spark is None:
-            self._spark = start_spark(self.config.changefeed, self.config.spark)
+            self._spark = start_spark(self.config.changefeed, self.config.spark, self._scratch)
         return self._spark
 
     @contextmanager

@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from importlib import import_module, resources
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -36,8 +37,8 @@ log = structlog.get_logger()
 _JVM = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
-def start_spark(changefeed: str, config: Spark) -> SparkContext:
-    """A Spark context with forked, warmed-up Python workers. Raises ConfigError if Spark or Java can't start."""
+def start_spark(changefeed: str, config: Spark, scratch: Path | None = None) -> SparkContext:
+    """A Spark context whose local files lie in `scratch`. Raises ConfigError if Spark or Java can't start."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -46,7 +47,8 @@ def start_spark(changefeed: str, config: Spark) -> SparkContext:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)
     logging = resources.files("consumer").joinpath("log4j2.properties")
-    for key, value in {**_DEFAULTS, **config.settings}.items():
+    local = {} if scratch is None else {"spark.local.dir": str(scratch)}
+    for key, value in {**_DEFAULTS, **local, **config.settings}.items():
         conf.set(key, value)
     options = f"{_JVM} -Dlog4j2.configurationFile={logging} {config.settings.get('spark.driver.extraJavaOptions', '')}"
     conf.set("spark.driver.extraJavaOptions", options)

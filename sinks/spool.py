@@ -5,7 +5,7 @@ outlives the unit.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ class Group:
     """All chunks of one table, half and column list: what one bulk statement loads."""
 
     first: Chunk
-    directory: Path
+    directory: Callable[[], Path]
     rows: int = 0
     sizes: list[int] = field(default_factory=list)
     held: list[bytes] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Group:
 
     def _to_file(self) -> IO[bytes]:
         if self.file is None:
-            self.file = tempfile.NamedTemporaryFile(dir=self.directory, delete=False)  # noqa: SIM115 closed by Spool
+            self.file = tempfile.NamedTemporaryFile(dir=self.directory(), delete=False)  # noqa: SIM115 closed by Spool
             self.file.writelines(self.held)
             self.held = []
         return self.file
@@ -67,7 +67,7 @@ class Spool:
     """The chunks of one unit, by group; a context that leaves no file behind."""
 
     def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="ticdc-reconciler-")
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._groups: dict[tuple[TableName, Half, tuple[str, ...]], Group] = {}
 
     def __enter__(self) -> Self:
@@ -77,13 +77,19 @@ class Spool:
         for group in self._groups.values():
             if group.file is not None:
                 group.file.close()
-        self._directory.cleanup()
+        if self._directory is not None:
+            self._directory.cleanup()
+
+    def _made_directory(self) -> Path:
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="spool-")
+        return Path(self._directory.name)
 
     def add(self, chunk: Chunk) -> None:
         """Take one chunk."""
         key = (chunk.table, chunk.half, chunk.columns)
         if key not in self._groups:
-            self._groups[key] = Group(chunk, Path(self._directory.name))
+            self._groups[key] = Group(chunk, self._made_directory)
         self._groups[key].add(chunk)
 
     def groups(self, half: Half) -> list[Group]:

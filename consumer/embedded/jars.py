@@ -17,9 +17,9 @@ from pathlib import Path
 
 from consumer.embedded.errors import EmbeddedError
 from consumer.embedded.java import java_runtime
-from consumer.embedded.locks import file_lock
 from consumer.embedded.paths import cache_directory
 from consumer.embedded.process import last_lines
+from consumer.locks import file_lock
 
 Progress = Callable[[str], None]
 

@@ -19,10 +19,10 @@ import pymysql
 
 from consumer.embedded.errors import EmbeddedError
 from consumer.embedded.jars import jar_directory
-from consumer.embedded.locks import file_lock
 from consumer.embedded.paths import cache_directory
 from consumer.embedded.process import last_lines
 from consumer.embedded.server import EmbeddedServer
+from consumer.locks import file_lock
 
 _SYSTEM_PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")  # an ordinary user's PATH lacks sbin
 _INSTALL_SECONDS = 120
