@@ -115,7 +115,7 @@ def status(config: Path, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--seconds", type=click.FloatRange(1, 3600), default=22.0, show_default=True, help="How long it writes.")
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=20.0, show_default=True, help="How long it writes.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed is another history.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep all files in this new directory.")
 @click.option("--consistency", type=click.Choice(["snapshot", "transaction"]), default="snapshot", show_default=True)

@@ -33,7 +33,7 @@ _INTERRUPTED = 130
 class Options:
     """What the user may choose."""
 
-    seconds: float = 22.0
+    seconds: float = 20.0
     seed: int = 1
     keep: Path | None = None
     consistency: Literal["snapshot", "transaction"] = "snapshot"
@@ -193,8 +193,13 @@ class _Play:
             looks=self._reader.looks,
             wrong=len(self._reader.wrong),
             kills=self._kills,
-            state="runs" if known else "starts",
+            state=self._state(progress),
         )
+
+    def _state(self, progress: Progress) -> str:
+        if progress.counts.windows > self._windows_when_killed:
+            return "runs"
+        return "restarts" if self._kills else "starts"
 
     def tell(self, seconds: float) -> bool:
         """Compare everything, print it, and judge."""
