@@ -278,7 +278,7 @@ def _may_have_ended(topic: str, probe: Probe) -> bool:
 
 def _ranges(probe: Probe) -> tuple[Range, ...]:
     return tuple(
-        Range(partition, found.progress.start, found.bound, found.progress.read_to)
+        Range(partition, found.progress.start, found.bound, found.progress.counted_to)
         for partition, found in sorted(probe.partitions.items())
         if found.progress.start < found.bound
     )

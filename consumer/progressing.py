@@ -19,16 +19,25 @@ def kept_reports(reports: Sequence[Report]) -> list[Report]:
     """The reports by partition and offset.
 
     Where a part of a partition's range met a watermark above the window, the parts behind it don't count: what they
-    hold is read by a later window.
+    hold is read by a later window. Where a part met the first event above it while looking ahead, nothing of the parts
+    behind it is counted.
     """
     kept: list[Report] = []
     ended: set[Partition] = set()
+    counted: dict[Partition, int] = {}
     for report in sorted(reports, key=lambda r: (r.range.partition, r.range.start)):
-        if report.range.partition not in ended:
-            kept.append(report)
+        partition = report.range.partition
+        if partition not in ended:
+            kept.append(_uncounted(report, counted[partition]) if partition in counted else report)
         if report.ended_early:
-            ended.add(report.range.partition)
+            ended.add(partition)
+        if report.counted_to < report.stop:
+            counted.setdefault(partition, report.counted_to)
     return kept
+
+
+def _uncounted(report: Report, counted_to: int) -> Report:
+    return replace(report, counted_to=counted_to, events=0, repeated=b"", unjudged=0)
 
 
 def refused_tables(reports: Sequence[Report], catalog: Catalog, progress: Progress) -> None:
@@ -107,4 +116,5 @@ def _partition(known: PartitionProgress | None, reports: list[Report], waiting: 
     before = known or PartitionProgress(first, first)
     # a range that begins later leaves what is held before it where it is
     start = before.start if before.start < first else min([*held, stop])
-    return PartitionProgress(start, max(stop, before.read_to), raised(before.watermark, *watermarks))
+    counted = max(before.counted_to, reports[-1].counted_to)
+    return PartitionProgress(start, max(stop, before.read_to), raised(before.watermark, *watermarks), counted)

@@ -20,7 +20,7 @@ from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import NetEffect
 from ordering.split import split
-from ordering.timestamps import CommitTs
+from ordering.timestamps import MAX_TSO, CommitTs
 from ordering.transactions import sort_key
 from ordering.window import Histogram, Range, Window
 
@@ -58,6 +58,8 @@ class Report:
 
     range: Range
     stop: int
+    counted_to: int = 0
+    """Where looking ahead met the first event above the checkpoint: what follows is counted by a later window."""
     ended_early: bool = False
     watermark: int | None = None
     first_above: int | None = None
@@ -144,6 +146,7 @@ class Scan:
         self._low, self._base = spec.window.low, spec.window.base
         self._high = spec.window.high
         self._until = spec.window.until
+        self._count_from, self._count_to = part.counted_to, MAX_TSO
         self._keys: dict[tuple[str, str], TableKeys | None] = {}
         self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
         self._repeated, self._commits = array("Q"), array("Q")
@@ -163,12 +166,13 @@ class Scan:
         report.size += len(value)  # type: ignore[arg-type]
         if message.is_ddl or commit_ts <= 0 or tidb.only_handle_key:  # type: ignore[union-attr]
             return self._uncommon(offset, value)
-        new = offset >= report.range.read_to
+        if commit_ts > self._high and self.spec.accepts(message.database, message.table):
+            self._above(offset, commit_ts)
+        new = self._count_from <= offset < self._count_to
         report.events += new
         if commit_ts > self._high:
-            if self.spec.accepts(message.database, message.table):
-                self._above(offset, commit_ts)
-        elif commit_ts > self._low:
+            return True
+        if commit_ts > self._low:
             self._release(offset, commit_ts, kind, message)
         elif new and commit_ts <= self._base:
             self._repeat(offset, commit_ts, kind, message)
@@ -178,6 +182,8 @@ class Scan:
         report = self.report
         if report.first_above is None:
             report.first_above = offset
+            if self.spec.window.to_end:
+                self._count_to = offset
         if report.next_row_ts is None or commit_ts < report.next_row_ts:
             report.next_row_ts = CommitTs(commit_ts)
 
@@ -281,6 +287,7 @@ class Scan:
         report = self.report
         if not report.ended_early:
             report.stop = report.range.stop
+        report.counted_to = min(report.stop, self._count_to)
         report.released = len(self._fingerprints)
         report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
         report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()

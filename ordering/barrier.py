@@ -38,7 +38,7 @@ def next_of(ready: Sequence[DdlEvent], there: Container[TableName]) -> DdlEvent:
     """Which of some DDLs in order runs next. `there`: the tables of the target.
 
     RENAME TABLE a TO z, b TO a comes as two DDLs with one commitTs, in the topics of the old names, and between topics
-    there is no order: so the first whose old names are there and whose new ones are free. Within a topic none is passed.
+    there is no order: so the first whose old names are there and whose new ones are free. In a topic none is passed.
     """
     same = [ddl for ddl in ready if ddl.commit_ts == ready[0].commit_ts]
     heads = {ddl.position.topic: ddl for ddl in reversed(same)}

@@ -1,9 +1,11 @@
 """What the target knows about itself (R1): one value, saved in the transaction that wrote the rows.
 
 Per partition: `start`, from which reading goes on (every event before it is applied, R2); `read_to`, up to which the
-partition has been read; `watermark`, the highest seen (R6). An event at or below `base_ts` that lies before `read_to`
-was read and applied already and is just read again; from `read_to` on it is a repetition. `base_ts` is the checkpoint
-at which these offsets were true: inside a window of `transaction` consistency the checkpoint runs ahead of it.
+partition has been read; `watermark`, the highest seen (R6); `counted_to`, up to which its messages were counted. An
+event at or below `base_ts` that lies before `counted_to` was counted and applied already and is just read again; from
+there on it is a repetition, or late. Looking ahead of what is applied counts nothing: `read_to` runs ahead then.
+`base_ts` is the checkpoint at which these offsets were true: inside a window of `transaction` consistency the
+checkpoint runs ahead of it.
 """
 
 from collections.abc import Mapping
@@ -23,6 +25,7 @@ class PartitionProgress:
     start: int
     read_to: int
     watermark: ResolvedTs | None = None
+    counted_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +98,10 @@ class Progress:
         return replace(moved, executed=moved.executed | {identity}, counts=moved.counts.plus(ddls=1))
 
     def offsets(self) -> dict[str, dict[str, dict[str, int | None]]]:
-        """The `offsets` column: topic -> partition -> offset to read on from, read_to, watermark."""
+        """The `offsets` column: topic -> partition -> offset to read on from, and the rest."""
         found: dict[str, dict[str, dict[str, int | None]]] = {}
         for (topic, number), p in sorted(self.partitions.items()):
-            entry = {"offset": p.start, "read_to": p.read_to, "watermark": p.watermark}
+            entry = {"offset": p.start, "read_to": p.read_to, "watermark": p.watermark, "counted_to": p.counted_to}
             found.setdefault(topic, {})[str(number)] = entry
         return found
 
@@ -118,7 +121,9 @@ class Progress:
     def restored(cls, checkpoint_ts: int, offsets: dict[str, Any], state: dict[str, Any]) -> "Progress":
         """The value that `offsets()` and `state()` came from."""
         partitions = {
-            Partition(topic, int(number)): PartitionProgress(p["offset"], p["read_to"], p["watermark"])
+            Partition(topic, int(number)): PartitionProgress(
+                p["offset"], p["read_to"], p["watermark"], p["counted_to"]
+            )
             for topic, numbers in offsets.items()
             for number, p in numbers.items()
         }

@@ -18,12 +18,12 @@ Histogram = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What one task reads: offsets [start, stop) of a partition; before `read_to` they have been read once already."""
+    """What one task reads: offsets [start, stop) of a partition; those before `counted_to` were counted already."""
 
     partition: Partition
     start: int
     stop: int
-    read_to: int
+    counted_to: int
 
     @property
     def messages(self) -> int:
@@ -112,7 +112,7 @@ def _parts(whole: Range, size: int) -> list[Range]:
     step = -(-whole.messages // count)
     bounds = [*range(whole.start, whole.stop, step)][:count] if step else [whole.start]
     ends = [*bounds[1:], whole.stop]
-    return [Range(whole.partition, a, b, whole.read_to) for a, b in zip(bounds, ends, strict=True)]
+    return [Range(whole.partition, a, b, whole.counted_to) for a, b in zip(bounds, ends, strict=True)]
 
 
 def budget(limit_rows: int, limit_bytes: int, average_bytes: Mapping[Partition, float], partitions: int) -> int:

@@ -105,3 +105,41 @@ def test_rows_of_a_table_that_is_gone_may_come_again() -> None:
     script.mark(12)
     assert script.run().checkpoint_ts == 12
     assert script.stored.counts.duplicates_unproven == 1
+
+
+def test_what_was_only_looked_through_is_judged_once_it_counts(script: Script) -> None:
+    script.row(12, 2)
+    script.row(12, 2)
+    script.mark(12)
+    script.row(14, 3)
+    script.run(once=False)
+    script.mark(20)
+    script.row(14, 3)
+    script.row(22, 4)
+    script.run(once=True)
+    assert script.stored.counts.duplicates == 2
+    script.row(22, 4)
+    script.run(once=True)
+    script.mark(22)
+    script.row(22, 4)
+    script.run(once=True)
+    script.mark(23)
+    script.restarted()
+    script.run()
+    assert script.stored.counts.duplicates == 4
+    assert script.stored.counts.events == 8
+
+
+def test_a_late_event_that_was_looked_through_before_it_was_late_stops_us_too() -> None:
+    script = Script(partitions=2)
+    script.ddl(1, CREATE)
+    script.mark(9)
+    script.row(22, 1, p=0)
+    script.mark(25, only=0)
+    script.row(15, 2, p=0)
+    assert script.run().checkpoint_ts == 9
+    script.mark(20, only=1)
+    assert script.run(once=False).checkpoint_ts == 20
+    script.mark(26)
+    with pytest.raises(InputError, match="late event: commitTs 15 .*"):
+        script.run()
