@@ -1,0 +1,1 @@
+"""The pure core against models of a few lines."""

@@ -1,0 +1,77 @@
+"""The progress: what is stored is what was meant, and it never falls."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ordering.events import Partition, TableName
+from ordering.progress import Counts, PartitionProgress, Progress, TopicProgress
+from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
+
+STAMPS = st.integers(0, MAX_TSO).map(CheckpointTs)
+OFFSETS = st.integers(0, 2**62)
+TEXTS = st.text(max_size=5)
+PROGRESS = st.builds(
+    Progress,
+    STAMPS,
+    STAMPS,
+    STAMPS,
+    partitions=st.dictionaries(
+        st.builds(Partition, TEXTS, st.integers(0, 20)),
+        st.builds(PartitionProgress, OFFSETS, OFFSETS, st.none() | STAMPS.map(ResolvedTs), OFFSETS),
+        max_size=4,
+    ),
+    topics=st.dictionaries(
+        TEXTS,
+        st.builds(
+            TopicProgress,
+            TEXTS,
+            st.frozensets(st.builds(TableName, TEXTS, TEXTS), max_size=3),
+            st.booleans(),
+            st.booleans(),
+            st.booleans(),
+        ),
+        max_size=3,
+    ),
+    executed=st.frozensets(TEXTS, max_size=3),
+    counts=st.builds(Counts, *[st.integers(0, 2**40)] * 6),
+    filter_digest=TEXTS,
+    ledger=TEXTS,
+)
+
+
+@given(PROGRESS)
+def test_it_comes_back_from_json_as_it_was(progress: Progress) -> None:
+    offsets, state = (orjson.loads(orjson.dumps(part)) for part in (progress.offsets(), progress.state()))
+    assert Progress.restored(progress.checkpoint_ts, offsets, state) == progress
+
+
+@given(PROGRESS, STAMPS)
+def test_a_checkpoint_never_falls(progress: Progress, ts: CheckpointTs) -> None:
+    if ts < progress.checkpoint_ts:
+        with pytest.raises(AssertionError, match="would fall"):
+            progress.at(ts)
+        return
+    moved = progress.at(ts)
+    assert moved.checkpoint_ts == ts
+    assert moved.executed == (progress.executed if ts == progress.checkpoint_ts else frozenset())
+    assert moved.partitions == progress.partitions
+
+
+@given(PROGRESS, st.lists(TEXTS, min_size=1, max_size=3, unique=True))
+def test_ddls_executed_at_the_checkpoint_are_remembered_until_it_moves(progress: Progress, ddls: list[str]) -> None:
+    at = CheckpointTs(progress.checkpoint_ts + 1)
+    moved = progress
+    for identity in ddls:
+        moved = moved.after_ddl(at, identity)
+    assert moved.executed == frozenset(ddls)
+    assert (moved.checkpoint_ts, moved.base_ts) == (at, at)
+    assert moved.counts.ddls == progress.counts.ddls + len(ddls)
+    assert moved.at(CheckpointTs(at + 1)).executed == frozenset()
+
+
+def test_a_new_changefeed_has_everything_up_to_its_start() -> None:
+    first = Progress.first(CheckpointTs(7), "digest", "ledger")
+    assert (first.checkpoint_ts, first.base_ts, first.start_ts) == (7, 7, 7)
+    assert first.counts.plus(events=2, duplicates_proven=1).plus(duplicates_unproven=3).duplicates == 4
