@@ -18,7 +18,7 @@ from consumer.evidence import check_contents, duplicates_in, judged, merged_fing
 from consumer.filters import table_filter
 from consumer.job import Jobs, Outcome, buckets_for
 from consumer.ledger import Ledger
-from consumer.progressing import advanced, kept_reports, read_on, refused_tables
+from consumer.progressing import advanced, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import Probe, Source
 from consumer.tasks import Failure, OrderTask, Part
@@ -111,7 +111,9 @@ class Pipeline:
 
     def _rest(self, probe: Probe) -> Window | None:
         """A window that applies nothing: what lies behind the watermarks and has not been looked through."""
-        ranges = tuple(r for r in _ranges(probe) if self._looked.get(r.partition, r.start) < r.stop)
+        # what was looked through is not read again, however long a watermark is stuck: it stays held as it is
+        unseen = (replace(r, start=max(r.start, self._looked.get(r.partition, 0))) for r in _ranges(probe))
+        ranges = tuple(r for r in unseen if r.start < r.stop)
         checkpoint = self.progress.checkpoint_ts
         if probe.resolved.ts is None and checkpoint == self.progress.start_ts:
             ranges = tuple(r for r in ranges if _may_have_ended(r.partition.topic, probe))
@@ -128,7 +130,7 @@ class Pipeline:
         """Run the window's job; once more with a nearer end if it met a DDL or more rows than the limit."""
         while True:
             reports, outcomes = self._reported(self._outcomes(window))
-            reports = kept_reports(reports)
+            reports = counted(kept_reports(reports), self.progress)
             self._remember(window, reports)
             if window.to_end or (end := self._end(window)) >= window.high:
                 return window, reports, outcomes
@@ -224,8 +226,7 @@ class Pipeline:
         next_row = min((r.next_row_ts for r in reports if r.next_row_ts is not None), default=None)
         waiting = {ddl.identity for ddl in self._pending()}
         ready = executable(self._pending(), window.resolved, next_row)
-        while ready:
-            ddl = next_of(ready, self.target.catalog().tables) if len(ready) > 1 else ready[0]
+        while ready and (ddl := next_of(ready, self.target.catalog().tables, window.resolved)):
             ready.remove(ddl)
             waiting.discard(ddl.identity)
             progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)

@@ -4,7 +4,7 @@ A TSO is an unsigned 64-bit integer: physical milliseconds since 1970 shifted le
 (TiDB documentation, "TimeStamp Oracle"). A value passes 2^53, so it is never a float.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NewType
 
 CommitTs = NewType("CommitTs", int)
@@ -21,6 +21,7 @@ BEGINNING = CheckpointTs(0)
 
 LOGICAL_BITS = 18
 MAX_TSO = 2**64 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def physical_ms(tso: int) -> int:
@@ -33,7 +34,7 @@ def utc_text(tso: int) -> str:
     if tso == 0:
         return "-"
     try:
-        moment = datetime.fromtimestamp(physical_ms(tso) / 1000, tz=UTC)
-    except (OverflowError, ValueError):
+        moment = _EPOCH + timedelta(milliseconds=physical_ms(tso))
+    except OverflowError:
         return "beyond year 9999"
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"

@@ -59,13 +59,22 @@ def test_renames_of_one_statement_find_their_order(topics: list[str]) -> None:
     wanted, there = list(ready), {A, B}
     ready.sort(key=lambda d: d.position)
     while ready:
-        found = next_of(ready, there)
+        found = next_of(ready, there, ResolvedTs(5))
         assert found is wanted.pop(0)
         ready.remove(found)
         there = (there - {*found.removes}) | {*found.adds}
 
 
 def test_within_a_topic_none_is_passed_and_another_commit_ts_waits() -> None:
-    first, second = ddl(5, offset=1, removes=(Z,)), ddl(5, offset=2, removes=(A,))
-    assert next_of([first, second], {A}) is first
-    assert next_of([first, ddl(6, topic="u", removes=(A,))], {A}) is first
+    first, second = ddl(5, offset=1, removes=(Z,), adds=(B,)), ddl(5, offset=2, removes=(A,), adds=(B,))
+    assert next_of([first, second], {A}, ResolvedTs(6)) is first
+    assert next_of([first, ddl(6, topic="u", removes=(A,), adds=(B,))], {A}, ResolvedTs(6)) is first
+
+
+def test_a_rename_that_does_not_fit_waits_while_others_may_come() -> None:
+    rename, drop = ddl(5, removes=(A,), adds=(B,)), ddl(5, removes=(A,))
+    assert next_of([rename], {A, B}, ResolvedTs(5)) is None
+    assert next_of([rename], {Z}, ResolvedTs(5)) is None
+    assert next_of([rename], {A}, ResolvedTs(5)) is rename
+    assert next_of([rename], {A, B}, ResolvedTs(6)) is rename
+    assert next_of([drop], {Z}, ResolvedTs(5)) is drop

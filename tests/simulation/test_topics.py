@@ -117,3 +117,17 @@ def test_renames_of_one_statement_are_executed_in_an_order_that_works() -> None:
         script.mark(8, topic=topic)
     assert script.run().checkpoint_ts == 8
     assert (script.rows("a"), script.rows("t")) == ({"1": "x"}, {})
+
+
+def test_a_rename_at_the_watermark_waits_for_the_one_that_makes_room() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.ddl(2, CREATE.replace("`t`", "`a`"), table="a", topic="a")
+    for topic in ("a", "t", "default"):
+        script.mark(6, topic=topic)
+    script.ddl(6, "RENAME TABLE `d`.`a` TO `d`.`t`", table="t", topic="a")
+    assert script.run().checkpoint_ts == 6
+    assert tables(script) == ["a", "t"]
+    script.ddl(6, "RENAME TABLE `d`.`t` TO `d`.`z`", table="z", topic="t")
+    script.run()
+    assert tables(script) == ["t", "z"]

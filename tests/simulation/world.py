@@ -190,7 +190,7 @@ class World:
     def _check_end(self) -> None:
         progress = self._progress()
         resolved = self._resolved()
-        if resolved is not None and progress.checkpoint_ts != max(resolved, self.start_ts):
+        if resolved is not None and progress.checkpoint_ts < resolved:
             held = self.pipeline.probe.resolved.held_back_by if self.pipeline and self.pipeline.probe else ()
             raise Wrong(f"stalled: checkpoint {progress.checkpoint_ts}, resolved {resolved}, held back by {held}")
         if self.plan.consistency == "transaction":
