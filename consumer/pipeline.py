@@ -20,7 +20,7 @@ from consumer.job import Jobs, Outcome, buckets_for
 from consumer.ledger import Ledger
 from consumer.progressing import advanced, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
-from consumer.source import Probe, Source
+from consumer.source import FIRST_WINDOW, Probe, Source
 from consumer.tasks import Failure, OrderTask, Part
 from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.errors import InputError, TargetError
@@ -273,7 +273,8 @@ def _named(ddl: DdlEvent) -> Iterator[None]:
 
 def _may_have_ended(topic: str, probe: Probe) -> bool:
     """Whether a topic that holds back the first window is so small that it may have ended before any watermark."""
-    small = all(found.bound == found.end for p, found in probe.partitions.items() if p.topic == topic)
+    found = [at for p, at in probe.partitions.items() if p.topic == topic]
+    small = all(at.end - at.progress.start <= FIRST_WINDOW for at in found)
     return small and any(p.topic == topic for p in probe.resolved.held_back_by)
 
 

@@ -63,7 +63,7 @@ def _check_table(name: TableName, position: Position, catalog: Catalog, *, keyle
 def _check_new_topic(report: Report, progress: Progress) -> None:
     """A topic that is new to a running changefeed must not hold rows at or below the checkpoint (R8)."""
     new = report.range.partition not in progress.partitions
-    if new and (report.repeated or report.unjudged) and progress.checkpoint_ts > progress.start_ts:
+    if new and (report.repeated or report.unjudged) and progress.base_ts > progress.start_ts:
         raise InputError(
             "a topic or partition that is new to this changefeed holds rows at or below its checkpoint",
             where=str(report.range.partition),

@@ -131,13 +131,18 @@ class Source:
             known = self._registered(progress, listed)
             probes = self._probed(known, caps or {})
             again = self.listed()
-            if [t.partitions for t in again] == [t.partitions for t in listed]:
+            if [t.partitions for t in again] == [t.partitions for t in listed] and not self._came_back(known, probes):
                 break
             listed = again
         alive = {p: found for p, found in probes.items() if not known.topics[p.topic].retired}
         counted = {p: found for p, found in alive.items() if _counts(known, p, found)}
         resolved = global_resolved({p: found.watermark for p, found in (counted or alive).items()})
         return Probe(known.topics, probes, resolved)
+
+    def _came_back(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> bool:
+        """Whether a partition that was left out has got a message since: whatever holds events <= R exists by now."""
+        left_out = [p for p, found in probes.items() if not _counts(known, p, found)]
+        return any(end > probes[p].end for p, end in self.control.ends(left_out).items())
 
     def _registered(self, progress: Progress, listed: list[Topic]) -> Progress:
         """The progress with what is new in the list; refuses what can't be the same topic any more."""
@@ -197,10 +202,11 @@ class Source:
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
         partitions = list(known.partitions)
-        ends = {p: min(end, caps.get(p, end)) for p, end in self.control.ends(partitions).items()}
+        ends = self.control.ends(partitions)
+        tops = {p: min(end, caps.get(p, end)) for p, end in ends.items()}
         share = self._share(known, len(partitions))
-        bounds = {p: min(ends[p], self._bound(p, at, share)) for p, at in known.partitions.items()}
-        self._look(known, bounds, ends, share)
+        bounds = {p: min(tops[p], self._bound(p, at, share)) for p, at in known.partitions.items()}
+        self._look(known, bounds, tops, share)
         return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
 
     def _bound(self, p: Partition, at: PartitionProgress, share: int) -> int:

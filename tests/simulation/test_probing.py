@@ -1,10 +1,11 @@
 """What the source finds out before a window is planned: bounds, watermarks, topics that end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from ordering.errors import SourceUnreachableError
+from ordering.events import Partition
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import config_of, small_limits
 
@@ -38,3 +39,45 @@ def test_a_look_for_watermarks_that_failed_is_done_again() -> None:
         script.pipeline.round()
     script.restarted()
     assert script.run().checkpoint_ts == 9
+
+
+def test_a_topic_that_seems_to_have_ended_is_looked_at_again_after_the_watermarks() -> None:
+    script = Script(partitions=2)
+    script.ddl(1, CREATE)
+    script.row(4, 1)
+    script.mark(5)
+    script.ddl(5, "RENAME TABLE `d`.`t` TO `d`.`u`", table="u")  # the topic is one for all tables
+    script.mark(6)
+    assert script.run().checkpoint_ts == 6
+    ends = script.log.ends
+
+    def slow(partitions: Iterable[Partition]) -> dict[Partition, int]:
+        script.log.ends = ends  # type: ignore[method-assign]
+        before = ends(partitions)
+        script.row(8, 2, p=1, table="u")
+        script.mark(9)
+        return {p: before[p] if p.partition else ends([p])[p] for p in before}
+
+    script.log.ends = slow  # type: ignore[method-assign]
+    assert script.run().checkpoint_ts == 9
+    assert script.rows("u") == {"1": "x", "2": "x"}
+
+
+def test_caps_of_a_moment_that_was_none_lose_nothing() -> None:
+    script = Script(partitions=2)
+    script.ddl(1, CREATE)
+    script.row(4, 1)
+    script.mark(5)
+    script.ddl(5, "RENAME TABLE `d`.`t` TO `d`.`u`", table="u")
+    script.mark(6)
+    assert script.run().checkpoint_ts == 6
+    first, second = Partition("t", 0), Partition("t", 1)
+    cap = script.log.ends([second])
+    script.row(8, 2, p=1, table="u")
+    script.mark(9)
+    caps = {**script.log.ends([first]), **cap}
+    while script.pipeline.round(caps, to_end=True):
+        pass
+    assert script.stored.checkpoint_ts == 6
+    assert script.run().checkpoint_ts == 9
+    assert script.rows("u") == {"1": "x", "2": "x"}

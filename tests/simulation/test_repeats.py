@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from ordering.errors import InputError
+from sinks.target import Step
+from tests.simulation.faults import Crash
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import small_limits
+from tests.simulation.world import config_of, small_limits
 
 KEYLESS = "CREATE TABLE `k` (`id` INT NOT NULL,`v` VARCHAR(9),UNIQUE `kid`(`id`))"
 
@@ -143,3 +145,27 @@ def test_a_late_event_that_was_looked_through_before_it_was_late_stops_us_too() 
     script.mark(26)
     with pytest.raises(InputError, match="late event: commitTs 15 .*"):
         script.run()
+
+
+def test_a_crash_inside_the_first_window_is_no_new_topic() -> None:
+    script = Script(config_of("transaction", start_ts=3))
+    table = Script()
+    table.ddl(1, CREATE)
+    table.mark(2)
+    table.run()
+    script.disk.tables = table.disk.tables
+    for ts in (2, 5, 6):
+        script.row(ts, ts)
+    script.mark(9)
+    committed = iter([False, True])
+
+    def die(step: Step) -> None:
+        if step is Step.COMMITTED and next(committed):
+            raise Crash
+
+    script.restarted(die)
+    with pytest.raises(Crash):
+        script.run()
+    assert script.stored.checkpoint_ts == 6
+    script.restarted()
+    assert script.run().checkpoint_ts == 9
