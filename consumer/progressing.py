@@ -40,6 +40,19 @@ def _uncounted(report: Report, counted_to: int) -> Report:
     return replace(report, counted_to=counted_to, events=0, repeated=b"", unjudged=0)
 
 
+def counted(reports: Sequence[Report], progress: Progress) -> list[Report]:
+    """The reports, with nothing counted of a range that begins behind what its partition holds."""
+    starts = {p: at.start for p, at in progress.partitions.items()}
+    return [
+        _uncounted(r, r.range.start) if starts.get(r.range.partition, r.range.start) < _begin(r, reports) else r
+        for r in reports
+    ]
+
+
+def _begin(report: Report, reports: Sequence[Report]) -> int:
+    return min(r.range.start for r in reports if r.range.partition == report.range.partition)
+
+
 def refused_tables(reports: Sequence[Report], catalog: Catalog, progress: Progress) -> None:
     """Raise for rows of a table that the target lacks, or that has no handle key, or that is our own."""
     for report in reports:
@@ -114,7 +127,8 @@ def _partition(known: PartitionProgress | None, reports: list[Report], waiting: 
     watermarks = [None if r.watermark is None else ResolvedTs(r.watermark) for r in reports]
     first = min(report.range.start for report in reports)
     before = known or PartitionProgress(first, first)
-    # a range that begins later leaves what is held before it where it is
-    start = before.start if before.start < first else min([*held, stop])
+    watermark = raised(before.watermark, *watermarks)
+    if before.start < first:  # only looked further: what is held before it stays held, and nothing of it is counted
+        return replace(before, read_to=max(stop, before.read_to), watermark=watermark)
     counted = max(before.counted_to, reports[-1].counted_to)
-    return PartitionProgress(start, max(stop, before.read_to), raised(before.watermark, *watermarks), counted)
+    return PartitionProgress(min([*held, stop]), max(stop, before.read_to), watermark, counted)
