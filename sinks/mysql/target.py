@@ -166,8 +166,9 @@ class MysqlTarget(Target):
         self._db.run(f"CREATE TEMPORARY TABLE {keys} ENGINE=InnoDB AS SELECT {names} FROM {place} LIMIT 0")  # noqa: S608 quoted
         try:
             self._insert("INSERT", keys, group, columns)
-            match = " AND ".join(f"t.{quoted(c.name)} = k.{quoted(c.name)}" for c in columns)
-            self._db.run(f"DELETE t FROM {keys} k STRAIGHT_JOIN {place} t ON {match}")
+            # the table under its full name: an alias is looked for in the current database, and there may be none
+            match = " AND ".join(f"{place}.{quoted(c.name)} = k.{quoted(c.name)}" for c in columns)
+            self._db.run(f"DELETE {place} FROM {keys} k STRAIGHT_JOIN {place} ON {match}")
         finally:
             self._db.run(f"DROP TEMPORARY TABLE IF EXISTS {keys}")
 

@@ -71,8 +71,10 @@ class SqliteCells:
         return found
 
     def run(self, database: str, statement: str) -> None:
+        self.directory.mkdir(exist_ok=True)
         with closing(sqlite3.connect(self.directory / f"{database}.sqlite")) as connection:
             connection.executescript(statement)
+            connection.commit()
 
     def progress(self, changefeed: str) -> dict[str, Any]:
         with closing(sqlite3.connect(self.directory / f"{OURS}.sqlite")) as connection:

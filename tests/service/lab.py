@@ -126,9 +126,16 @@ class Feed:
         return AdminClient({"bootstrap.servers": self.bootstrap})
 
     def make_topic(self, partitions: int = PARTITIONS, topic: str | None = None, **settings: str) -> None:
-        made = self.admin.create_topics([NewTopic(topic or self.topic, partitions, 1, config=settings)])
+        admin = self.admin
+        made = admin.create_topics([NewTopic(topic or self.topic, partitions, 1, config=settings)])
         for future in made.values():
             future.result(30)
+
+    def make_database(self, database: str, statements: str) -> None:
+        """Make a database in the target by hand, with tables that no DDL of a message makes."""
+        if isinstance(self.cells, MariaDbCells):
+            self.cells.query(f"CREATE DATABASE `{database}`")
+        self.cells.run(database, statements)
 
     def once(self, observe: Observer = lambda _: None) -> Outcome:
         """`run --once` in this process. Raises ReconcilerError."""
