@@ -228,6 +228,7 @@ class Pipeline:
         ready = executable(self._pending(), window.resolved, next_row)
         while ready and (ddl := next_of(ready, self.target.catalog().tables, window.resolved)):
             ready.remove(ddl)
+            self._looked.pop(Partition(ddl.position.topic, ddl.position.partition), None)  # what waited for it goes on
             waiting.discard(ddl.identity)
             progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
             topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}

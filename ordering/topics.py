@@ -45,11 +45,16 @@ def end_of(topic: TopicProgress, name: str, ddls: Iterable[DdlEvent]) -> Resolve
 def _stepped(
     tables: frozenset[TableName], name: str, ddl: DdlEvent
 ) -> tuple[frozenset[TableName], frozenset[TableName]]:
-    """The tables of the topic `name` before and after a DDL. What its own DDL removes it carried, rows or none."""
+    """The tables of the topic `name` before and after a DDL.
+
+    What its own DDL removes it carried, rows or none. What its own CREATE makes is what the message names: the
+    statement may leave the database out.
+    """
     own = name == ddl.position.topic
     before = tables | frozenset(ddl.removes if own else ())
     left = frozenset(table for table in before if not _removed(table, ddl))
-    return before, left | frozenset(ddl.adds if own and not ddl.removes else ())
+    made = own and ddl.adds and not ddl.removes
+    return before, left | frozenset([TableName(ddl.database, ddl.table)] if made else ())
 
 
 def _removed(table: TableName, ddl: DdlEvent) -> bool:

@@ -20,7 +20,8 @@ def ddl(
 ) -> DdlEvent:
     """A DDL event."""
     text = sql or f"{removes} {adds} {drops}"
-    return DdlEvent(Position(topic, 0, offset), CommitTs(ts), "QUERY", "d", "t", text, removes, adds, drops)
+    database, table = adds[0] if adds else ("d", "t")
+    return DdlEvent(Position(topic, 0, offset), CommitTs(ts), "QUERY", database, table, text, removes, adds, drops)
 
 
 DDLS = st.builds(

@@ -70,3 +70,8 @@ def test_a_table_that_comes_back_through_its_topic_keeps_it_alive() -> None:
     assert end_of(topic, "t", [ddl(3, removes=(A,)), ddl(4, adds=(A,))]) is None
     assert end_of(topic, "t", [ddl(3, removes=(A,)), ddl(4, adds=(A,)), ddl(5, removes=(A,))]) == 5
     assert not after(after(topic, "t", ddl(3, removes=(A,))), "t", ddl(4, adds=(A,))).ended
+
+
+def test_a_table_is_made_where_the_message_says() -> None:
+    made = replace(ddl(3, adds=(A,)), adds=(TableName("e", "a"),))
+    assert after(TopicProgress("id", complete=True), "t", made).tables == {A}

@@ -131,3 +131,17 @@ def test_a_rename_at_the_watermark_waits_for_the_one_that_makes_room() -> None:
     script.ddl(6, "RENAME TABLE `d`.`t` TO `d`.`z`", table="z", topic="t")
     script.run()
     assert tables(script) == ["t", "z"]
+
+
+def test_a_topic_whose_ddl_had_to_wait_is_read_on_once_it_ran() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.ddl(2, CREATE.replace("`t`", "`a`"), table="a", topic="a")
+    for topic in ("a", "t", "default"):
+        script.mark(6, topic=topic)
+    script.ddl(6, "RENAME TABLE `d`.`a` TO `d`.`t`", table="t", topic="a")
+    script.run()
+    script.ddl(6, "RENAME TABLE `d`.`t` TO `d`.`z`", table="z", topic="t")
+    for topic in ("default", "z", "t"):
+        script.mark(9, topic=topic)
+    assert script.run().checkpoint_ts == 9
