@@ -18,9 +18,13 @@ TOPIC = "ticdc"
 PARTITIONS = 3
 ACCOUNTS = 50
 
-_TRANSACTIONS_PER_S = 150
+_MESSAGES_A_TRANSACTION = 7
+_MOST_HELD_S = 8
+"""The bank rests once this much of its work waits: a slow machine then shows the same in more time, not ever more."""
+
 _WATERMARK_EVERY_S = 0.2
 _RESTART_EVERY_S = 4.0
+_REST_S = 0.1
 _RESTART_BACK = 2
 _DDL_CHANCE = 0.004
 _DUPLICATES = 0.02
@@ -84,12 +88,14 @@ class Tally:
 class Upstream:
     """A thread that runs the bank and sends its changes until told to end; then `final_ts` is the last watermark."""
 
-    def __init__(self, bootstrap: str, *, seed: int, dispatcher: Dispatcher, raw: bool) -> None:
+    def __init__(self, bootstrap: str, *, seed: int, dispatcher: Dispatcher, raw: bool, pace: int) -> None:
+        """`pace`: transactions a second."""
         self.bank = Bank(seed, accounts=ACCOUNTS, ddl=_DDL_CHANCE, clock=WallClock())
         self.oracle = Oracle()
         self.tally = Tally()
         self.final_ts: int | None = None
-        self._bootstrap = bootstrap
+        self._bootstrap, self._pace = bootstrap, pace
+        self._resting = False
         self._feed = Changefeed(
             topic=TOPIC,
             default_topic=TOPIC,
@@ -98,7 +104,7 @@ class Upstream:
             columns=("id", "no"),
             raw=raw,
             seed=seed,
-            watermark_every=int(_TRANSACTIONS_PER_S * _WATERMARK_EVERY_S),
+            watermark_every=int(pace * _WATERMARK_EVERY_S),
             restart_every=int(_RESTART_EVERY_S / _WATERMARK_EVERY_S),
             restart_back=_RESTART_BACK,
             duplicates=_DUPLICATES,
@@ -140,12 +146,19 @@ class Upstream:
             self.tally.note(message)
             yield message
 
+    def rest(self, *, held: int) -> None:
+        """Tell how many messages wait to be applied: too many, and the bank rests."""
+        self._resting = held > _MOST_HELD_S * self._pace * _MESSAGES_A_TRANSACTION
+
     def _entries(self) -> Iterator[Entry]:
         """Yield the bank's commits and DDLs at the pace of the workload, and tell the oracle."""
-        begun = time.monotonic()
-        for done, entry in enumerate(self.bank.entries(), 1):
+        due = time.monotonic()
+        for entry in self.bank.entries():
             self.oracle.apply(entry)
             self._last_ts = entry.commit_ts
             yield entry
-            if self._ending.wait(max(0.0, begun + done / _TRANSACTIONS_PER_S - time.monotonic())):
+            due += 1 / self._pace
+            while self._resting and not self._ending.wait(_REST_S):
+                due = time.monotonic()
+            if self._ending.wait(max(0.0, due - time.monotonic())):
                 return

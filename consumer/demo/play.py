@@ -25,7 +25,10 @@ from ordering.timestamps import physical_ms, utc_text
 from sinks.sqlite.catalog import file_of
 
 _TICK_S = 0.2
-_LONGEST_WAIT_S = 120.0
+_LONGEST_STILL_S = 90.0
+_PACE = {"snapshot": 150, "transaction": 40}
+"""Transactions a second: what SQLite commits one by one on a slow disk, too."""
+
 _INTERRUPTED = 130
 
 
@@ -74,7 +77,13 @@ def _on_stage(options: Options, directory: Path, view: View) -> int:
     stage = Stage(directory, options.consistency)
     view.say("starting Kafka and Redis")
     with running([stage.kafka, stage.redis]):
-        upstream = Upstream(stage.kafka.bootstrap, seed=options.seed, dispatcher=options.dispatcher, raw=options.raw)
+        upstream = Upstream(
+            stage.kafka.bootstrap,
+            seed=options.seed,
+            dispatcher=options.dispatcher,
+            raw=options.raw,
+            pace=_PACE[options.consistency],
+        )
         tables = [table.name for table in upstream.bank.accounts]
         reader = Reader(file_of(stage.target, DATABASE), tables, upstream.bank.total)
         with closing(_Play(options, stage, upstream, reader, view)) as act:
@@ -152,16 +161,20 @@ class _Play:
         return final is not None and self._look().checkpoint_ts >= final
 
     def _until(self, what: str, reached: Callable[[], bool]) -> None:
-        """Show how things stand until something is reached; raises where it never will be."""
-        deadline = time.monotonic() + self._options.seconds + _LONGEST_WAIT_S
+        """Show how things stand until something is reached; raises where nothing moves any more."""
+        before, since = -1, time.monotonic()
         while not reached():
+            if (checkpoint := self._look().checkpoint_ts) > before or self._elapsed < self._options.seconds:
+                before, since = checkpoint, time.monotonic()
             self._upstream.check()
             self._check_reconciler()
             if self._reader.error is not None:
                 raise ReconcilerError(f"the reader can't read the target: {self._reader.error}")
-            if time.monotonic() > deadline:
-                raise ReconcilerError(f"waited too long until {what}", hint=self._log_end())
-            self._view.show(self._sample())
+            if time.monotonic() - since > _LONGEST_STILL_S:
+                raise ReconcilerError(f"nothing moves; waiting until {what}", hint=self._log_end())
+            sample = self._sample()
+            self._upstream.rest(held=sample.held)
+            self._view.show(sample)
             time.sleep(_TICK_S)
 
     def _check_reconciler(self) -> None:
