@@ -1,6 +1,9 @@
 """The pure core against models of a few lines."""
 
-from hypothesis import settings
+import os
 
-settings.register_profile("reconciler", deadline=None)
-settings.load_profile("reconciler")
+from hypothesis import Phase, settings
+
+settings.register_profile("whole", deadline=None)
+settings.register_profile("unshrunk", deadline=None, phases=[Phase.explicit, Phase.generate])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "whole"))

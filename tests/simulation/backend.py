@@ -77,6 +77,7 @@ class FakeRedis:
 
     def expire(self, name: str, seconds: int) -> None:
         """EXPIRE: no time passes here."""
+        assert name
         assert seconds > 0
         self._reach()
 

@@ -2,6 +2,7 @@
 
 import random
 from contextlib import suppress
+from itertools import pairwise
 
 from consumer.demo.upstream.ddl import (
     AddColumn,
@@ -56,17 +57,20 @@ class Churn:
         self.database.execute(CreateTable(Table(database, name, columns, ("id",), kind, tuple(uniques))))
 
     def _change(self) -> None:
-        """Run a DDL; after a RENAME now and then another one at the same commitTs, as of several tables at once."""
+        """Run a DDL; after a RENAME now and then others at the same commitTs, as of several tables at once.
+
+        No new name twice: then their order could not be told from different topics.
+        """
         self._ddl_once()
+        taken: set[str] = set()
         while isinstance(last := self.database.log[-1], Executed) and isinstance(last.ddl, RenameTable):
-            tables, free = sorted(self.database.state.tables), self._free()
+            taken.add(last.ddl.new_name)
+            free = [name for name in self._free() if name not in taken]
             if not free or self._chance.random() < 0.5:
                 return
-            again = RenameTable(self._chance.choice(tables), self._chance.choice(free))
-            if any(e.commit_ts == last.commit_ts and e.ddl == again for e in self.database.log if isinstance(e, Executed)):
-                return
             self.database.clock.ticks -= 1
-            self.database.execute(again)
+            name = self._chance.choice(sorted(self.database.state.tables))
+            self.database.execute(RenameTable(name, self._chance.choice(free)))
 
     def _ddl_once(self) -> None:
         tables = sorted(self.database.state.tables)
@@ -79,24 +83,19 @@ class Churn:
 
     def _chosen(self, name: str) -> Ddl | None:
         self._serial += 1
-        match self._chance.randrange(9):
-            case 0 | 1:
-                return RenameTable(name, self._chance.choice(self._free())) if self._free() else None
-            case 2:
-                return DropTable(name)
-            case 3:
-                return TruncateTable(name)
-            case 4 | 5:
-                column = (f"x{self._serial}", "varchar(10)", True)
-                return AddColumn(name, column, self._chance.choice([None, "it's"]))
-            case 6:
-                return AddColumn(name, (f"x{self._serial}", "int", False), "5")
-            case 7:
-                extra = [n for n in self.database.state.tables[name].names if n.startswith("x")]
-                return DropColumn(name, extra[0]) if extra else None
-            case _:
-                database = name.partition(".")[0]
-                return DropDatabase(database) if self._chance.random() < 0.4 and self._known(database) else None
+        database, free = name.partition(".")[0], self._free()
+        extra = [n for n in self.database.state.tables[name].names if n.startswith("x")]
+        column, text = f"x{self._serial}", self._chance.choice([None, "it's"])
+        found: tuple[Ddl | None, ...] = (
+            *[RenameTable(name, self._chance.choice(free)) if free else None] * 2,
+            DropTable(name),
+            TruncateTable(name),
+            *[AddColumn(name, (column, "varchar(10)", True), text)] * 2,
+            AddColumn(name, (column, "int", False), "5"),
+            DropColumn(name, extra[0]) if extra else None,
+            DropDatabase(database) if self._chance.random() < 0.4 and self._known(database) else None,
+        )
+        return self._chance.choice(found)
 
     def _known(self, database: str) -> bool:
         """Whether rows were seen of every table under its name: else its topic can't be known to end."""
@@ -135,7 +134,7 @@ class Churn:
         return {"u": self._chance.choice([None, self._any_id()]), "v": self._chance.choice([None, "p", "q", "r"])}
 
     def _row(self, name: str) -> dict[str, str | None]:
-        required = {c: "7" for c in self.database.state.tables[name].required}
+        required = dict.fromkeys(self.database.state.tables[name].required, "7")
         return {**required, **self._new_values(), "id": self._any_id()}
 
     def _key(self, transaction: Transaction, name: str) -> tuple[str | None, ...]:
@@ -147,7 +146,7 @@ class Churn:
         some = self._chance.sample(keys, min(len(keys), self._chance.randrange(2, 4)))
         spare = {"id": f"{100 + self._serial}"}
         transaction.update(name, some[0], spare)
-        for hole, key in zip(some, some[1:], strict=False):
+        for hole, key in pairwise(some):
             row = transaction.get(name, key)
             if self._chance.random() < 0.3:
                 transaction.delete(name, key)

@@ -39,14 +39,14 @@ class MemoryTable:
         columns = {name: Column(name, "", Shape.TEXT, nullable) for name, nullable in self.columns.items()}
         return choose_handle_key(self.primary, self.uniques, columns)
 
-    def keys(self) -> tuple[tuple[str, ...], ...]:
+    def unique_keys(self) -> tuple[tuple[str, ...], ...]:
         """All unique keys."""
         return tuple({*self.uniques.values(), *([self.primary] if self.primary else [])})
 
     def schema(self, name: TableName) -> TableSchema:
         """What writing needs."""
         columns = tuple(Column(column, "TEXT", Shape.TEXT, nullable) for column, nullable in self.columns.items())
-        return TableSchema(name, columns, self.handle_key(), self.keys())
+        return TableSchema(name, columns, self.handle_key(), self.unique_keys())
 
     def copied(self) -> "MemoryTable":
         """A copy whose rows may be changed; a row's dict never is."""
@@ -123,7 +123,7 @@ class MemoryTarget(Target):
     def _raise_epoch(self, changefeed: str) -> None:
         self._open.epochs[changefeed] += 1
 
-    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
+    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:  # noqa: ARG002 the interface's
         """As `Target.ddl_log`: none is kept."""
         return []
 
@@ -155,7 +155,7 @@ class MemoryTarget(Target):
                 raise TargetError(f"{group.first.table}: columns {sorted(new)} are not {sorted(table.columns)}")
             if not plain:
                 table.rows.pop(tuple(new[c] for c in handle), None)
-            for unique in table.keys():
+            for unique in table.unique_keys():
                 key = tuple(new[c] for c in unique)
                 if None not in key and any(tuple(r[c] for c in unique) == key for r in table.rows.values()):
                     raise TargetError(f"{group.first.table}: duplicate entry {key} for {unique}")
@@ -210,27 +210,27 @@ def execute(disk: Disk, statement: Statement, database: str) -> None:
         return database
 
     tables = disk.tables
-    names = [named(reference, resolve) for reference in statement.tables]
-    if statement.kind is DdlKind.CREATE_TABLE:
-        if names[0] in tables:
-            raise TargetError(f"table {names[0]} exists")
-        tables[names[0]] = _created(statement.sql)
-    elif statement.kind is DdlKind.DROP_DATABASE:
-        for name in [name for name in tables if name.database == statement.database]:
-            del tables[name]
-    elif statement.kind is DdlKind.RENAME_TABLE:
-        for old, new in statement.renames:
-            if named(new, resolve) in tables:
-                raise TargetError(f"table {new} exists")
-            tables[named(new, resolve)] = _there(tables, named(old, resolve))
-            del tables[named(old, resolve)]
-    elif statement.kind is DdlKind.DROP_TABLE:
-        _there(tables, names[0])
-        del tables[names[0]]
-    elif statement.kind is DdlKind.TRUNCATE_TABLE:
-        _there(tables, names[0]).rows = {}
-    elif statement.kind is DdlKind.ALTER_TABLE:
-        _alter(_there(tables, names[0]), statement.sql)
+    for name in statement.adds(resolve):
+        if name in tables:
+            raise TargetError(f"table {name} exists")
+    taken = [_taken(tables, name) for name in statement.removes(resolve)]
+    match statement.kind:
+        case DdlKind.CREATE_TABLE:
+            tables[statement.adds(resolve)[0]] = _created(statement.sql)
+        case DdlKind.RENAME_TABLE:
+            tables.update(zip(statement.adds(resolve), taken, strict=True))
+        case DdlKind.DROP_DATABASE:
+            disk.tables = {name: t for name, t in tables.items() if name.database != statement.database}
+        case DdlKind.TRUNCATE_TABLE:
+            _there(tables, named(statement.tables[0], resolve)).rows = {}
+        case DdlKind.ALTER_TABLE:
+            _alter(_there(tables, named(statement.tables[0], resolve)), statement.sql)
+
+
+def _taken(tables: dict[TableName, MemoryTable], name: TableName) -> MemoryTable:
+    table = _there(tables, name)
+    del tables[name]
+    return table
 
 
 def _there(tables: dict[TableName, MemoryTable], name: TableName) -> MemoryTable:

@@ -143,7 +143,7 @@ def test_a_late_event_that_was_looked_through_before_it_was_late_stops_us_too() 
     script.mark(20, only=1)
     assert script.run(once=False).checkpoint_ts == 20
     script.mark(26)
-    with pytest.raises(InputError, match="late event: commitTs 15 .*"):
+    with pytest.raises(InputError, match="late event: commitTs 15 "):
         script.run()
 
 

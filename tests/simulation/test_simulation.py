@@ -9,6 +9,7 @@ from tests.simulation.world import run_seed
 
 HISTORIES = 150
 SOAK = 5_000
+MISHAPS = ("raw", "restart_every", "full_replays", "duplicates", "lags", "stuck")
 
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, 25))
@@ -30,7 +31,7 @@ def test_the_seeds_make_all_sorts_of_worlds() -> None:
         plan = planned(seed)
         feed = plan.feed
         seen.update([plan.workload, plan.consistency, plan.redis, feed["dispatcher"], feed["topic"], *plan.faults])
-        seen.update(name for name in ("raw", "restart_every", "full_replays", "duplicates", "lags", "stuck") if feed.get(name))
+        seen.update(name for name in MISHAPS if feed.get(name))
     assert len(seen) == 2 + 2 + 3 + 5 + 3 + 5 + 6
     assert min(seen.values()) >= 5
 

@@ -160,7 +160,7 @@ class World:
         return True
 
     def _connected(self) -> Pipeline:
-        """The pipeline; after a fault a new one. What a transient error leaves alive is the source, as in the runner."""
+        """The pipeline; after a fault a new one. A transient error leaves the source alive, as in the runner."""
         if self.source is None:
             self.source = Source(self.config, self.log, marks=self.log.get())  # type: ignore[arg-type]
         if self.pipeline is None:

@@ -1,0 +1,129 @@
+"""Breaks one thing at a time and runs the quick suites: each has to be noticed. `python -m tests.simulation.mutants`.
+
+Works on a copy of the tree in a temporary directory, so that nothing of it is ever seen by others.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+_PYTEST = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+_SCRIPTS = [*_PYTEST, "tests/simulation", "-k", "not histories and not history"]
+_HISTORIES = ["-m", "tests.simulation", "0", "--histories", "150"]
+
+
+_ENVIRONMENT = {**os.environ, "HYPOTHESIS_PROFILE": "unshrunk"}
+_IGNORED = shutil.ignore_patterns("vectors", "__pycache__", ".hypothesis")
+
+
+class Mutant(NamedTuple):
+    """In `file`, `old` becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+
+
+_DELETES = "            for group in spool.groups(Half.DELETE):\n                self._delete(group)\n"
+_WRITES = "            for group in spool.groups(Half.WRITE):\n                self._write(group)\n"
+UNCHANGED = Mutant("ordering/__init__.py", '"""The pure', '"""The pure')
+MUTANTS = (
+    Mutant("ordering/neteffect.py", "elif order > known[0]:", "else:"),
+    Mutant("ordering/neteffect.py", "elif order > known[0]:", "elif order < known[0]:"),
+    Mutant("ordering/transactions.py", "return half[1], half[0]", "return half[0], half[1]"),
+    Mutant("ordering/transactions.py", "if here != last:", "if True:"),
+    Mutant("ordering/split.py", "Half.DELETE) if moved else None", "Half.DELETE) if False else None"),
+    Mutant("ordering/identity.py", "return commit_ts << 1 | half", "return commit_ts << 1 | (1 - half)"),
+    Mutant("ordering/watermark.py", "return max((ts for", "return min((ts for"),
+    Mutant("ordering/watermark.py", "lowest = min(", "lowest = max("),
+    Mutant("ordering/watermark.py", "if silent or not watermarks:", "if not watermarks:"),
+    Mutant("ordering/barrier.py", "ddl.commit_ts < checkpoint or", "ddl.commit_ts <= checkpoint or"),
+    Mutant("ordering/barrier.py", "and ddl.identity in executed", "and False"),
+    Mutant("ordering/barrier.py", "ddl.commit_ts < next_row", "ddl.commit_ts <= next_row"),
+    Mutant("ordering/barrier.py", "and ddl.commit_ts > start", ""),
+    Mutant("ordering/barrier.py", "return min((ddl.commit_ts", "return max((ddl.commit_ts"),
+    Mutant("ordering/topics.py", "if not topic.complete:", "if False:"),
+    Mutant("ordering/topics.py", "ended=topic.ended and not more", "ended=topic.ended"),
+    Mutant("ordering/topics.py", "or table.database == ddl.drops_database", ""),
+    Mutant("ordering/window.py", "if following - done > limit:", "if following - done > 2 * limit:"),
+    Mutant("ordering/window.py", "if low < ts < resolved", "if low <= ts < resolved"),
+    Mutant("ordering/window.py", "return MAX_TSO if self.to_end else self.resolved", "return self.resolved"),
+    Mutant("ordering/progress.py", 'changes.setdefault("executed", frozenset())', "pass"),
+    Mutant("ordering/progress.py", "if checkpoint_ts < self.checkpoint_ts:", "if False:"),
+    Mutant("ordering/progress.py", 'p["watermark"], p["counted_to"]', 'None, p["counted_to"]'),
+    Mutant("sinks/target.py", "self.check_epoch(lease)\n            observe(Step.APPLY", "observe(Step.APPLY"),
+    Mutant("sinks/target.py", "spool.groups(Half.DELETE)", "[]"),
+    Mutant("sinks/target.py", _DELETES + _WRITES, _WRITES + _DELETES),
+    Mutant("sinks/target.py", "self._save(progress, lease)\n            observe", "observe"),
+    Mutant("sinks/target.py", "self._rollback()\n            raise\n        observe", "raise\n        observe"),
+    Mutant("sinks/schema.py", "return any(set(unique) != set(key)", "return any(False"),
+    Mutant("consumer/tasks.py", "if deleted_first or not order & Half.WRITE]", "if not order & Half.WRITE]"),
+    Mutant("consumer/tasks.py", "if deleted_first or not order & Half.WRITE]", "if False]"),
+    Mutant("consumer/scan.py", "elif new and commit_ts <= self._base:", "elif commit_ts <= self._base:"),
+    Mutant("consumer/scan.py", "if ts >= self._low:", "if ts > self._low:"),
+    Mutant("consumer/scan.py", "ended_early = ts > self._until", "ended_early = ts >= self._until"),
+    Mutant("consumer/scan.py", "commit_ts < report.next_row_ts", "commit_ts > report.next_row_ts"),
+    Mutant("consumer/progressing.py", "held += [", "held + ["),
+    Mutant("consumer/progressing.py", "if partition not in ended:", "if True:"),
+    Mutant("consumer/pipeline.py", "if window.to_end or (end", "if True or (end"),
+    Mutant("consumer/pipeline.py", "proven = verdict.proven + duplicates_in(reports)", "proven = verdict.proven"),
+    Mutant("consumer/source.py", "0 if memory is None else memory.looked_to", "0"),
+    Mutant("consumer/source.py", "if bound == end else None", ""),
+    Mutant("consumer/source.py", "and not self._came_back(known, probes)", ""),
+    Mutant("consumer/ledger.py", "covered & ~found", "covered & found"),
+)
+
+
+def main() -> int:
+    """Run all, or those whose file or text holds the argument; 1 if one survives."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    survivors = 0
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory) / "tree"
+        for folder in ("ordering", "sinks", "consumer", "tests"):
+            shutil.copytree(ROOT / folder, copy / folder, ignore=_IGNORED)
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        if tried(copy, UNCHANGED) != "SURVIVED":
+            print("the suites fail without any mutant")
+            return 2
+        for mutant in MUTANTS:
+            if wanted in f"{mutant.file} {mutant.old}":
+                verdict = tried(copy, mutant)
+                survivors += verdict != "caught"
+                print(f"{verdict:9} {mutant.file}: {mutant.old!r} -> {mutant.new!r}", flush=True)
+    return min(1, survivors)
+
+
+def tried(copy: Path, mutant: Mutant) -> str:
+    """`caught`, `SURVIVED`, or `gone` if the text is no longer there."""
+    file = copy / mutant.file
+    before = file.read_text()
+    if mutant.old not in before:
+        return "gone"
+    file.write_text(before.replace(mutant.old, mutant.new))
+    try:
+        own = f"tests/ordering/test_{file.stem}.py"
+        suites = [[*_PYTEST, own]] if (copy / own).exists() and "ordering/" in mutant.file else []
+        return "caught" if any(fails(copy, suite) for suite in [*suites, _SCRIPTS, _HISTORIES]) else "SURVIVED"
+    finally:
+        file.write_text(before)
+
+
+def fails(copy: Path, suite: list[str]) -> bool:
+    """Whether a suite fails, or does not end."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-B", *suite], cwd=copy, env=_ENVIRONMENT, capture_output=True, timeout=300, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Only the last leader writes; what a leader could not finish the next one does."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ordering.errors import LeadershipLostError, TargetUnreachableError
+from sinks.target import Step
+from tests.simulation.faults import Crash
+from tests.simulation.script import CREATE, Script
+from tests.simulation.world import small_limits
+
+
+@pytest.fixture(autouse=True)
+def _small() -> Iterator[None]:
+    with small_limits():
+        yield
+
+
+@pytest.fixture
+def script() -> Script:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.mark(1)
+    script.run()
+    script.row(5, 1)
+    script.mark(9)
+    return script
+
+
+def test_a_leader_that_was_replaced_writes_nothing_more(script: Script) -> None:
+    old, new = script.pipeline, script.restarted()
+    with pytest.raises(LeadershipLostError):
+        old.round()
+    assert script.rows() == {}
+    assert new.round()
+    assert script.rows() == {"1": "x"}
+
+
+def test_a_leader_that_was_replaced_executes_no_ddl(script: Script) -> None:
+    script.run()
+    script.ddl(12, "DROP TABLE `d`.`t`")
+    script.mark(15)
+    old = script.pipeline
+
+    def replaced(step: Step) -> None:
+        if step is Step.COMMITTED:
+            script.restarted()
+
+    old.observe = replaced
+    with pytest.raises(LeadershipLostError):
+        old.round()
+    assert script.rows() == {"1": "x"}
+    script.run()
+    assert not script.disk.tables
+
+
+def test_a_commit_whose_answer_got_lost_is_not_done_again(script: Script) -> None:
+    script.faults.rates, script.faults.left = {"answer of a commit lost": 1.0}, 1
+    with pytest.raises(TargetUnreachableError):
+        script.pipeline.round()
+    assert script.rows() == {"1": "x"}
+    before = script.stored
+    script.restarted()
+    assert not script.pipeline.round()
+    assert script.stored == before
+
+
+@pytest.mark.parametrize("step", list(Step))
+def test_dying_at_any_step_changes_nothing_in_the_end(step: Step) -> None:
+    whole, torn = Script(), Script()
+    for script in (whole, torn):
+        script.ddl(1, CREATE)
+        script.row(5, 1)
+        script.ddl(6, "ALTER TABLE `t` ADD COLUMN `w` INT")
+        script.row(7, 2, data=[{"id": "2", "v": "y", "w": "1"}])
+        script.delete(8, 1, data=[{"id": "1", "v": "x", "w": None}])
+        script.mark(9)
+    died = []
+
+    def die(at: Step) -> None:
+        if at is step and len(died) < 3:
+            died.append(at)
+            raise Crash(at)
+
+    rounds = 0
+    torn.restarted(die)
+    while rounds < 20:
+        rounds += 1
+        try:
+            torn.run()
+            break
+        except Crash:
+            torn.restarted(die)
+    whole.run()
+    assert died
+    assert torn.disk.tables == whole.disk.tables
+    assert torn.stored.checkpoint_ts == whole.stored.checkpoint_ts == 9
+    assert torn.stored.partitions == whole.stored.partitions
