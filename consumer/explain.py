@@ -53,7 +53,7 @@ class ContentTask:
         name = TableName(message.database, message.table)
         names = message.primary_key or self.spec.handle_keys.get(name, ())
         ts = message.tidb.commit_ts
-        if not names or not self.spec.window.low < ts <= self.spec.window.high:
+        if not names or not self.spec.window.base < ts <= self.spec.window.high:
             return None
         key = TableKeys(name, names).key(message.data[0])
         if fingerprint(key, ordinal(CommitTs(ts), Half.WRITE)) not in self.wanted:

@@ -26,9 +26,9 @@ from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.errors import InputError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
-from ordering.timestamps import CheckpointTs, ResolvedTs, utc_text
+from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs, utc_text
 from ordering.topics import after, end_of
-from ordering.window import Cuts, Range, Window, cuts
+from ordering.window import Cuts, Range, Scanned, Window, cuts, rows_below
 from sinks.chunk import Chunk
 from sinks.spool import Spool
 from sinks.target import Lease, Observer, Step, Target
@@ -56,6 +56,7 @@ class Pipeline:
         self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)
         self._ddls: dict[str, DdlEvent] = {}
         self._cuts = Cuts()
+        self._scanned = Scanned()
         self._looked: dict[Partition, int] = {}
         self.probe: Probe | None = None
 
@@ -91,9 +92,8 @@ class Pipeline:
             self._apply_transactions(outcomes, progress)
         else:
             self._apply_snapshot(outcomes, progress)
-        low = window.low
         self._execute_ddls(window, reports)
-        self._publish(low, reports)
+        self._publish(window, reports)
         return True
 
     def _planned(self, probe: Probe) -> Window | None:
@@ -146,9 +146,15 @@ class Pipeline:
             window=window,
             handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
             accepts=self.filter,
-            buckets=buckets_for(window.messages, self.jobs.cores),
+            buckets=buckets_for(self._expected(window), self.jobs.cores),
             whole_transactions=self.config.target.consistency == "transaction",
         )
+
+    def _expected(self, window: Window) -> int:
+        """About how many messages have to be read: few for a window that ends at a near barrier or cut."""
+        if window.high == window.resolved or self._scanned.resolved != window.resolved:
+            return window.messages
+        return 2 * sum(rows_below(histogram, window.high) for histogram in self._scanned.histograms)
 
     @staticmethod
     def _reported(outcomes: Iterator[Outcome]) -> tuple[list[Report], Iterator[Outcome]]:
@@ -164,7 +170,7 @@ class Pipeline:
         for report in reports:
             partition = report.range.partition
             self.source.saw(partition, report.watermark, report.stop)
-            self._looked[partition] = max(report.stop, self._looked.get(partition, 0))
+            self._looked[partition] = report.stop
             if report.messages:
                 self.source.average_bytes[partition] = report.size / report.messages
             carried = self.progress.topics[partition.topic].tables
@@ -172,6 +178,8 @@ class Pipeline:
                 ddl = understood(raw, self.target.catalog(), carried)
                 self._ddls.setdefault(ddl.identity, ddl)
         self._find_dead_topics()
+        if window.high == window.resolved:
+            self._scanned = Scanned(window.resolved, [report.histogram for report in reports])
         rows = sum(report.released for report in reports)
         if rows > self.config.limits.window_rows and window.high == window.resolved:
             at = cuts([report.histogram for report in reports], self.config.limits.window_rows)
@@ -224,8 +232,10 @@ class Pipeline:
     def _execute_ddls(self, window: Window, reports: list[Report]) -> None:
         """Execute the DDLs that nothing lies before any more."""
         next_row = min((r.next_row_ts for r in reports if r.next_row_ts is not None), default=None)
+        # behind the watermark that ended a range may lie rows that nobody saw
+        seen = ResolvedTs(min(window.resolved, *(r.watermark or 0 for r in reports if r.ended_early), MAX_TSO))
         waiting = {ddl.identity for ddl in self._pending()}
-        ready = executable(self._pending(), window.resolved, next_row)
+        ready = executable(self._pending(), seen, next_row)
         while ready and (ddl := next_of(ready, self.target.catalog().tables, window.resolved)):
             ready.remove(ddl)
             self._looked.pop(Partition(ddl.position.topic, ddl.position.partition), None)  # what waited for it goes on
@@ -247,10 +257,10 @@ class Pipeline:
         self._ddls = {ddl.identity: ddl for ddl in self._pending()}
         self.source.dead_at = {t: ts for t, ts in self.source.dead_at.items() if ts >= self.progress.checkpoint_ts}
 
-    def _publish(self, low: CheckpointTs, reports: list[Report]) -> None:
+    def _publish(self, window: Window, reports: list[Report]) -> None:
         """Tell Redis and Kafka's lag tools; the target knows already, so losing this loses nothing (R9)."""
-        if self.progress.checkpoint_ts > low:
-            self.ledger.record(low, self.progress.checkpoint_ts, merged_fingerprints(reports))
+        if self.progress.checkpoint_ts > window.base:
+            self.ledger.record(window.base, self.progress.checkpoint_ts, merged_fingerprints(reports))
         self.observe(Step.PUBLISHED)
 
 

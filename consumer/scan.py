@@ -172,9 +172,9 @@ class Scan:
         report.events += new
         if commit_ts > self._high:
             return True
-        if commit_ts > self._low:
+        if commit_ts > self._base:
             self._release(offset, commit_ts, kind, message)
-        elif new and commit_ts <= self._base:
+        elif new:
             self._repeat(offset, commit_ts, kind, message)
         return True
 
@@ -251,6 +251,7 @@ class Scan:
         return key, left, image
 
     def _release(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
+        """Take what the window holds. What a crash cut off from it is applied already: only its identity counts."""
         found = self._halves(offset, kind, message)
         if found is None:
             if self.spec.accepts(message.database, message.table):
@@ -262,10 +263,13 @@ class Scan:
         content = b"" if kind is Kind.DELETE else bytes(image)
         self._fingerprints.append(fingerprint(key, order))
         self._contents.append(content_hash(content))
+        if left is not None and left_order is not None:
+            self._more.append(fingerprint(left, left_order))
+        if commit_ts <= self._low:
+            return
         self._commits.append(commit_ts)
         self.reduction.add(key, order, content)
         if left is not None and left_order is not None:
-            self._more.append(fingerprint(left, left_order))
             self.reduction.add(left, left_order, b"")
         tables = self.report.tables
         if self._keys[message.database, message.table].name not in tables:  # type: ignore[union-attr]
@@ -288,7 +292,7 @@ class Scan:
         if not report.ended_early:
             report.stop = report.range.stop
         report.counted_to = min(report.stop, self._count_to)
-        report.released = len(self._fingerprints)
+        report.released = len(self._commits)
         report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
         report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()
         report.histogram = _histogram(self._commits)

@@ -47,8 +47,8 @@ class Window:
 
     @property
     def until(self) -> int:
-        """A range is read until a watermark above this."""
-        return MAX_TSO if self.to_end else self.resolved
+        """A range is read until a watermark above this: by then all that the window applies has been sent."""
+        return MAX_TSO if self.to_end else self.high
 
     @property
     def messages(self) -> int:
@@ -66,6 +66,19 @@ class Cuts:
     def within(self, low: CheckpointTs, resolved: ResolvedTs) -> CommitTs | None:
         """The first cut above low and below resolved."""
         return next((ts for ts in self.at if low < ts < resolved), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """How the rows up to `resolved` lie, by range, as far as they were read."""
+
+    resolved: int = 0
+    histograms: Sequence[Histogram] = ()
+
+
+def rows_below(histogram: Histogram, ts: int) -> int:
+    """Rows of a histogram at or below a commitTs, and at most a step more."""
+    return next((upto for at, upto in histogram if at >= ts), histogram[-1][1] if histogram else 0)
 
 
 def cuts(histograms: Iterable[Histogram], limit: int) -> list[CommitTs]:

@@ -34,19 +34,10 @@ class Outcome:
             yield f"the reader saw wrong totals: {self.wrong[:3]}"
         if self.counts.events != self.tally.rows:
             yield f"{self.tally.rows} row messages were sent, {self.counts.events} taken in"
-        if not self._dropped_as_sent():
+        if self.counts.duplicates != self.tally.repeats:
             yield f"{self.tally.repeats} repeats were sent, {self.counts.duplicates} dropped"
         if self.exit_code != 0:
             yield f"the reconciler ended with code {self.exit_code} after SIGTERM"
-
-    def _dropped_as_sent(self) -> bool:
-        """Whether the count of dropped duplicates is right.
-
-        With `transaction` a kill in the middle of a window leaves the repetitions in its applied part uncounted.
-        """
-        if self.consistency == "transaction":
-            return self.counts.duplicates <= self.tally.repeats
-        return self.counts.duplicates == self.tally.repeats
 
     def facts(self) -> list[tuple[str, str]]:
         """The figures, named."""

@@ -78,6 +78,6 @@ def test_a_budget_keeps_rows_and_bytes(rows: int, size: int, average: dict[Parti
 def test_a_window_is_read_up_to_a_watermark_above_it_or_to_the_end() -> None:
     low, high = CheckpointTs(3), ResolvedTs(3)
     some = (Range(P, 2, 7, 2), Range(P, 9, 9, 9))
-    assert Window(low, low, high, ResolvedTs(5), some).until == 5
+    assert Window(low, low, high, ResolvedTs(5), some).until == 3
     assert Window(low, low, high, high, some, to_end=True).until == MAX_TSO
     assert Window(low, low, high, high, some).messages == 5
