@@ -97,3 +97,16 @@ def test_dying_at_any_step_changes_nothing_in_the_end(step: Step) -> None:
     assert torn.disk.tables == whole.disk.tables
     assert torn.stored.checkpoint_ts == whole.stored.checkpoint_ts == 9
     assert torn.stored.partitions == whole.stored.partitions
+
+
+def test_a_unit_that_failed_leaves_no_transaction_open(script: Script) -> None:
+    def die(step: Step) -> None:
+        if step is Step.ROWS_WRITTEN:
+            raise Crash
+
+    pipeline = script.restarted(die)
+    with pytest.raises(Crash):
+        pipeline.round()
+    pipeline.observe = lambda _: None
+    assert pipeline.round()
+    assert script.rows() == {"1": "x"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import small_limits
+from tests.simulation.world import config_of, small_limits
 
 
 @pytest.fixture(autouse=True)
@@ -145,3 +145,20 @@ def test_a_topic_whose_ddl_had_to_wait_is_read_on_once_it_ran() -> None:
     for topic in ("default", "z", "t"):
         script.mark(9, topic=topic)
     assert script.run().checkpoint_ts == 9
+
+
+def test_the_ddl_that_ends_a_topic_is_its_watermark_only_where_it_is_read_to_its_end() -> None:
+    script = Script(config_of(window_rows=2), partitions=2)
+    script.ddl(1, CREATE)
+    script.mark(1, topic="default")
+    script.mark(9, topic="default")
+    script.mark(9)
+    assert script.run().checkpoint_ts == 9
+    script.mark(10, only=1)
+    for key in range(20):
+        script.row(11 + key, key, p=1)
+    script.ddl(40, "DROP TABLE `d`.`t`")
+    script.mark(50, topic="default")
+    assert script.run().checkpoint_ts == 50
+    assert tables(script) == []
+    assert script.stored.counts.rows_written == 20
