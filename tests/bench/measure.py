@@ -118,11 +118,11 @@ def mysql_connection(uri: str) -> "pymysql.Connection":
 
 
 def write_config(path: Path, *, changefeed: str, bootstrap: str, topic: str, uri: str, extra: str = "") -> Path:
-    """Write the smallest config that reads a topic into a target, without Redis unless `extra` says otherwise."""
+    """Write the smallest config that reads a topic into a target; `extra` goes on in its section [target]."""
     redis = "" if "[redis]" in extra else '[redis]\nuri = ""\n'
     path.write_text(
         f'changefeed = "{changefeed}"\n[source]\nbootstrap-servers = "{bootstrap}"\ntopics = ["{topic}"]\n'
-        f'[target]\nuri = "{uri}"\n{redis}{extra}\n'
+        f'{redis}[target]\nuri = "{uri}"\n{extra}\n'
     )
     return path
 

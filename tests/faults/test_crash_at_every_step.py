@@ -1,0 +1,118 @@
+"""SIGKILL after every step of a round: the target is never between two upstream states, and ends as if undisturbed.
+
+The crashes of one test are a chain: each run goes on where the last one died, so restarts meet what crashes left.
+"""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from consumer.demo.upstream.bank import Bank
+from consumer.demo.upstream.changefeed import Changefeed
+from consumer.demo.upstream.ddl import TruncateTable
+from consumer.demo.upstream.tables import Executed
+from consumer.embedded import KafkaBroker, MariaDbServer
+from sinks.target import Step
+from tests.faults.kept_spark import kept_spark
+from tests.faults.story import Oracle, Story
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+
+STEPS = [step.value for step in Step]
+DDL_STEPS = [Step.DDL_RECORDED.value, Step.DDL_EXECUTED.value, Step.DDL_DONE.value]
+WORLDS = [(target, consistency) for target in ("sqlite", "mysql") for consistency in ("snapshot", "transaction")]
+SMALL_WINDOWS = "[limits]\nwindow-rows = 90\n"
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    with kept_spark() as found:
+        yield found
+
+
+@dataclass
+class Servers:
+    bootstrap: str
+    mysql: str
+    place: Path
+    environment: dict[str, str]
+
+    def story(self, bank: Bank, feed: Changefeed, target: str, consistency: str) -> Story:
+        return Story.of(
+            self.place,
+            list(feed.messages(bank.database.log)),
+            bootstrap=self.bootstrap,
+            uri=self.mysql if target == "mysql" else f"sqlite:///{self.place}",
+            database=bank.accounts[0].database,
+            environment=self.environment,
+            extra=f'consistency = "{consistency}"\n{SMALL_WINDOWS}',
+        )
+
+
+@pytest.fixture
+def servers(
+    kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path: Path, environment: dict[str, str]
+) -> Servers:
+    return Servers(kafka_broker.bootstrap, mariadb_server.uri, tmp_path, environment)
+
+
+def crashed(story: Story, oracle: Oracle, step: str, nth: int) -> None:
+    """Run with a crash; whatever it left is a state that the upstream had, at the checkpoint that stands beside it."""
+    code, printed = story.run(step, nth)
+    assert code == -signal.SIGKILL, f"{step} {nth} was not reached: exit {code}\n{printed[-3000:]}"
+    checkpoint, tables = story.view.state()
+    assert tables in oracle.acceptable(checkpoint, killed_at=step), (step, nth, checkpoint, tables)
+
+
+def finished(story: Story, oracle: Oracle) -> dict[str, int]:
+    """Run to the end; the target is what the upstream holds."""
+    code, printed = story.run()
+    assert code == 0, printed[-3000:]
+    checkpoint, tables = story.view.state()
+    assert tables == oracle.final
+    assert checkpoint == oracle.log[-1].commit_ts + 1
+    story.view.drop()
+    return story.totals(printed)
+
+
+def rows_and_ddls(bank: Bank, feed: Changefeed) -> dict[str, int]:
+    values = [message.value for message in feed.messages(bank.database.log)]
+    ddls = sum(b'"isDdl":true' in value for value in values)
+    watermarks = sum(b"TIDB_WATERMARK" in value for value in values)
+    return {"events": len(values) - ddls - watermarks, "ddls": ddls, "duplicates": 0}
+
+
+@pytest.mark.parametrize(("target", "consistency"), WORLDS)
+def test_a_crash_after_any_step(target: str, consistency: str, servers: Servers, database_prefix: str) -> None:
+    bank = Bank(11, accounts=10, ddl=0.12, name=database_prefix + "bank").run(180)
+    feed = Changefeed(seed=11, watermark_every=4)
+    story, oracle = servers.story(bank, feed, target, consistency), Oracle(bank.database.log)
+    for number, step in enumerate(STEPS):
+        crashed(story, oracle, step, 1 + number % 2)
+    assert finished(story, oracle) == rows_and_ddls(bank, feed)
+
+
+@pytest.mark.parametrize(
+    ("target", "consistency"),
+    [
+        ("mysql", "snapshot"),
+        ("sqlite", "transaction"),
+        pytest.param("mysql", "transaction", marks=pytest.mark.soak),
+        pytest.param("sqlite", "snapshot", marks=pytest.mark.soak),
+    ],
+)
+def test_rows_inserted_after_a_truncate_survive_crashes_in_it(
+    target: str, consistency: str, servers: Servers, database_prefix: str
+) -> None:
+    bank = Bank(41, accounts=4, tables=3, ddl=0.3, name=database_prefix + "bank").run(40)
+    ddls = [entry.ddl for entry in bank.database.log if isinstance(entry, Executed)]
+    truncate = next(i for i, ddl in enumerate(ddls) if isinstance(ddl, TruncateTable))
+    story, oracle = servers.story(bank, Changefeed(seed=5), target, consistency), Oracle(bank.database.log)
+    crashed(story, oracle, DDL_STEPS[0], truncate + 1)
+    crashed(story, oracle, DDL_STEPS[1], 1)
+    crashed(story, oracle, DDL_STEPS[2], 1)
+    crashed(story, oracle, Step.COMMITTED.value, 1)
+    finished(story, oracle)
