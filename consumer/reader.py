@@ -43,6 +43,10 @@ class Reader:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._bootstrap = settings["bootstrap.servers"]
         self._fault: KafkaError | None = None
+        self._stops: dict[Partition, int] = {}
+        self._next: dict[Partition, int] = {}
+        self._doubts: dict[Partition, int] = {}
+        self._asked: set[Partition] = set()
         try:
             self._consumer = Consumer({**settings, "error_cb": self._on_error})
         except KafkaException as error:
@@ -57,6 +61,8 @@ class Reader:
         Ends when each partition reached its stop or its end; `done` before takes one out. Raises
         SourceUnreachableError, SourceError, InputError.
         """
+        self._next = {partition: start for partition, start, _ in spans}
+        self._doubts = {}
         self._stops = {partition: stop for partition, start, stop in spans if stop > start}
         starts = [TopicPartition(p.topic, p.partition, s) for p, s, stop in spans if stop > s]
         if not starts:
@@ -87,27 +93,53 @@ class Reader:
 
     def _runs(self, batch: list[Message]) -> Iterator[tuple[Partition, list[Message]]]:
         """The batch in runs of one partition, without what lies at or behind a range's stop."""
-        # most tasks read one partition: then only errors part the runs
-        alone = len(self._stops) == 1
-        for _, group in groupby(batch, key=_is_error if alone else _place_of):
+        self._asked = set()
+        for _, group in groupby(batch, key=_is_error if self._is_alone(batch) else _place_of):
             run = list(group)
             partition = Partition(run[0].topic(), run[0].partition())
             if run[0].error() is not None:
                 self._on_message_error(run[0].error(), partition)
-            elif partition in self._stops:
+            elif partition in self._stops and partition not in self._asked:
                 yield from self._bounded(partition, run)
 
+    def _is_alone(self, batch: list[Message]) -> bool:
+        """Whether the batch holds one partition only; most tasks read one: then only errors part the runs."""
+        ends = {Partition(m.topic(), m.partition()) for m in (*batch[:1], *batch[-1:])}
+        return len(self._stops) == 1 and ends <= self._stops.keys()
+
     def _bounded(self, partition: Partition, run: list[Message]) -> Iterator[tuple[Partition, list[Message]]]:
-        stop, last = self._stops[partition], run[-1].offset()
+        stop, following = self._stops[partition], self._next[partition]
+        if run[0].offset() < following:
+            run = [message for message in run if message.offset() >= following]
+        if not run or (run[0].offset() > following and not self._sure(partition)):
+            return
+        last = run[-1].offset()
         if last >= stop:
             run = [message for message in run if message.offset() < stop]
-        yield partition, run
+        if run:
+            self._next[partition] = last + 1
+            yield partition, run
         if last >= stop - 1:
             self.done(partition)
 
+    def _sure(self, partition: Partition) -> bool:
+        """Whether the offsets before an end or a message hold nothing: true once the client says so a second time.
+
+        The first time it may be news of an earlier assignment that was on its way while a new one began.
+        """
+        at = self._next[partition]
+        if self._doubts.get(partition) == at:
+            return True
+        self._doubts[partition] = at
+        self._asked.add(partition)
+        self._consumer.incremental_unassign([TopicPartition(partition.topic, partition.partition)])
+        self._consumer.incremental_assign([TopicPartition(partition.topic, partition.partition, at)])
+        return False
+
     def _on_message_error(self, error: KafkaError, partition: Partition) -> None:
         if error.code() == _EOF:
-            self.done(partition)
+            if partition in self._stops and partition not in self._asked and self._sure(partition):
+                self.done(partition)
         elif error.code() in _RESET:
             raise InputError(
                 "Kafka no longer has the offset to read on from: retention deleted it",
