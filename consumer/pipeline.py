@@ -18,7 +18,7 @@ from consumer.evidence import check_contents, duplicates_in, judged, merged_fing
 from consumer.filters import table_filter
 from consumer.job import Jobs, Outcome, buckets_for
 from consumer.ledger import Ledger
-from consumer.progressing import advanced, counted, kept_reports, read_on, refused_tables
+from consumer.progressing import advanced, carried, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import FIRST_WINDOW, Probe, Source
 from consumer.tasks import Failure, OrderTask, Part
@@ -78,6 +78,7 @@ class Pipeline:
 
         `to_end`: where nothing more is resolved, look through what was not read yet, for repetitions and DDLs.
         """
+        self._find_dead_topics()
         self.probe = probe = self.source.probe(self.progress, caps)
         self.progress = replace(self.progress, topics=probe.topics)
         self.observe(Step.PROBED)
@@ -87,6 +88,10 @@ class Pipeline:
         self.observe(Step.PLANNED)
         window, reports, outcomes = self._read(window)
         self.observe(Step.READ)
+        if window.to_end and self._is_torn():
+            # only DDLs and watermarks were looked for: what a crash left of its window is counted with it
+            self.progress = replace(self.progress, topics=carried(self.progress, reports))
+            return True
         progress = self._checked(window, reports)
         if self.config.target.consistency == "transaction":
             self._apply_transactions(outcomes, progress)
@@ -98,16 +103,20 @@ class Pipeline:
 
     def _planned(self, probe: Probe) -> Window | None:
         """The window up to the global resolvedTs, or to the first barrier or cut that is known to lie before it."""
-        resolved = probe.resolved.ts
-        if resolved is None or resolved <= self.progress.checkpoint_ts:
+        resolved, checkpoint = probe.resolved.ts, self.progress.checkpoint_ts
+        if resolved is None or resolved < checkpoint or (resolved <= checkpoint and not self._is_torn()):
             return None
         window = Window(self.progress.checkpoint_ts, self.progress.base_ts, resolved, resolved, _ranges(probe))
         return replace(window, high=self._end(window))
 
     def _end(self, window: Window) -> ResolvedTs:
-        barrier = first_barrier(self._pending(), window.resolved)
-        cut = self._cuts.within(window.low, window.resolved) if self._cuts.upto >= window.resolved else None
-        return ResolvedTs(min(int(ts) for ts in (window.resolved, barrier, cut) if ts is not None))
+        end = first_barrier(self._pending(), window.resolved) or window.resolved
+        cut = self._cuts.within(window.low, ResolvedTs(end)) if self._cuts.upto >= end else None
+        return ResolvedTs(end if cut is None else cut)
+
+    def _is_torn(self) -> bool:
+        """Whether a crash cut a window of `transaction` consistency in two: the rest of it comes before all else."""
+        return self.progress.base_ts < self.progress.checkpoint_ts
 
     def _rest(self, probe: Probe) -> Window | None:
         """A window that applies nothing: what lies behind the watermarks and has not been looked through."""
@@ -173,17 +182,15 @@ class Pipeline:
             self._looked[partition] = report.stop
             if report.messages:
                 self.source.average_bytes[partition] = report.size / report.messages
-            carried = self.progress.topics[partition.topic].tables
+            tables = self.progress.topics[partition.topic].tables
             for raw in report.ddls:
-                ddl = understood(raw, self.target.catalog(), carried)
+                ddl = understood(raw, self.target.catalog(), tables)
                 self._ddls.setdefault(ddl.identity, ddl)
-        self._find_dead_topics()
         if window.high == window.resolved:
             self._scanned = Scanned(window.resolved, [report.histogram for report in reports])
-        rows = sum(report.released for report in reports)
-        if rows > self.config.limits.window_rows and window.high == window.resolved:
-            at = cuts([report.histogram for report in reports], self.config.limits.window_rows)
-            self._cuts = Cuts(window.resolved, at)
+        limit = self.config.limits.window_rows
+        if sum(report.released for report in reports) > limit and self._cuts.upto < window.high:
+            self._cuts = Cuts(window.high, cuts([report.histogram for report in reports], limit))
 
     def _find_dead_topics(self) -> None:
         waiting = self._pending()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from consumer.scan import Report
 from ordering.errors import InputError, TargetError
 from ordering.events import Partition, Position, TableName
-from ordering.progress import PartitionProgress, Progress
+from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import CheckpointTs, ResolvedTs
 from ordering.topics import carrying
 from ordering.watermark import raised
@@ -94,10 +94,6 @@ def advanced(
     unproven: int,
 ) -> Progress:
     """The progress once the window's rows are applied. `waiting`: identities of DDLs still to be executed."""
-    topics = dict(progress.topics)
-    for report in reports:
-        topic = report.range.partition.topic
-        topics[topic] = carrying(topics[topic], report.tables)
     counts = progress.counts.plus(
         events=sum(r.events for r in reports),
         duplicates_proven=proven,
@@ -105,8 +101,17 @@ def advanced(
         windows=int(window.high > window.low),
     )
     high = CheckpointTs(window.high)
-    moved = progress.at(high, base_ts=high, topics=topics, counts=counts)
+    moved = progress.at(high, base_ts=high, topics=carried(progress, reports), counts=counts)
     return read_on(moved, reports, waiting)
+
+
+def carried(progress: Progress, reports: Sequence[Report]) -> dict[str, TopicProgress]:
+    """The topics with the tables whose rows the reports tell of."""
+    topics = dict(progress.topics)
+    for report in reports:
+        topic = report.range.partition.topic
+        topics[topic] = carrying(topics[topic], report.tables)
+    return topics
 
 
 def read_on(progress: Progress, reports: Sequence[Report], waiting: Collection[str]) -> Progress:
