@@ -32,6 +32,10 @@ FIRST_WINDOW = 2_000
 """Messages of a partition that the first window of a new changefeed reads: topics begin with DDLs, and what lies behind
 an unknown DDL is read twice."""
 
+_SMALL_FETCHES = {"fetch.message.max.bytes": 64 << 10, "queued.min.messages": 1}
+"""A look backwards wants some dozens of messages. The reader fetches ahead for as long as it has less than this asks
+for: with settings meant for reading all, looking cost more than twice what reading the topic does."""
+
 _COMMIT_EVERY_S = 5.0
 _MARK = b'"TIDB_WATERMARK"'
 
@@ -94,7 +98,7 @@ class Source:
     def _reader(self) -> Messages:
         if self.marks is None:
             settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
-            self.marks = Reader({**settings, "queued.max.messages.kbytes": 4096, "queued.min.messages": 100})
+            self.marks = Reader({**settings, **_SMALL_FETCHES})
         return self.marks
 
     def close(self) -> None:
