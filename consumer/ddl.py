@@ -17,13 +17,13 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
     """
     own = {name.database for name in carried}
 
-    def resolve(reference: Reference) -> str:
+    def older(reference: Reference) -> str:
         carriers = {t.database for t in carried if t.table == reference.table}
         holders = carriers or {d for d in catalog.databases_with(reference.table) if not own or d in own}
         return holders.pop() if len(holders) == 1 and raw.database not in holders else raw.database
 
     try:
-        statement = read_statement(raw.sql)
+        statement = read_statement(raw.sql).placed(raw.database, older)
     except InputError as error:
         raise InputError(error.fact, where=str(raw.position), hint=error.hint) from error
     return DdlEvent(
@@ -33,8 +33,8 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
         database=raw.database,
         table=raw.table,
         sql=raw.sql,
-        removes=statement.removes(resolve),
-        adds=statement.adds(resolve),
+        removes=statement.removes(),
+        adds=statement.adds(),
         drops_database=statement.database if statement.kind is DdlKind.DROP_DATABASE else None,
     )
 

@@ -6,7 +6,7 @@ by the dialect that needs it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import sqlglot
@@ -44,7 +44,7 @@ class Reference:
 
 
 Resolver = Callable[[Reference], str]
-"""Finds the database of an unqualified name."""
+"""Finds the database of an unqualified old name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +59,42 @@ class Statement:
     like: Reference | None = None
     if_exists: bool = False
 
-    def removes(self, resolve: Resolver) -> tuple[TableName, ...]:
-        """Tables that are gone under their name afterwards."""
+    def placed(self, database: str, older: Resolver) -> "Statement":
+        """The statement with the database of every name.
+
+        `database` is the message's: that of the table after the DDL, so of all names but those that were there before
+        it under another one, the old names of a RENAME and the model of a CREATE LIKE. `older` finds theirs.
+        """
+
+        def own(reference: Reference) -> Reference:
+            return Reference(reference.database or database, reference.table)
+
+        def old(reference: Reference) -> Reference:
+            return Reference(reference.database or older(reference), reference.table)
+
+        return replace(
+            self,
+            tables=tuple(map(own, self.tables)),
+            renames=tuple((old(before), own(after)) for before, after in self.renames),
+            like=None if self.like is None else old(self.like),
+        )
+
+    def removes(self) -> tuple[TableName, ...]:
+        """Tables that are gone under their name afterwards; of a placed statement."""
         if self.kind is DdlKind.DROP_TABLE:
-            return tuple(named(t, resolve) for t in self.tables)
-        return tuple(named(old, resolve) for old, _ in self.renames)
+            return tuple(map(named, self.tables))
+        return tuple(named(old) for old, _ in self.renames)
 
-    def adds(self, resolve: Resolver) -> tuple[TableName, ...]:
-        """Tables that are there under a new name afterwards."""
+    def adds(self) -> tuple[TableName, ...]:
+        """Tables that are there under a new name afterwards; of a placed statement."""
         if self.kind is DdlKind.CREATE_TABLE:
-            return tuple(named(t, resolve) for t in self.tables)
-        return tuple(named(new, resolve) for _, new in self.renames)
+            return tuple(map(named, self.tables))
+        return tuple(named(new) for _, new in self.renames)
 
 
-def named(reference: Reference, resolve: Resolver) -> TableName:
-    """A reference with its database."""
-    return TableName(reference.database if reference.database is not None else resolve(reference), reference.table)
+def named(reference: Reference) -> TableName:
+    """The table of a reference of a placed statement."""
+    return TableName(reference.database or "", reference.table)
 
 
 class _Head:

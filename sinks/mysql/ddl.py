@@ -8,15 +8,12 @@ leaves the definition as it is; it is run again, which is safe, for no later row
 
 from collections.abc import Iterable
 
-from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
-from sinks.ddl.statement import DdlKind, Reference, Statement, named
+from sinks.ddl.names import older_database
+from sinks.ddl.statement import DdlKind, Statement, named
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.schema import Catalog
-
-_TABLE_GONE = 1146
-_DATABASE_GONE = 1049
 
 
 def session_database(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> str | None:
@@ -30,35 +27,14 @@ def session_database(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> s
     olds = [old for old, _ in statement.renames] or ([statement.like] if statement.like else [])
     for reference in olds:
         if reference.database is None:
-            return _holder(reference, ddl, catalog)
+            return older_database(statement, reference, ddl, catalog)
     return ddl.database or None
-
-
-def _holder(reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:
-    holders = sorted(catalog.databases_with(reference.table))
-    if len(holders) == 1:
-        return holders[0]
-    if len(holders) > 1 and _crosses(ddl):
-        raise InputError(
-            f"DDL names {reference.table!r} without its database, and {', '.join(holders)} each have one: {ddl.sql}",
-            where=str(ddl.position),
-            hint="specify all database names in such statements upstream; here execute it by hand",
-        )
-    return ddl.database
-
-
-def _crosses(ddl: DdlEvent) -> bool:
-    return f"{quoted(ddl.database)}." in ddl.sql
 
 
 def subjects(statement: Statement, session: str | None) -> list[TableName]:
     """The tables whose definitions tell whether the statement ran."""
-
-    def resolve(_: Reference) -> str:
-        return session or ""
-
-    pairs = [name for pair in statement.renames for name in pair]
-    return [named(reference, resolve) for reference in (*statement.tables, *pairs)]
+    placed = statement.placed(session or "", lambda _: session or "")
+    return [named(reference) for reference in (*placed.tables, *(name for pair in placed.renames for name in pair))]
 
 
 def definitions(connection: MysqlConnection, statement: Statement, session: str | None) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError
 
 from ordering.errors import TargetError
 from ordering.events import TableName
-from sinks.ddl.statement import DdlKind, Resolver, Statement, named
+from sinks.ddl.statement import DdlKind, Statement, named
 from sinks.schema import Catalog
 from sinks.sqlite.catalog import quoted
 from sinks.sqlite.defaults import default_of
@@ -29,9 +29,9 @@ HARMLESS = {"COMMENT", "AUTO_INCREMENT", "AUTO_ID_CACHE", "CONVERT", "DEFAULT", 
 """First words of ALTER TABLE clauses that change no row and that SQLite can't express."""
 
 
-def translate(statement: Statement, resolve: Resolver, catalog: Catalog) -> list[str]:
+def translate(statement: Statement, catalog: Catalog) -> list[str]:
     """The statements for SQLite; none where it has nothing to do. Raises TargetError for what it can't do."""
-    rules: dict[DdlKind, Callable[[Statement, Resolver, Catalog], Iterator[str]]] = {
+    rules: dict[DdlKind, Callable[[Statement, Catalog], Iterator[str]]] = {
         DdlKind.CREATE_TABLE: _create_table,
         DdlKind.DROP_TABLE: _drop_table,
         DdlKind.TRUNCATE_TABLE: _truncate,
@@ -45,7 +45,7 @@ def translate(statement: Statement, resolve: Resolver, catalog: Catalog) -> list
     rule = rules.get(statement.kind)
     if rule is None:
         raise _unsupported(statement.sql)
-    return list(rule(statement, resolve, catalog))
+    return list(rule(statement, catalog))
 
 
 def _unsupported(sql: str, detail: str = "") -> TargetError:
@@ -82,12 +82,12 @@ def _index_name(table: TableName, index: str) -> str:
     return f"{quoted(table.database)}.{quoted(f'{table.table}.{index}')}"
 
 
-def _create_table(statement: Statement, resolve: Resolver, catalog: Catalog) -> Iterator[str]:
-    name = named(statement.tables[0], resolve)
+def _create_table(statement: Statement, catalog: Catalog) -> Iterator[str]:
+    name = named(statement.tables[0])
     if catalog.get(name):
         raise TargetError(f"table {name} is there already", hint="drop it, or set start-ts above this CREATE TABLE")
     if statement.like is not None:
-        yield from _create_like(name, named(statement.like, resolve), catalog)
+        yield from _create_like(name, named(statement.like), catalog)
         return
     tree = _parsed(statement.sql)
     if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Schema):
@@ -187,19 +187,19 @@ def _unique(table: TableName, index: str, columns: list[str]) -> str:
     return f"CREATE UNIQUE INDEX {_index_name(table, index)} ON {quoted(table.table)} ({keys})"
 
 
-def _drop_table(statement: Statement, resolve: Resolver, catalog: Catalog) -> Iterator[str]:
+def _drop_table(statement: Statement, catalog: Catalog) -> Iterator[str]:
     for reference in statement.tables:
-        if catalog.get(named(reference, resolve)):
-            yield f"DROP TABLE {_place(named(reference, resolve))}"
+        if catalog.get(named(reference)):
+            yield f"DROP TABLE {_place(named(reference))}"
 
 
-def _truncate(statement: Statement, resolve: Resolver, _catalog: Catalog) -> Iterator[str]:
-    yield f"DELETE FROM {_place(named(statement.tables[0], resolve))}"  # noqa: S608 quoted
+def _truncate(statement: Statement, _catalog: Catalog) -> Iterator[str]:
+    yield f"DELETE FROM {_place(named(statement.tables[0]))}"  # noqa: S608 quoted
 
 
-def _rename(statement: Statement, resolve: Resolver, catalog: Catalog) -> Iterator[str]:
+def _rename(statement: Statement, catalog: Catalog) -> Iterator[str]:
     for old, new in statement.renames:
-        source, goal = named(old, resolve), named(new, resolve)
+        source, goal = named(old), named(new)
         if source.database == goal.database:
             yield f"ALTER TABLE {_place(source)} RENAME TO {quoted(goal.table)}"
             continue
@@ -208,8 +208,8 @@ def _rename(statement: Statement, resolve: Resolver, catalog: Catalog) -> Iterat
         yield f"DROP TABLE {_place(source)}"
 
 
-def _alter(statement: Statement, resolve: Resolver, _catalog: Catalog) -> Iterator[str]:
-    name = named(statement.tables[0], resolve)
+def _alter(statement: Statement, _catalog: Catalog) -> Iterator[str]:
+    name = named(statement.tables[0])
     tree = _parsed(statement.sql)
     if not isinstance(tree, exp.Alter):
         raise _unsupported(statement.sql)
@@ -247,15 +247,15 @@ def _added(column: exp.ColumnDef) -> str:
     return text if value is None else f"{text} DEFAULT {value}"
 
 
-def _create_index(statement: Statement, resolve: Resolver, _catalog: Catalog) -> Iterator[str]:
+def _create_index(statement: Statement, _catalog: Catalog) -> Iterator[str]:
     tree = _parsed(statement.sql)
     if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Index):
         raise _unsupported(statement.sql)
-    name, index = named(statement.tables[0], resolve), tree.this
+    name, index = named(statement.tables[0]), tree.this
     if tree.args.get("unique"):
         yield _unique(name, index.name, [_key_part(c) for c in index.args["params"].args["columns"]])
 
 
-def _drop_index(statement: Statement, resolve: Resolver, _catalog: Catalog) -> Iterator[str]:
+def _drop_index(statement: Statement, _catalog: Catalog) -> Iterator[str]:
     tree = _parsed(statement.sql)
-    yield f"DROP INDEX IF EXISTS {_index_name(named(statement.tables[0], resolve), _dropped(tree))}"
+    yield f"DROP INDEX IF EXISTS {_index_name(named(statement.tables[0]), _dropped(tree))}"

@@ -9,7 +9,8 @@ import orjson
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
-from sinks.ddl.statement import DdlKind, Reference, Statement, read_statement
+from sinks.ddl.names import older_database
+from sinks.ddl.statement import DdlKind, Statement, read_statement
 from sinks.schema import Catalog, TableSchema
 from sinks.spool import Group
 from sinks.sqlite import ddl as translation
@@ -231,10 +232,8 @@ class SqliteTarget(Target):
         if statement.kind is DdlKind.DROP_DATABASE:
             return []
 
-        def resolve(reference: Reference) -> str:
-            return _database_of(reference, ddl, self.catalog())
-
-        return translation.translate(statement, resolve, self.catalog())
+        placed = statement.placed(ddl.database, lambda old: older_database(statement, old, ddl, self.catalog()))
+        return translation.translate(placed, self.catalog())
 
     def _drop_database(self, database: str) -> None:
         if database in self._attached:
@@ -257,12 +256,6 @@ class SqliteTarget(Target):
             (changefeed, limit),
         )
         return [DdlRecord(*row) for row in rows]
-
-
-def _database_of(reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:
-    """The database of an unqualified name: the message's, unless only one other holds such a table."""
-    holders = set(catalog.databases_with(reference.table))
-    return holders.pop() if len(holders) == 1 and ddl.database not in holders else ddl.database
 
 
 def _as_error(error: sqlite3.Error, where: str) -> TargetError:

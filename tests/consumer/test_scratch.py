@@ -43,7 +43,8 @@ def test_what_a_killed_process_left_is_removed_by_the_next(root: Path) -> None:
         assert list(root.iterdir()) == [path]
 
 
-def test_the_living_keep_theirs(root: Path) -> None:
+@pytest.mark.usefixtures("root")
+def test_the_living_keep_theirs() -> None:
     with scratch_directory() as first, scratch_directory() as second:
         assert first.exists()
         assert second.exists()

@@ -51,9 +51,7 @@ def test_divided_ranges_cover_exactly_the_same(ranges: list[Range], pieces: int,
     parts = divided(ranges, pieces, smallest)
     for whole in ranges:
         mine = [part for part in parts if part.partition == whole.partition]
-        assert [offset for part in mine for offset in range(part.start, part.stop)] == [
-            *range(whole.start, whole.stop)
-        ]
+        assert [offset for part in mine for offset in range(part.start, part.stop)] == [*range(whole.start, whole.stop)]
         assert {part.counted_to for part in mine} == {whole.counted_to}
         assert all(part.messages for part in mine) or not whole.messages
         assert all(2 * part.messages >= min(smallest, whole.messages) for part in mine[:-1])

@@ -13,7 +13,7 @@ from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.chunk import Texts
-from sinks.ddl.statement import DdlKind, Reference, Statement, named, read_statement
+from sinks.ddl.statement import DdlKind, Statement, named, read_statement
 from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
 from sinks.spool import Group
 from sinks.target import DdlRecord, Lease, Observer, Step, Stored, Target
@@ -205,26 +205,23 @@ class MemoryTarget(Target):
 
 def execute(disk: Disk, statement: Statement, database: str) -> None:
     """Do what a statement of the simulated upstream says. Raises TargetError where a database would."""
-
-    def resolve(_: Reference) -> str:
-        return database
-
+    statement = statement.placed(database, lambda _: database)
     tables = disk.tables
-    for name in statement.adds(resolve):
+    for name in statement.adds():
         if name in tables:
             raise TargetError(f"table {name} exists")
-    taken = [_taken(tables, name) for name in statement.removes(resolve)]
+    taken = [_taken(tables, name) for name in statement.removes()]
     match statement.kind:
         case DdlKind.CREATE_TABLE:
-            tables[statement.adds(resolve)[0]] = _created(statement.sql)
+            tables[statement.adds()[0]] = _created(statement.sql)
         case DdlKind.RENAME_TABLE:
-            tables.update(zip(statement.adds(resolve), taken, strict=True))
+            tables.update(zip(statement.adds(), taken, strict=True))
         case DdlKind.DROP_DATABASE:
             disk.tables = {name: t for name, t in tables.items() if name.database != statement.database}
         case DdlKind.TRUNCATE_TABLE:
-            _there(tables, named(statement.tables[0], resolve)).rows = {}
+            _there(tables, named(statement.tables[0])).rows = {}
         case DdlKind.ALTER_TABLE:
-            _alter(_there(tables, named(statement.tables[0], resolve)), statement.sql)
+            _alter(_there(tables, named(statement.tables[0])), statement.sql)
 
 
 def _taken(tables: dict[TableName, MemoryTable], name: TableName) -> MemoryTable:

@@ -38,10 +38,10 @@ def in_d1(_: Reference) -> str:
     ],
 )
 def test_kind_and_tables(sql: str, kind: DdlKind, removes: list[str], adds: list[str]) -> None:
-    statement = read_statement(sql)
+    statement = read_statement(sql).placed("d1", in_d1)
     assert statement.kind is kind
-    assert [str(name) for name in statement.removes(in_d1)] == removes
-    assert [str(name) for name in statement.adds(in_d1)] == adds
+    assert [str(name) for name in statement.removes()] == removes
+    assert [str(name) for name in statement.adds()] == adds
 
 
 def test_a_view_whose_text_names_an_index_is_a_view() -> None:
@@ -51,7 +51,17 @@ def test_a_view_whose_text_names_an_index_is_a_view() -> None:
 
 
 def test_names_keep_their_database() -> None:
-    assert read_statement("DROP TABLE `d9`.`t`").removes(in_d1) == (TableName("d9", "t"),)
+    assert read_statement("DROP TABLE `d9`.`t`").placed("d1", in_d1).removes() == (TableName("d9", "t"),)
+
+
+def test_only_old_names_are_looked_for_elsewhere() -> None:
+    def elsewhere(_: Reference) -> str:
+        return "d7"
+
+    renamed = read_statement("ALTER TABLE `a` RENAME AS `b`").placed("d1", elsewhere)
+    assert (renamed.removes(), renamed.adds()) == ((TableName("d7", "a"),), (TableName("d1", "b"),))
+    created = read_statement("CREATE TABLE `a` LIKE `m`").placed("d1", elsewhere)
+    assert (created.adds(), created.like) == ((TableName("d1", "a"),), Reference("d7", "m"))
 
 
 @pytest.mark.parametrize("sql", ["DROP TABLE", "CREATE TABLE `unclosed"])
