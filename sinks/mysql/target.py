@@ -1,5 +1,7 @@
 """The MySQL-family target."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -151,7 +153,10 @@ class MysqlTarget(Target):
         return [c for name in group.first.columns if (c := schema.column(name)) is not None]
 
     def _delete(self, group: Group) -> None:
-        columns = self._columns(group)
+        with _naming(group.first.table):
+            self._delete_rows(group, self._columns(group))
+
+    def _delete_rows(self, group: Group, columns: list[Column]) -> None:
         if group.rows < _BULK_ROWS and len(columns) == 1:
             marks = _mark(columns[0])
             where = f"{quoted(columns[0].name)} IN ("
@@ -174,7 +179,8 @@ class MysqlTarget(Target):
 
     def _write(self, group: Group) -> None:
         verb = "INSERT" if group.first.plain_insert else "REPLACE"
-        self._insert(verb, _place(group.first.table), group, self._columns(group))
+        with _naming(group.first.table):
+            self._insert(verb, _place(group.first.table), group, self._columns(group))
 
     def _insert(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
         if group.rows >= _BULK_ROWS and self._db.takes_load_data:
@@ -290,9 +296,24 @@ def _place(table: TableName) -> str:
     return f"{quoted(table.database)}.{quoted(table.table)}"
 
 
+@contextmanager
+def _naming(table: TableName) -> Iterator[None]:
+    """Name the table in what the server says of its rows."""
+    try:
+        yield
+    except TargetError as error:
+        hint = error.hint or "make the table's columns as they are upstream, then run again"
+        raise type(error)(error.fact, where=f"{error.where}, table {table}", hint=hint) from error
+
+
 def _mark(column: Column) -> str:
     return _EXPRESSIONS.get(column.shape, "{}").format("%s")
 
 
 def _bound(column: Column, text: str | None) -> str | int | None:
-    return int(text) if text is not None and column.shape in {Shape.INTEGER, Shape.INDEX} else text
+    if text is None or column.shape not in {Shape.INTEGER, Shape.INDEX}:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return text  # the target says what is wrong with it
