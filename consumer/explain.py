@@ -14,6 +14,7 @@ from consumer import canal
 from consumer.images import TableKeys
 from consumer.reader import Readers
 from consumer.scan import ReadSpec
+from ordering.errors import InputError
 from ordering.events import Half, Position, TableName
 from ordering.identity import fingerprint, ordinal
 from ordering.timestamps import CommitTs, utc_text
@@ -58,6 +59,10 @@ class ContentTask:
         key = TableKeys(name, names).key(message.data[0])
         if fingerprint(key, ordinal(CommitTs(ts), Half.WRITE)) not in self.wanted:
             return None
-        image = msgspec.msgpack.encode(sorted(canal.decode_image(message.data[0]).items()))
+        try:
+            image = msgspec.msgpack.encode(sorted(canal.decode_image(message.data[0]).items()))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            hint = "values are texts or null in Canal-JSON: something other than TiCDC wrote this message"
+            raise InputError(f"row of {name} can't be read: {error}", where=str(position), hint=hint) from error
         title = f"{name}, commitTs {ts} ({utc_text(ts)} UTC)"
         return Content(ts.to_bytes(8) + key, position, title, image)

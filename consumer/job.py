@@ -4,7 +4,7 @@ A small window takes a short way through the same code: one task, no shuffle.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -71,13 +71,30 @@ class SparkJobs:
 
     def run(self, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask) -> Iterator[Outcome]:
         """See `Jobs.run`."""
-        return _outcomes(self._spark, ranges, ReadTask(spec, KafkaReaders(self._kafka)), order)
+        for outcome in _outcomes(self._spark, ranges, ReadTask(spec, KafkaReaders(self._kafka)), order):
+            if isinstance(outcome, Failure) and outcome.row is not None:
+                self.contents(ranges, spec, frozenset({outcome.row}))  # finds the message and says where it lies
+            yield outcome
 
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """See `Jobs.contents`."""
         look = ContentTask(spec, KafkaReaders(self._kafka), wanted)
         with _failures():
-            return list(self._spark.parallelize(ranges, len(ranges)).mapPartitions(look).collect())
+            found = self._spark.parallelize(ranges, len(ranges)).mapPartitions(_errors_as_values(look)).collect()
+        for error in found:
+            if isinstance(error, ReconcilerError):
+                raise error
+        return list(found)
+
+
+def _errors_as_values(look: ContentTask) -> Callable[[Iterable[Range]], Iterator[Content | ReconcilerError]]:
+    def values(ranges: Iterable[Range]) -> Iterator[Content | ReconcilerError]:
+        try:
+            yield from look(ranges)
+        except ReconcilerError as error:
+            yield error
+
+    return values
 
 
 def _outcomes(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, order: OrderTask) -> Iterator[Outcome]:

@@ -10,19 +10,21 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
+import msgspec
+
 from consumer import canal
 from consumer.reader import Readers
 from consumer.scan import ReadSpec, Reduction, Report, Scan, decode_block
-from ordering.errors import ReconcilerError, TargetError
+from ordering.errors import InputError, ReconcilerError, TargetError
 from ordering.events import Half, TableName
-from ordering.identity import key_values, table_of
+from ordering.identity import fingerprint, key_values, table_of
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import net_effect
 from ordering.timestamps import CommitTs
 from ordering.transactions import in_order, transactions
 from ordering.window import Range
 from sinks.chunk import Chunk, Encoder, writable
-from sinks.schema import TableSchema
+from sinks.schema import Column, TableSchema
 
 REPORTS = 0
 """The bucket of reports and errors; rows' buckets count from 1."""
@@ -45,6 +47,16 @@ class Failure:
     """What a task met while ordering rows: it counts once it is known that these rows are to be applied."""
 
     error: ReconcilerError
+    row: int | None = None
+    """Fingerprint of the message at fault, whose position the shuffle does not carry."""
+
+
+class _UnreadableError(Exception):
+    """The image of a row can't be decoded."""
+
+    def __init__(self, table: TableName, row: int, why: Exception) -> None:
+        super().__init__(table, row, why)
+        self.table, self.row, self.why = table, row, why
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +116,8 @@ class OrderTask:
                 yield from self._chunks(net_effect(half for _, halves in blocks for half in halves), names)
         except ReconcilerError as error:
             yield Failure(error)
+        except _UnreadableError as error:
+            yield Failure(InputError(f"row of {error.table} can't be read: {error.why}"), error.row)
 
     def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
         for commit_ts, halves in transactions(in_order(runs)):
@@ -133,7 +147,7 @@ class OrderTask:
     def _table_chunks(self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf]) -> Iterator[Chunk]:
         deleted_first = schema.has_other_unique_keys(key)
         gone = [key_values(k) for k, order, _ in halves if deleted_first or not order & Half.WRITE]
-        written = [image for _, order, image in halves if order & Half.WRITE]
+        written = _decoded(schema.name, [half for half in halves if half[1] & Half.WRITE])
         for some in _slices(list(dict.fromkeys(map(tuple, gone))), _CHUNK_ROWS):
             yield self._encoded(schema, Half.DELETE, key, some, plain=deleted_first)
         for columns, rows in _by_columns(written):
@@ -147,12 +161,40 @@ class OrderTask:
         self, schema: TableSchema, half: Half, names: tuple[str, ...], rows: list[Any], *, plain: bool
     ) -> Chunk:
         columns = [column for name in names if (column := schema.column(name)) is not None]
-        return Chunk(schema.name, half, names, len(rows), self.encoder.encode(columns, rows), plain)
+        try:
+            payload = self.encoder.encode(columns, rows)
+        except ValueError as error:
+            raise self._refused(schema, columns, rows, error) from error
+        return Chunk(schema.name, half, names, len(rows), payload, plain)
+
+    def _refused(self, schema: TableSchema, columns: list[Column], rows: list[Any], error: ValueError) -> TargetError:
+        """Which column does not take its values."""
+        for i, column in enumerate(columns):
+            try:
+                self.encoder.encode([column], [[row[i]] for row in rows])
+            except ValueError as refused:
+                return TargetError(
+                    f"table {schema.name}: column {column.name!r} of type {column.type} can't hold what upstream sends:"
+                    f" {str(refused)[:200]}",
+                    hint="a DDL was missed or the target was changed by hand: make the column as it is upstream",
+                )
+        return TargetError(f"table {schema.name}: rows can't be encoded: {error}")
 
 
-def _by_columns(images: list[bytes]) -> Iterator[tuple[tuple[str, ...], list[list[str | None]]]]:
+def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
+    try:
+        return [canal.decode_image(image) for _, _, image in halves]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        for key, order, image in halves:
+            try:
+                canal.decode_image(image)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise _UnreadableError(table, fingerprint(key, order), error) from error
+        raise
+
+
+def _by_columns(decoded: list[canal.Image]) -> Iterator[tuple[tuple[str, ...], list[list[str | None]]]]:
     """Rows by the columns that were sent; mostly one group."""
-    decoded = [canal.decode_image(image) for image in images]
     names: Callable[[canal.Image], tuple[str, ...]] = tuple
     for columns, some in groupby(sorted(decoded, key=names) if _mixed(decoded) else decoded, key=names):
         yield columns, [list(image.values()) for image in some]

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pymysql
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark import SparkContext
 
@@ -121,15 +124,39 @@ class Feed:
         """Produce values as they are."""
         produce([Message(self.topic, partition, v) for v in values], self.bootstrap, partitions=PARTITIONS)  # type: ignore[arg-type]
 
-    @property
-    def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap})
-
     def make_topic(self, partitions: int = PARTITIONS, topic: str | None = None, **settings: str) -> None:
-        admin = self.admin
-        made = admin.create_topics([NewTopic(topic or self.topic, partitions, 1, config=settings)])
-        for future in made.values():
+        wanted = NewTopic(topic or self.topic, partitions, 1, config=settings)
+        self.admin_do(lambda admin: admin.create_topics([wanted]))
+
+    def admin_do(self, ask: Callable[[AdminClient], Mapping[Any, Any]]) -> None:
+        """Ask the cluster and wait for the answers."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in ask(admin).values():
             future.result(30)
+
+    def delete_topic(self, topic: str | None = None) -> None:
+        name = topic or self.topic
+        self.admin_do(lambda admin: admin.delete_topics([name]))
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        eventually("the topic is gone", lambda: name not in admin.list_topics(timeout=10).topics)
+
+    def delete_records(self, partition: int, before: int) -> None:
+        """Delete what lies before an offset, as retention does."""
+        place = TopicPartition(self.topic, partition, before)
+        self.admin_do(lambda admin: admin.delete_records([place]))
+
+    def commit_as_a_group(self, group: str) -> None:
+        """Commit an offset as any consumer does."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})
+        consumer.commit(offsets=[TopicPartition(self.topic, 0, 1)], asynchronous=False)
+        consumer.close()
+
+    def reached(self, ts: int) -> bool:
+        """Whether the target's checkpoint is at least this."""
+        try:
+            return int(self.cells.progress(self.name)["checkpoint_ts"]) >= ts
+        except (IndexError, pymysql.Error, sqlite3.Error, TypeError):
+            return False  # the row is not there yet
 
     def make_database(self, database: str, statements: str) -> None:
         """Make a database in the target by hand, with tables that no DDL of a message makes."""

@@ -3,41 +3,17 @@
 The order inside a partition stays, for Kafka keeps it; the rest is drawn from a seed, which a test's name tells.
 """
 
-import random
 from collections.abc import Iterator
 from itertools import permutations, product
 
 import pytest
 
-from consumer.demo.upstream.changefeed import Message
 from tests.service.cells import differences, oracle
+from tests.service.interleaving import interleaved, portions
 from tests.service.lab import Feed, recorded
 from tests.service.messages import insert, update, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
-
-
-def interleaved(messages: list[Message], seed: int) -> list[Message]:
-    """The messages with their partitions mixed anew."""
-    queues: dict[tuple[str, int], list[Message]] = {}
-    for message in reversed(messages):
-        queues.setdefault((message.topic, message.partition), []).append(message)
-    chance = random.Random(seed)
-    mixed = []
-    while queues:
-        place = chance.choice(sorted(queues))
-        count = min(chance.randint(1, 6), len(queues[place]))
-        mixed += [queues[place].pop() for _ in range(count)]
-        if not queues[place]:
-            del queues[place]
-    return mixed
-
-
-def portions(messages: list[Message], seed: int, count: int) -> Iterator[list[Message]]:
-    """The messages in portions of any size, some of them empty."""
-    bounds = sorted(random.Random(-seed).choices(range(len(messages) + 1), k=count - 1))
-    for low, high in zip([0, *bounds], [*bounds, len(messages)], strict=True):
-        yield messages[low:high]
 
 
 def applied_in_portions(feed: Feed, recording: str, seed: int) -> None:

@@ -1,0 +1,111 @@
+"""Topics that come, grow, end, and are made anew while a changefeed runs (R6, R8)."""
+
+import signal
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from consumer.demo.upstream.changefeed import Message
+from ordering.errors import InputError
+from tests.service.cells import differences, oracle
+from tests.service.interleaving import portions
+from tests.service.lab import DEADLINE_S, Feed, body, eventually, recorded
+from tests.service.messages import at, begun, insert, watermark, watermarks
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+PER_TABLE = "topics.topic-per-table"
+
+
+def last_watermark(messages: list[Message]) -> int:
+    return max(body(m)["_tidb"].get("watermarkTs", 0) for m in messages)
+
+
+def of_all_tables(feed: Feed) -> Feed:
+    """The feed with its topic and every topic whose name begins with it."""
+    return feed.with_(source={"topics": [f"~{feed.topic}.*"]})
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
+def test_a_topic_per_table(feed: Feed, consistency: str) -> None:
+    of_all_tables(feed).with_(target={"consistency": consistency})
+    messages = recorded(PER_TABLE)
+    feed.send(messages)
+    outcome = feed.once()
+    assert differences(oracle("topics"), feed.cells) == []
+    assert outcome.checkpoint_ts == last_watermark(messages)
+    feed.send(messages)
+    repeated = feed.once()
+    assert differences(oracle("topics"), feed.cells) == []
+    assert repeated.counts.duplicates == outcome.counts.events
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_topic_per_table_in_portions(sqlite_feed: Feed, seed: int) -> None:
+    feed = of_all_tables(sqlite_feed)
+    feed.make_topic()
+    messages = recorded(PER_TABLE)
+    for portion in portions(messages, seed, 5):
+        feed.send(portion)
+        outcome = feed.once()
+    assert differences(oracle("topics"), feed.cells) == []
+    assert outcome.checkpoint_ts == last_watermark(messages)
+    assert outcome.counts.duplicates == 0
+
+
+def test_topics_and_partitions_that_appear_under_a_running_reconciler(mariadb_feed: Feed) -> None:
+    feed = of_all_tables(mariadb_feed)
+    messages = recorded(PER_TABLE)
+    feed.make_topic()
+    with feed.running() as process:
+        for portion in portions(messages, 1, 4):
+            feed.send(portion)
+        stood = last_watermark(messages)
+        eventually("all is applied", lambda: feed.reached(stood))
+        assert differences(oracle("topics"), feed.cells) == []
+        feed.admin_do(lambda admin: admin.create_partitions([NewPartitions(feed.topic, 4)]))
+        feed.admin_do(lambda admin: admin.create_partitions([NewPartitions(feed.topic_for("cdc_tp_a2"), 5)]))
+        later = at(1000)
+        alive = ("ticdc", "cdc_tp_a2", "cdc_tp_b")
+        row = insert("tp.a2", 999, 4, id=100, v=100)._replace(topic="cdc_tp_a2")
+        counts = {"ticdc": 4, "cdc_tp_a2": 5, "cdc_tp_b": 3}
+        marks = [watermark(1000, p)._replace(topic=name) for name in alive for p in range(counts[name])]
+        feed.send([row, *marks])
+        eventually("the new partitions are applied", lambda: feed.reached(later))
+        assert any(int(r["id"]) == 100 for r in feed.cells.tables(["tp"])["tp.a2"][1])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 0
+    assert "Traceback" not in feed.log()
+
+
+def test_a_topic_that_was_made_anew(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    feed.send(begun())
+    before = feed.once().checkpoint_ts
+    feed.delete_topic()
+    assert feed.failing(InputError).exit_code == 3
+    feed.make_topic()
+    feed.send([insert("d.t", 4, id=4, v=4, s="x"), *watermarks(5)])
+    error = feed.failing(InputError)
+    assert error.exit_code == 3
+    assert f"topic={feed.topic}" in str(error)
+    assert "anew" in error.fact
+    assert feed.checkpoint() == before
+
+
+def test_a_topic_that_is_gone_is_not_passed_over(sqlite_feed: Feed) -> None:
+    feed = of_all_tables(sqlite_feed)
+    feed.send(recorded(PER_TABLE))
+    feed.once()
+    feed.delete_topic(feed.topic_for("cdc_tp_b"))
+    error = feed.failing(InputError)
+    assert f"topic={feed.topic_for('cdc_tp_b')}" in str(error)
+    assert "retire" in error.hint
+
+
+def test_internal_topics_are_never_read(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    feed.send(begun())
+    feed.commit_as_a_group("someone")  # makes __consumer_offsets
+    feed.with_(source={"topics": [f"~(__.*|{feed.topic})"]})
+    assert feed.once().checkpoint_ts == at(3)
+    assert {p["topic"] for p in feed.status()["source"]["partitions"]} == {feed.topic}
