@@ -1,7 +1,6 @@
 """The command line: `reconciler run | check | status | demo`; exit codes in `ordering.errors`."""
 
 import sys
-import time
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -11,11 +10,12 @@ import click
 import orjson
 
 from consumer import logs
+from consumer.clock import process_start
 from consumer.config import load_config
 from ordering.errors import ReconcilerError
 
 P = ParamSpec("P")
-_STARTED = time.monotonic()
+_STARTED = process_start()
 _CONFIG = click.argument("config", type=click.Path(path_type=Path))
 
 

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from consumer.kafka_settings import OURS, Settings
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri
 
@@ -49,6 +50,14 @@ def _target(value: str) -> str:
     return value
 
 
+def _kafka(value: Settings) -> Settings:
+    wrong = sorted(OURS & value.keys())
+    if wrong:
+        message = f"may not set {', '.join(wrong)}: the reconciler sets it itself"
+        raise ValueError(message)
+    return value
+
+
 def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
@@ -65,7 +74,7 @@ class Source(_Section):
     protocol: Literal["canal-json"] = "canal-json"
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
     time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
-    kafka: dict[str, str | int | bool] = {}
+    kafka: Annotated[dict[str, str | int | bool], AfterValidator(_kafka)] = {}
 
 
 class TargetSection(_Section):

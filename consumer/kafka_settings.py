@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ordering.errors import ConfigError
-
 Settings = Mapping[str, str | int | bool]
+
+OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "enable.partition.eof"})
+"""Properties that reading explicit ranges depends on: `[source.kafka]` may not set them."""
 
 _FOR_CONTROL = {
     "security.protocol": "security_protocol",
@@ -33,10 +34,6 @@ def control_arguments(bootstrap: str, settings: Settings) -> dict[str, Any]:
 
 def reader_settings(bootstrap: str, settings: Settings) -> dict[str, Any]:
     """Properties of confluent-kafka's consumer, ours last: reading explicit ranges depends on them."""
-    forbidden = {"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "enable.partition.eof"}
-    wrong = sorted(forbidden & settings.keys())
-    if wrong:
-        raise ConfigError(f"source.kafka may not set {', '.join(wrong)}", hint="the reconciler sets it itself")
     return {
         "client.id": "ticdc-reconciler",
         "fetch.wait.max.ms": 20,

@@ -1,5 +1,6 @@
 """The SQLite target: see the package's docstring for the layout."""
 
+import os
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from sinks.sqlite.encode import SqliteEncoder, decode_rows
 from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
 
 BUSY_TIMEOUT_S = 30.0
+_MOST_ATTACHED = 10
 _TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoint (
   changefeed TEXT PRIMARY KEY NOT NULL, checkpoint_ts INTEGER NOT NULL, offsets TEXT NOT NULL, state TEXT NOT NULL,
@@ -80,10 +82,23 @@ class SqliteTarget(Target):
 
     def check(self) -> list[str]:
         """See `Target.check`."""
+        self._check_place()
         if not self.directory.exists():
             return [f"{self.directory} will be made"]
-        databases = databases_in(self.directory)
-        return [f"{self.directory} holds {len(databases)} database files"]
+        databases = [name for name in databases_in(self.directory) if name != PROGRESS_DATABASE]
+        if len(databases) > _MOST_ATTACHED:
+            raise TargetError(
+                f"{self.directory} holds {len(databases)} databases, SQLite attaches {_MOST_ATTACHED} at most",
+                hint="use several changefeeds with filter rules and directories of their own, or another target",
+            )
+        return [f"{self.directory} holds {len(databases)} databases"]
+
+    def _check_place(self) -> None:
+        place = self.directory
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            raise TargetError(f"can't write to {self.directory}", where=str(place), hint="name a directory to write to")
 
     def _attach(self, connection: sqlite3.Connection, database: str) -> None:
         if database in self._attached:
