@@ -3,8 +3,8 @@
 The crashes of one test are a chain: each run goes on where the last one died, so restarts meet what crashes left.
 """
 
+import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from consumer.demo.upstream.ddl import TruncateTable
 from consumer.demo.upstream.tables import Executed
 from consumer.embedded import KafkaBroker, MariaDbServer
 from sinks.target import Step
-from tests.faults.kept_spark import kept_spark
 from tests.faults.story import Oracle, Story
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
@@ -25,12 +24,6 @@ STEPS = [step.value for step in Step]
 DDL_STEPS = [Step.DDL_RECORDED.value, Step.DDL_EXECUTED.value, Step.DDL_DONE.value]
 WORLDS = [(target, consistency) for target in ("sqlite", "mysql") for consistency in ("snapshot", "transaction")]
 SMALL_WINDOWS = "[limits]\nwindow-rows = 90\n"
-
-
-@pytest.fixture(scope="module")
-def environment() -> Iterator[dict[str, str]]:
-    with kept_spark() as found:
-        yield found
 
 
 @dataclass
@@ -115,4 +108,26 @@ def test_rows_inserted_after_a_truncate_survive_crashes_in_it(
     crashed(story, oracle, DDL_STEPS[1], 1)
     crashed(story, oracle, DDL_STEPS[2], 1)
     crashed(story, oracle, Step.COMMITTED.value, 1)
+    finished(story, oracle)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("target", "consistency"), WORLDS)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_crash_that_takes_the_jvm_along(
+    step: str,
+    target: str,
+    consistency: str,
+    kafka_broker: KafkaBroker,
+    mariadb_server: MariaDbServer,
+    tmp_path: Path,
+    database_prefix: str,
+) -> None:
+    """From an empty target each, with a JVM of its own that dies with the driver."""
+    servers = Servers(kafka_broker.bootstrap, mariadb_server.uri, tmp_path, dict(os.environ))
+    bank = Bank(12, accounts=8, ddl=0.1, name=database_prefix + "bank").run(60)
+    feed = Changefeed(seed=12, watermark_every=4, restart_every=3)
+    story, oracle = servers.story(bank, feed, target, consistency), Oracle(bank.database.log)
+    crashed(story, oracle, step, 2)
+    crashed(story, oracle, step, 1)
     finished(story, oracle)
