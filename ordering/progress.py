@@ -121,9 +121,7 @@ class Progress:
     def restored(cls, checkpoint_ts: int, offsets: dict[str, Any], state: dict[str, Any]) -> "Progress":
         """The value that `offsets()` and `state()` came from."""
         partitions = {
-            Partition(topic, int(number)): PartitionProgress(
-                p["offset"], p["read_to"], p["watermark"], p["counted_to"]
-            )
+            Partition(topic, int(number)): PartitionProgress(p["offset"], p["read_to"], p["watermark"], p["counted_to"])
             for topic, numbers in offsets.items()
             for number, p in numbers.items()
         }
