@@ -15,6 +15,7 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata
 
 from consumer.kafka_settings import Settings, control_arguments
+from consumer.reader import login_refusal
 from ordering.errors import ConfigError, InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 
@@ -34,7 +35,7 @@ class Control:
     """Asks the cluster; raises SourceUnreachableError or SourceError."""
 
     def __init__(self, bootstrap: str, settings: Settings, timeout_ms: int = 10_000) -> None:
-        self._bootstrap = bootstrap
+        self._bootstrap, self._settings = bootstrap, settings
         self._arguments = control_arguments(bootstrap, settings) | {"bootstrap_timeout_ms": timeout_ms}
         self._admin: Any = None
 
@@ -44,13 +45,18 @@ class Control:
                 self._admin = KafkaAdminClient(**self._arguments)
             return ask(self._admin)
         except (SaslAuthenticationFailedError, AuthorizationError) as error:
-            hint = "check security.protocol and sasl.* in [source.kafka]"
-            raise SourceError(f"Kafka refuses us: {error}", where=self._bootstrap, hint=hint) from error
+            raise self._refused(str(error)) from error
         except (KafkaError, OSError, ValueError) as error:
             self.close()
+            if refusal := login_refusal(self._bootstrap, self._settings):
+                raise self._refused(refusal) from error
             hint = "check source.bootstrap-servers and that the brokers' advertised addresses can be reached from here"
             fact = f"Kafka is out of reach: {type(error).__name__} {error}"
             raise SourceUnreachableError(fact, where=self._bootstrap, hint=hint) from error
+
+    def _refused(self, reason: str) -> SourceError:
+        hint = "check security.protocol and sasl.* in [source.kafka]"
+        return SourceError(f"Kafka refuses us: {reason}", where=self._bootstrap, hint=hint)
 
     def close(self) -> None:
         """Close the connections."""

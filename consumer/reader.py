@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from consumer.kafka_settings import reader_settings
 from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 
@@ -18,6 +19,9 @@ _BATCH = 2_000
 _POLL_S = 0.5
 SILENCE_S = 30.0
 """So long without any answer counts as out of reach."""
+
+_LOGIN_S = 5.0
+"""So long a login may take to be refused."""
 
 _REFUSED = {
     KafkaError._AUTHENTICATION,  # noqa: SLF001 the library's public constant
@@ -154,6 +158,13 @@ class Reader:
     def _refused(self) -> bool:
         return self._fault is not None and self._fault.code() in _REFUSED
 
+    def refusal(self, seconds: float) -> str:
+        """Why the brokers refuse our login, if they do so within some seconds."""
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit and not self._refused():
+            self._consumer.poll(_POLL_S / 5)
+        return self._fault.str() if self._fault is not None and self._refused() else ""
+
     def _silent(self) -> SourceError:
         detail = self._fault.str() if self._fault is not None else f"no answer for {SILENCE_S:.0f} s"
         kind = SourceError if self._refused() else SourceUnreachableError
@@ -164,6 +175,20 @@ class Reader:
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()
+
+
+def login_refusal(bootstrap: str, settings: Mapping[str, Any]) -> str:
+    """What the brokers say against our login; "" if they refuse none, or none is asked for.
+
+    kafka-python takes a refused login for a broker out of reach when it connects first; librdkafka tells them apart.
+    """
+    if not any(name.startswith("sasl.") for name in settings):
+        return ""
+    reader = Reader(reader_settings(bootstrap, settings))
+    try:
+        return reader.refusal(_LOGIN_S)
+    finally:
+        reader.close()
 
 
 class Messages(Protocol):
