@@ -3,7 +3,6 @@
 A small window takes a short way through the same code: one task, no shuffle.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from pyspark import RDD, SparkContext
 from consumer.explain import Content, ContentTask
 from consumer.reader import KafkaReaders
 from consumer.scan import ReadSpec, Report
+from consumer.spark import telling_lines
 from consumer.tasks import Failure, OrderTask, Part, ReadTask
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
@@ -121,15 +121,8 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except (Py4JError, OSError, EOFError) as error:
-        raise WorkerLostError(f"a Spark job failed: {_first_lines(error)}") from error
+        raise WorkerLostError(f"a Spark job failed: {telling_lines(error)}") from error
 
 
 def _bucket(key: int) -> int:
     return key
-
-
-def _first_lines(error: Exception) -> str:
-    """The telling lines of a failed job: the Python worker's own exception, or Spark's causes."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
-    telling = [line for line in lines if re.match(r"(Caused by: )?[\w.]*(Error|Exception|Killed)\b", line)]
-    return " / ".join((telling or lines)[-3:])[:500]

@@ -1,6 +1,7 @@
 """Starts Spark lean: no UI, no SQL, loopback only, quiet; and warms it up while the rest connects."""
 
 import os
+import re
 import shutil
 import sys
 from collections import deque
@@ -103,7 +104,14 @@ def warm_up(context: SparkContext) -> None:
         count = context.defaultParallelism
         context.parallelize(range(count), count).mapPartitions(_import).partitionBy(count).count()
     except (Py4JError, OSError, EOFError) as error:
-        raise WorkerLostError(f"Spark's workers can't start: {str(error).splitlines()[0]}") from error
+        raise WorkerLostError(f"Spark's workers can't start: {telling_lines(error)}") from error
+
+
+def telling_lines(error: Exception) -> str:
+    """The telling lines of a failed job: the Python worker's own exception, or Spark's causes."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    telling = [line for line in lines if re.match(r"(Caused by: )?[\w.]*(Error|Exception|Killed)\b", line)]
+    return " / ".join((telling or lines)[-3:])[:500]
 
 
 def _import(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
