@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from consumer import logs
+from consumer import logs, runner
 from consumer.config import Spark
 from consumer.embedded import KafkaBroker, MariaDbServer
-from consumer.spark import start_spark, stop_spark
+from consumer.spark import start_spark, stop_spark, warm_up
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
 
@@ -18,10 +18,13 @@ MakeFeed = Callable[..., Feed]
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkContext]:
-    """Spark as the reconciler starts it."""
+    """Spark as the reconciler starts it. Its workers are warmed up once, not for every run."""
     logs.set_up(json=False, verbose=False)
     context = start_spark("service tests", Spark(master="local[2]"))
-    yield context
+    warm_up(context)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "warm_up", lambda _: None)
+        yield context
     stop_spark(context)
 
 
