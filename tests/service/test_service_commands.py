@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from consumer.embedded import RedisServer
+from consumer.embedded import KafkaBroker, RedisServer
 from tests.service.cells import MariaDbCells, SqliteCells, differences, oracle
 from tests.service.lab import DEADLINE_S, Feed, eventually, reconciler, recorded, toml_of
 from tests.service.messages import at, begun, insert, watermarks
@@ -119,10 +119,10 @@ WRONG = {
 }
 
 
-def config_file(directory: Path, changes: dict[str, dict[str, Any]]) -> str:
+def config_file(directory: Path, changes: dict[str, dict[str, Any]], bootstrap: str = "127.0.0.1:1") -> str:
     """A config that is fine but for the changes."""
     base = {
-        "source": {"bootstrap-servers": "127.0.0.1:1", "topics": ["t"]},
+        "source": {"bootstrap-servers": bootstrap, "topics": ["t"]},
         "target": {"uri": f"sqlite:///{directory}/out"},
         "redis": {"uri": ""},
         "limits": {"retry-seconds": 0.1},
@@ -135,9 +135,9 @@ def config_file(directory: Path, changes: dict[str, dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize("case", sorted(WRONG))
-def test_wrong_configs(tmp_path: Path, case: str) -> None:
+def test_wrong_configs(kafka_broker: KafkaBroker, tmp_path: Path, case: str) -> None:
     changes, named = WRONG[case]
-    text = said(reconciler("check", config_file(tmp_path, changes)), 2, named)
+    text = said(reconciler("check", config_file(tmp_path, changes, kafka_broker.bootstrap)), 2, named)
     assert "hint" in text or "FAIL" not in text
 
 
@@ -190,10 +190,16 @@ def test_a_target_that_can_not_be_used_ends_a_run(sqlite_feed: Feed) -> None:
     assert text.count("error:") == 1
 
 
-def test_more_databases_than_sqlite_attaches(tmp_path: Path) -> None:
+def test_more_databases_than_sqlite_attaches(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
     for number in range(11):
         SqliteCells(tmp_path / "out").run(f"d{number}", "CREATE TABLE t (id INT PRIMARY KEY)")
-    said(reconciler("check", config_file(tmp_path, {})), 4, "FAIL target", "11 databases", "filter rules")
+    said(
+        reconciler("check", config_file(tmp_path, {}, kafka_broker.bootstrap)),
+        4,
+        "FAIL target",
+        "11 databases",
+        "filter rules",
+    )
 
 
 def test_kafka_out_of_reach(tmp_path: Path) -> None:
