@@ -70,10 +70,13 @@ def start_spark(changefeed: str, config: Spark, scratch: Path | None = None) -> 
 
 
 def _gateway(conf: SparkConf, said: deque[str]) -> Any:
-    """Spark's JVM. What it says on stderr goes to our log at debug, and is kept for the error if it can't start."""
+    """Spark's JVM. What it says goes to our log at debug, and is kept for the error if it can't start.
+
+    Its stdout too: ours is for results, and who reads it to the end shall not wait for a JVM on its way out.
+    """
     reading, writing = os.pipe()
     try:
-        gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})
+        gateway = launch_gateway(conf, popen_kwargs={"stdout": writing, "stderr": writing})
     finally:
         os.close(writing)
         Thread(target=_follow, args=(reading, said), daemon=True).start()
@@ -126,8 +129,16 @@ def stop_spark(context: SparkContext | None) -> None:
         return
     alive = is_alive(context)
     if alive:
-        context.stop()
-        return
+        # it looks only every half second whether it shall end, and nobody needs to wait for it
+        counting, context._accumulatorServer = context._accumulatorServer, None  # noqa: SLF001
+        Thread(target=counting.shutdown, daemon=True).start()
+        try:
+            context.stop()
+        except (Py4JError, OSError):
+            # who stops a service mostly signals all its processes: the JVM may end before it is told to
+            log.debug("spark's JVM ended by itself")
+        else:
+            return
     with SparkContext._lock:  # noqa: SLF001 a gateway to a dead JVM would be used again by the next context
         SparkContext._active_spark_context = None  # noqa: SLF001
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
