@@ -10,9 +10,9 @@ from consumer.control import Control
 from consumer.filters import table_filter
 from consumer.ledger import Ledger
 from consumer.source import Source
+from consumer.targets import target_of
 from ordering.errors import ReconcilerError
 from ordering.progress import Progress
-from sinks.opening import open_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _tried(subject: str, look: Callable[[], list[str]]) -> Iterator[Finding]:
 
 
 def _target(config: Config) -> list[str]:
-    target = open_target(config.target.uri, config.source.time_zone)
+    target = target_of(config)
     try:
         return target.check()
     finally:
@@ -50,7 +50,7 @@ def _target(config: Config) -> list[str]:
 
 
 def _kafka(config: Config) -> list[str]:
-    target = open_target(config.target.uri, config.source.time_zone)
+    target = target_of(config)
     source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
     try:
         stored = target.stored(config.changefeed)

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from consumer.config import Config
+from consumer.targets import target_of
 from ordering.errors import ConfigError
 from ordering.progress import Progress
-from sinks.opening import open_target
 from sinks.spool import Spool
 from sinks.target import Lease, Stored
 
@@ -15,7 +15,7 @@ def retire_topic(config: Config, topic: str) -> None:
 
     Raises ConfigError if the changefeed doesn't know the topic.
     """
-    target = open_target(config.target.uri, config.source.time_zone)
+    target = target_of(config)
     try:
         target.connect()
         known = _known(target.stored(config.changefeed), config.changefeed, topic)

@@ -26,10 +26,10 @@ from consumer.scratch import scratch_directory
 from consumer.source import Source
 from consumer.spark import is_alive, start_spark, stop_spark, warm_up
 from consumer.status import live_status
+from consumer.targets import target_of
 from ordering.errors import TRANSIENT, ReconcilerError
 from ordering.events import Partition
 from ordering.progress import Counts
-from sinks.opening import open_target
 from sinks.target import Lease, Observer, Step, Target
 
 POLL_S = 0.2
@@ -101,7 +101,7 @@ class Runner:
         self._patience = _Patience(config.limits.retry_seconds)
         self._spark, self._owns_spark = spark, spark is None
         self._source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
-        self._target: Target = open_target(config.target.uri, config.source.time_zone)
+        self._target: Target = target_of(config)
         self._pipeline: Pipeline | None = None
         self._caps: Mapping[Partition, int] | None = None
         self._first = True
@@ -174,7 +174,7 @@ class Runner:
         for attempt in Retrying(
             retry=retry_if_exception_type(TRANSIENT),
             stop=self._patience | stop_when_event_set(self.stopping),
-            wait=wait_exponential_jitter(initial=0.2, max=5),
+            wait=wait_exponential_jitter(multiplier=0.2, max=5),
             before_sleep=self._before_retry,
             reraise=True,
         ):

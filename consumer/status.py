@@ -9,10 +9,10 @@ from consumer.control import Control
 from consumer.display import lag_seconds
 from consumer.ledger import Ledger
 from consumer.source import Probe, Source
+from consumer.targets import target_of
 from ordering.errors import ReconcilerError
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
-from sinks.opening import open_target
 from sinks.target import DdlRecord, Stored
 
 _DDLS = 20
@@ -58,7 +58,7 @@ def _resolved(progress: Progress, probe: Probe) -> dict[str, Any]:
 
 def status_of(config: Config) -> dict[str, Any]:
     """The whole status of a changefeed, read from target, Kafka and Redis. Raises ReconcilerError for the target."""
-    target = open_target(config.target.uri, config.source.time_zone)
+    target = target_of(config)
     try:
         stored = target.stored(config.changefeed)
         ddls = [] if stored is None else target.ddl_log(config.changefeed, _DDLS)

@@ -6,11 +6,12 @@ from sinks.mysql.target import MysqlTarget
 from sinks.sqlite.target import SqliteTarget
 from sinks.target import Target
 from sinks.uri import parse_target_uri
+from sinks.values import ValueRules
 
 
-def open_target(uri: str, time_zone: str) -> Target:
-    """The target of a URI, not yet connected. `time_zone` is the one of TIMESTAMP texts. Raises ConfigError."""
+def open_target(uri: str, rules: ValueRules) -> Target:
+    """The target of a URI, not yet connected. Raises ConfigError."""
     parsed = parse_target_uri(uri)
     if parsed.kind == "sqlite":
         return SqliteTarget(Path(parsed.path))
-    return MysqlTarget(parsed, time_zone)
+    return MysqlTarget(parsed, rules)

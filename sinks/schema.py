@@ -14,10 +14,20 @@ class Shape(Enum):
     INTEGER = "integer"
     REAL = "real"
     BYTES = "bytes"
-    INDEX = "index"
-    """A number that stands for members or bits: ENUM, SET, BIT."""
     EXACT = "exact"
     """INTEGER where it fits 64 bits, its text otherwise."""
+    BIT = "bit"
+    """An unsigned number that stands for up to 64 bits."""
+    ENUM = "enum"
+    """The number of one of the column's members, from 1; 0 for the invalid value ''."""
+    SET = "set"
+    """A number whose bits stand for the column's members, bit 0 for the first."""
+    DATE = "date"
+    DATETIME = "datetime"
+    TIMESTAMP = "timestamp"
+    """An instant, written in the source's time zone."""
+    TIME = "time"
+    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,8 @@ class Column:
     shape: Shape
     nullable: bool = True
     generated: bool = False
+    members: tuple[str, ...] = ()
+    """Of an ENUM or SET whose values land as names: the members in the upstream's order."""
 
 
 @dataclass(frozen=True, slots=True)

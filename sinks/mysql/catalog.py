@@ -21,6 +21,7 @@ SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema
 WHERE NON_UNIQUE = 0 AND TABLE_SCHEMA NOT IN {_SYSTEM}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"""  # noqa: S608 a constant
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
+_NAMED = {shape.value for shape in Shape} - {Shape.TEXT.value, "integer", "bytes", "exact", "real"}
 _BYTES = ("binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob")
 
 
@@ -38,7 +39,7 @@ def shape_of(column_type: str) -> Shape:
         return Shape.BYTES
     if base in {"float", "double"}:
         return Shape.REAL
-    return Shape.INDEX if base in {"bit", "enum", "set"} else Shape.TEXT
+    return Shape(base) if base in _NAMED else Shape.TEXT
 
 
 def read_catalog(query: Query) -> Catalog:

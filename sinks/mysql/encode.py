@@ -22,11 +22,7 @@ def _escaped(text: str) -> str:
     return text if text.isprintable() and "\\" not in text else text.translate(_ESCAPES)
 
 
-def _plain(text: str) -> str:
-    return text
-
-
-_CONVERTERS = {Shape.BYTES: _hex, Shape.TEXT: _escaped}
+_CONVERTERS = {Shape.BYTES: _hex}
 
 
 class MysqlEncoder:
@@ -34,7 +30,7 @@ class MysqlEncoder:
 
     def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
         """See `sinks.chunk.Encoder`."""
-        converters = [_CONVERTERS.get(column.shape, _plain) for column in columns]
+        converters = [_CONVERTERS.get(column.shape, _escaped) for column in columns]
         lines = ["\t".join("\\N" if t is None else f(t) for f, t in zip(converters, row, strict=True)) for row in rows]
         return ("\n".join(lines) + "\n").encode() if lines else b""
 

@@ -20,6 +20,7 @@ from sinks.schema import Catalog, Column, Shape
 from sinks.spool import Group
 from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
 from sinks.uri import TargetUri
+from sinks.values import ValueRules
 
 _TABLES = (
     f"CREATE DATABASE IF NOT EXISTS {PROGRESS_DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
@@ -40,23 +41,23 @@ _BULK_ROWS = 200
 _STATEMENT_ROWS = 1000
 _FENCE_S = 30
 _RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
-_EXPRESSIONS = {Shape.BYTES: "UNHEX({})", Shape.INDEX: "{} + 0"}
+_EXPRESSIONS = {Shape.BYTES: "UNHEX({})", **dict.fromkeys((Shape.BIT, Shape.ENUM, Shape.SET), "{} + 0")}
 
 
 class MysqlTarget(Target):
     """MySQL or MariaDB: database `d`, table `t` as upstream."""
 
-    def __init__(self, uri: TargetUri, time_zone: str) -> None:
+    def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         self.name = f"{uri.kind} at {uri.place}"
         self.encoder = MysqlEncoder()
-        self._uri, self._time_zone = uri, time_zone
+        self._uri, self._rules = uri, rules
         self._open: MysqlConnection | None = None
         self._catalog: Catalog | None = None
 
     @property
     def _db(self) -> MysqlConnection:
         if self._open is None:
-            self._open = MysqlConnection(self._uri, self._time_zone)
+            self._open = MysqlConnection(self._uri, self._rules.time_zone)
         return self._open
 
     def connect(self) -> None:
@@ -311,7 +312,7 @@ def _mark(column: Column) -> str:
 
 
 def _bound(column: Column, text: str | None) -> str | int | None:
-    if text is None or column.shape not in {Shape.INTEGER, Shape.INDEX}:
+    if text is None or column.shape not in {Shape.INTEGER, Shape.BIT, Shape.ENUM, Shape.SET}:
         return text
     try:
         return int(text)

@@ -33,7 +33,6 @@ CONVERTERS: dict[Shape, Callable[[str], Value]] = {
     Shape.INTEGER: int,
     Shape.REAL: float,
     Shape.BYTES: _bytes,
-    Shape.INDEX: _exact,
     Shape.EXACT: _exact,
 }
 

@@ -31,7 +31,7 @@ def test_a_stuck_watermark_costs_no_memory(warm: int, held: int, place: Place) -
 
 @pytest.mark.parametrize(
     ("events", "window_rows", "most_of_topic"),
-    [(200_000, 10_000, 0.25), pytest.param(2_000_000, 100_000, 0.05, marks=LONG)],
+    [(200_000, 10_000, 0.4), pytest.param(2_000_000, 100_000, 0.08, marks=LONG)],
 )
 def test_a_backlog_is_worked_off_in_windows(events: int, window_rows: int, most_of_topic: float, place: Place) -> None:
     report = work_off(place, events=events, window_rows=window_rows)

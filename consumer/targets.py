@@ -1,0 +1,11 @@
+"""From a config to its target."""
+
+from consumer.config import Config
+from sinks.opening import open_target
+from sinks.target import Target
+from sinks.values import ValueRules
+
+
+def target_of(config: Config) -> Target:
+    """The target of a changefeed, not yet connected."""
+    return open_target(config.target.uri, ValueRules(config.source.time_zone, config.target.invalid_dates))
