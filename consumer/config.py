@@ -6,12 +6,15 @@ Values may be `${ENV_VAR}` or `file:/run/secrets/NAME`, so that no secret stands
 import os
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from consumer.control import matcher
+from consumer.filters import table_filter
 from consumer.kafka_settings import OURS, Settings
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri
@@ -50,6 +53,23 @@ def _target(value: str) -> str:
     return value
 
 
+def _topics(value: list[str]) -> list[str]:
+    return _fine(value, matcher)
+
+
+def _rules(value: list[str]) -> list[str]:
+    return _fine(value, table_filter)
+
+
+def _fine(value: list[str], read: Callable[[list[str]], object]) -> list[str]:
+    """The value, once what reads it later has nothing against it."""
+    try:
+        read(value)
+    except ConfigError as error:
+        raise ValueError("; ".join(filter(None, (error.fact, error.hint)))) from error
+    return value
+
+
 def _kafka(value: Settings) -> Settings:
     wrong = sorted(OURS & value.keys())
     if wrong:
@@ -70,7 +90,7 @@ class Source(_Section):
     """Where the messages are."""
 
     bootstrap_servers: Annotated[str, Field(min_length=1)]
-    topics: Annotated[list[str], Field(min_length=1)]
+    topics: Annotated[list[str], Field(min_length=1), AfterValidator(_topics)]
     protocol: Literal["canal-json"] = "canal-json"
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
     time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
@@ -115,7 +135,7 @@ class Limits(_Section):
 class Filter(_Section):
     """Which tables, in the spelling of a TiCDC changefeed."""
 
-    rules: list[str] = ["*.*"]
+    rules: Annotated[list[str], AfterValidator(_rules)] = ["*.*"]
     force_replicate: Literal[False] = False
 
 

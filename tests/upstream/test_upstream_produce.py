@@ -52,7 +52,7 @@ def test_a_topic_with_too_few_partitions_is_refused(mock: tuple[Producer, str]) 
 def test_a_message_that_kafka_does_not_take_is_an_error(mock: tuple[Producer, str]) -> None:
     owner, bootstrap = mock
     owner.list_topics("ticdc", timeout=10)
-    with pytest.raises(ProduceError, match="took 1 of 2"):
+    with pytest.raises(ProduceError, match="of 2 messages"):
         produce([Message("ticdc", 0, b"{}"), Message("ticdc", 77, b"{}")], bootstrap, partitions=4)
 
 
