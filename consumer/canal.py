@@ -6,6 +6,7 @@ documentation, "TiCDC Canal-JSON Protocol", and TiCDC's encoder.
 
 import msgspec
 
+from consumer.compression import BadCompressionError, decompressed, is_compressed
 from ordering.errors import InputError
 from ordering.events import Kind, Position
 
@@ -42,8 +43,19 @@ envelope = msgspec.json.Decoder(Envelope).decode
 decode_image = msgspec.json.Decoder(Image).decode
 
 
+def plain(value: bytes | None, position: Position, limit: int) -> bytes | None:
+    """The value itself, or what was compressed in it, of at most `limit` bytes. Raises InputError with the position."""
+    if not value or not is_compressed(value):
+        return value
+    try:
+        return decompressed(value, limit)
+    except BadCompressionError as error:
+        hint = "truncated, not written by TiCDC with protocol=canal-json, or larger than limits.message-bytes"
+        raise InputError(f"message can't be decompressed: {error}", where=str(position), hint=hint) from error
+
+
 def decode(value: bytes | None, position: Position) -> Envelope:
-    """A message's envelope. Raises InputError with the position."""
+    """The envelope of a plain value. Raises InputError with the position."""
     if not value:
         what = "a tombstone (no value)" if value is None else "empty (0 bytes)"
         raise InputError(
@@ -66,7 +78,7 @@ def _undecodable(value: bytes, position: Position, error: Exception) -> InputErr
     start = value[:80].decode("utf-8", "replace")
     wrong_shape = isinstance(error, msgspec.ValidationError)
     fact = "message is JSON but not Canal-JSON" if wrong_shape else "message is not valid JSON"
-    hint = "truncated, compressed, or not written by TiCDC with protocol=canal-json"
+    hint = "truncated, or not written by TiCDC with protocol=canal-json"
     return InputError(f"{fact}: {error}; it begins {start!r}", where=str(position), hint=hint)
 
 

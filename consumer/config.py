@@ -128,6 +128,7 @@ class Limits(_Section):
 
     window_rows: Annotated[int, Field(ge=1)] = 1_000_000
     window_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1)] = 1 << 30
+    message_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1, lt=1 << 31)] = 64 << 20
     writers: Annotated[int, Field(ge=1)] = 2
     retry_seconds: Annotated[float, Field(ge=0, strict=False)] = 60.0
 

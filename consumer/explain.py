@@ -44,7 +44,8 @@ class ContentTask:
             for partition, run in self.readers.get().read([(part.partition, part.start, part.stop)]):
                 for message in run:
                     position = Position(*partition, message.offset())
-                    found = self._content(canal.decode(message.value(), position), position)
+                    value = canal.plain(message.value(), position, self.spec.message_bytes)
+                    found = self._content(canal.decode(value, position), position)
                     if found is not None:
                         yield found
 

@@ -156,6 +156,7 @@ class Pipeline:
             handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
             accepts=self.filter,
             buckets=buckets_for(self._expected(window), self.jobs.cores),
+            message_bytes=self.config.limits.message_bytes,
             whole_transactions=self.config.target.consistency == "transaction",
         )
 

@@ -89,6 +89,7 @@ class ReadSpec:
     handle_keys: Mapping[TableName, tuple[str, ...]]
     accepts: Callable[[str, str], bool]
     buckets: int
+    message_bytes: int
     whole_transactions: bool = False
 
 
@@ -151,8 +152,8 @@ class Scan:
         self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
         self._repeated, self._commits = array("Q"), array("Q")
 
-    def take(self, offset: int, value: bytes | None) -> bool:
-        """Take a message; False once no further one of this range is needed."""
+    def take(self, offset: int, value: bytes | None, *, unpacked: bool = False) -> bool:
+        """Take a message; False once no further one of this range is needed. `unpacked`: it was compressed."""
         report = self.report
         report.stop = offset + 1
         try:
@@ -161,11 +162,11 @@ class Scan:
             kind = canal.KINDS[message.type]
             commit_ts = tidb.commit_ts  # type: ignore[union-attr]
         except (msgspec.DecodeError, UnicodeDecodeError, KeyError, AttributeError, TypeError):
-            return self._uncommon(offset, value)
+            return self._uncommon(offset, value, unpacked=unpacked)
         report.messages += 1
         report.size += len(value)  # type: ignore[arg-type]
         if message.is_ddl or commit_ts <= 0 or tidb.only_handle_key:  # type: ignore[union-attr]
-            return self._uncommon(offset, value)
+            return self._uncommon(offset, value, unpacked=unpacked)
         if commit_ts > self._high and self.spec.accepts(message.database, message.table):
             self._above(offset, commit_ts)
         new = self._count_from <= offset < self._count_to
@@ -187,9 +188,11 @@ class Scan:
         if report.next_row_ts is None or commit_ts < report.next_row_ts:
             report.next_row_ts = CommitTs(commit_ts)
 
-    def _uncommon(self, offset: int, value: bytes | None) -> bool:
-        """Watermarks, DDLs, and whatever is wrong with a message."""
+    def _uncommon(self, offset: int, value: bytes | None, *, unpacked: bool) -> bool:
+        """Compressed messages, watermarks, DDLs, and whatever is wrong with a message."""
         position = Position(*self.report.range.partition, offset)
+        if not unpacked and (plain := canal.plain(value, position, self.spec.message_bytes)) is not value:
+            return self.take(offset, plain, unpacked=True)
         message = canal.decode(value, position)
         if message.type == canal.WATERMARK:
             return self._watermark(message, position)

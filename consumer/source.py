@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import structlog
 
+from consumer.compression import BadCompressionError, decompressed, is_compressed
 from consumer.config import Config
 from consumer.control import Control, Topic, require
 from consumer.kafka_settings import reader_settings
@@ -199,7 +200,7 @@ class Source:
     def _first_ts(self, partition: Partition, begin: int) -> int:
         """The first watermark behind the beginning of a partition; 0 if there is none near."""
         for _, run in self._reader().read([(partition, begin, begin + _LARGEST_CHUNK)]):
-            found = [ts for message in run if (ts := _watermark_ts(message.value())) is not None]
+            found = [ts for message in run if (ts := self._watermark_ts(message.value())) is not None]
             if found:
                 return found[0]
         return 0
@@ -268,10 +269,13 @@ class Source:
         for partition, run in self._reader().read(list(spans)):
             self.average_bytes.setdefault(partition, float(len(run[0].value() or b" ")))
             for message in run:
-                ts = _watermark_ts(message.value())
+                ts = self._watermark_ts(message.value())
                 if ts is not None:
                     found[partition] = max(ts, found.get(partition, ts))
         return found
+
+    def _watermark_ts(self, value: bytes | None) -> ResolvedTs | None:
+        return _watermark_ts(value, self.config.limits.message_bytes)
 
     def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
         """Take the highest watermark that a task saw before the offset `upto`."""
@@ -280,13 +284,15 @@ class Source:
         memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
 
 
-def _watermark_ts(value: bytes | None) -> ResolvedTs | None:
-    if not value or _MARK not in value:
-        return None
+def _watermark_ts(value: bytes | None, limit: int) -> ResolvedTs | None:
+    """The watermark that a message is; what is wrong with an unreadable one is said by the task that decodes it."""
     try:
-        mark = _decode_mark(value)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None  # the task that decodes this message says what is wrong with it
+        plain = decompressed(value, limit) if value and is_compressed(value) else value
+        if not plain or _MARK not in plain:
+            return None
+        mark = _decode_mark(plain)
+    except (BadCompressionError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
     return ResolvedTs(mark.tidb.watermark_ts) if mark.type == "TIDB_WATERMARK" else None
 
 

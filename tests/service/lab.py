@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark import SparkContext
 
+from consumer.compression import decompressed, is_compressed
 from consumer.config import Config, config_from
 from consumer.demo.upstream.changefeed import Message
 from consumer.demo.upstream.produce import produce, vector_messages
@@ -41,7 +42,8 @@ def recorded(name: str) -> list[Message]:
 
 def body(message: Message) -> dict[str, Any]:
     """A message's JSON."""
-    found: dict[str, Any] = json.loads(message.value)
+    value = decompressed(message.value, 1 << 20) if is_compressed(message.value) else message.value
+    found: dict[str, Any] = json.loads(value)
     return found
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import cramjam
+
 from consumer.demo.upstream.changefeed import Message
 from tests.service.lab import PARTITIONS
 
@@ -37,6 +39,16 @@ def value_of(kind: str, table: str, ts: int, **more: Any) -> dict[str, Any]:
 def encoded(value: Mapping[str, Any]) -> bytes:
     """A message's bytes, spelled as Go's encoder does."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def lz4(value: bytes) -> bytes:
+    """A value as TiCDC compresses it with lz4, but for the frame's settings."""
+    return bytes(cramjam.lz4.compress(value))
+
+
+def snappy(value: bytes) -> bytes:
+    """A value as TiCDC compresses it with snappy."""
+    return bytes(cramjam.snappy.compress_raw(value))
 
 
 def row_value(

@@ -8,7 +8,19 @@ import pytest
 from consumer.demo.upstream.changefeed import Message
 from ordering.errors import InputError
 from tests.service.lab import Feed, body
-from tests.service.messages import TOPIC, at, encoded, insert, row_value, update, value_of, watermark, watermarks
+from tests.service.messages import (
+    TOPIC,
+    at,
+    encoded,
+    insert,
+    lz4,
+    row_value,
+    snappy,
+    update,
+    value_of,
+    watermark,
+    watermarks,
+)
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 ROW = row_value("INSERT", "d.t", at(2), {"id": 2, "v": 2, "s": "x"})
@@ -22,7 +34,15 @@ def without(value: dict[str, Any], *names: str) -> bytes:
 BAD: dict[str, tuple[bytes | None, str]] = {
     "not-json": (b"hello", "not valid JSON"),
     "truncated": (encoded(ROW)[:-40], "not valid JSON"),
-    "compressed": (b"\x04\x22\x4d\x18\x60\x40\x82", "not valid JSON"),
+    "lz4-header-only": (b"\x04\x22\x4d\x18\x60\x40\x82", "can't be decompressed"),
+    "lz4-truncated": (lz4(encoded(ROW))[:-20], "can't be decompressed"),
+    "lz4-bomb": (lz4(encoded({**ROW, "sql": " " * (1 << 20)})), "limits.message-bytes"),
+    "lz4-of-garbage": (lz4(b"hello" * 30), "not valid JSON"),
+    "lz4-of-lz4": (lz4(lz4(encoded(ROW))), "not valid JSON"),
+    "snappy-truncated": (snappy(encoded(ROW))[:-5], "can't be decompressed"),
+    "snappy-bomb": (snappy(encoded({**ROW, "sql": " " * (1 << 20)})), "limits.message-bytes"),
+    "snappy-that-claims-4-gib": (b"\xff\xff\xff\xff\x0f" + b"x" * 20, "limits.message-bytes"),
+    "snappy-without-end-of-its-length": (b"\xff\xff", "can't be decompressed"),
     "not-utf8": (encoded(ROW).replace(b'"x"', b'"\xff"'), "can't be read"),
     "a-list": (b"[1, 2]", "not Canal-JSON"),
     "a-number": (b"42", "not Canal-JSON"),
@@ -51,7 +71,7 @@ BAD: dict[str, tuple[bytes | None, str]] = {
 def test_bad_messages(sqlite_feed: Feed, case: str) -> None:
     feed = sqlite_feed
     value, fact = BAD[case]
-    feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
+    feed.with_(limits={"message-bytes": "64KiB"}).make_database("d", f"CREATE TABLE t ({COLUMNS})")
     feed.send([insert("d.t", 1, 1, id=1, v=1, s="x")])
     feed.send_raw(1, value)
     feed.send([insert("d.t", 3, 1, id=3, v=3, s="x"), *watermarks(4)])

@@ -23,6 +23,7 @@ EVERYWHERE = (
 ACROSS = (
     "split.ts.raw", "split.columns.raw", "split.default.split", "split.content-compatible.raw",
     "split.only-updated-columns.raw", "split.delete-only-handle-key.split", "split.index-value.restarts",
+    "split.lz4.split", "split.snappy.split",
     "ddl-basic.no-watermark-before-ddl", "ddl-basic.restarts", "ddl-defaults.index-value",
 )  # fmt: skip
 """Differ only in what is read, so each target sees them in one consistency."""

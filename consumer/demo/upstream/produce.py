@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,11 +25,12 @@ class ProduceError(Exception):
 
 
 def vector_messages(path: Path) -> Iterator[Message]:
-    """Yield the messages of a recording: JSON lines with topic, partition and the value's text, perhaps gzipped."""
+    """Yield the messages of a recording: JSON lines with topic, partition, value (text or base64), perhaps gzipped."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
         for line in lines:
             record = orjson.loads(line)
-            yield Message(record["topic"], record["partition"], record["value"].encode())
+            value = b64decode(record["value_b64"]) if "value_b64" in record else record["value"].encode()
+            yield Message(record["topic"], record["partition"], value)
 
 
 def produce(
