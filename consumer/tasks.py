@@ -145,13 +145,13 @@ class OrderTask:
         return schema
 
     def _table_chunks(self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf]) -> Iterator[Chunk]:
-        deleted_first = schema.has_other_unique_keys(key)
+        deleted_first = schema.deletes_first(key)
         gone = [key_values(k) for k, order, _ in halves if deleted_first or not order & Half.WRITE]
         written = _decoded(schema.name, [half for half in halves if half[1] & Half.WRITE])
         for some in _slices(list(dict.fromkeys(map(tuple, gone))), _CHUNK_ROWS):
             yield self._encoded(schema, Half.DELETE, key, some, plain=deleted_first)
         for columns, rows in _by_columns(written):
-            positions = writable(schema, columns)
+            positions = writable(schema, columns, deleted_first=deleted_first)
             names = tuple(columns[i] for i in positions)
             for some in _slices(rows, _CHUNK_ROWS):
                 picked = some if len(positions) == len(columns) else [[row[i] for i in positions] for row in some]

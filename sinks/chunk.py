@@ -28,14 +28,25 @@ class Encoder(Protocol):
     """A dialect's encoding of rows; stateless, runs inside Spark's tasks."""
 
     def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
-        """Texts as sent (one sequence a row, in the order of `columns`) to what the sink loads."""
+        """Texts as sent (one sequence a row, in the order of `columns`) to what the sink loads.
+
+        Raises ValueError for a text that the column can't hold, or that the target would change without a word.
+        """
+        ...
+
+    def split(self, payload: bytes) -> list[bytes]:
+        """A payload's rows, each as `encode` makes it of that row alone."""
+        ...
+
+    def joined(self, rows: Sequence[bytes]) -> bytes:
+        """The payload of rows that `split` took apart."""
         ...
 
 
-def writable(schema: TableSchema, sent: Sequence[str]) -> list[int]:
+def writable(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -> list[int]:
     """Which of the sent columns are written: all but those that the target generates.
 
-    Raises TargetError for a column that the target's table lacks.
+    Raises TargetError for a column that the target's table lacks, and for columns of its own that can't be kept.
     """
     missing = [name for name in sent if schema.column(name) is None]
     if missing:
@@ -43,7 +54,26 @@ def writable(schema: TableSchema, sent: Sequence[str]) -> list[int]:
             f"the target's table {schema.name} has no column {', '.join(map(repr, missing))}",
             hint="a DDL was missed or the target was changed by hand: add the column as it is upstream, then run again",
         )
+    _check_own_columns(schema, schema.own_columns(sent), deleted_first=deleted_first)
     return [i for i, name in enumerate(sent) if not _generated(schema, name)]
+
+
+def _check_own_columns(schema: TableSchema, own: Sequence[Column], *, deleted_first: bool) -> None:
+    """Columns that upstream lacks keep their values as long as their rows are only updated."""
+    unfilled = [column.name for column in own if not (column.nullable or column.filled)]
+    if unfilled:
+        raise TargetError(
+            f"the target's table {schema.name} has the column {', '.join(map(repr, unfilled))}, NOT NULL without"
+            " default, which upstream lacks: no row can be inserted",
+            hint="give the column a default, let it be NULL, or drop it",
+        )
+    if own and deleted_first:
+        raise TargetError(
+            f"the target's table {schema.name} has columns that upstream lacks"
+            f" ({', '.join(repr(column.name) for column in own)}) and unique keys besides its row key, or a row key"
+            " with a collation: such rows are deleted and inserted anew, and would lose the values of these columns",
+            hint="keep these columns in a table of their own, or drop the other unique keys in the target",
+        )
 
 
 def _generated(schema: TableSchema, name: str) -> bool:

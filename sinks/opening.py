@@ -13,5 +13,5 @@ def open_target(uri: str, rules: ValueRules) -> Target:
     """The target of a URI, not yet connected. Raises ConfigError."""
     parsed = parse_target_uri(uri)
     if parsed.kind == "sqlite":
-        return SqliteTarget(Path(parsed.path))
+        return SqliteTarget(Path(parsed.path), rules)
     return MysqlTarget(parsed, rules)

@@ -1,6 +1,6 @@
 """The target's tables as far as writing needs them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -40,12 +40,21 @@ class Column:
     nullable: bool = True
     generated: bool = False
     members: tuple[str, ...] = ()
-    """Of an ENUM or SET whose values land as names: the members in the upstream's order."""
+    """Of an ENUM or SET: the members in the upstream's order."""
+    virtual: bool = False
+    """Generated, and not stored: no key of rows."""
+    folds: bool = False
+    """The column's collation may take texts for equal that differ in their bytes ('a' and 'A')."""
+    filled: bool = False
+    """The target has a value for it where none is sent: a default or a counter."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table of the target: columns in order, its handle key, its unique keys (the handle key among them)."""
+    """A table of the target: columns in order, its handle key, its unique keys (the handle key among them).
+
+    In a unique key "" stands for what is no whole column: a prefix, an expression.
+    """
 
     name: TableName
     columns: tuple[Column, ...]
@@ -56,9 +65,22 @@ class TableSchema:
         """The column of that name."""
         return next((c for c in self.columns if c.name == name), None)
 
+    def own_columns(self, sent: Sequence[str]) -> list[Column]:
+        """The columns that upstream lacks: the target's own, but for those that it generates."""
+        return [c for c in self.columns if c.name not in sent and not c.generated]
+
     def has_other_unique_keys(self, key: tuple[str, ...]) -> bool:
-        """Whether rows can collide on anything but `key` (R5: then every touched key is deleted first)."""
+        """Whether rows can collide on anything but `key`."""
         return any(set(unique) != set(key) for unique in self.unique_keys)
+
+    def deletes_first(self, key: tuple[str, ...]) -> bool:
+        """Whether every touched key is deleted before any row is written, which is then a plain INSERT (R5).
+
+        So where rows can collide on another unique key; and where keys that differ in their bytes may be one to the
+        target: if upstream tells them apart, replacing one would overwrite the other without a word, while the INSERT
+        is refused.
+        """
+        return self.has_other_unique_keys(key) or any(c.folds for c in self.columns if c.name in key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +110,6 @@ def choose_handle_key(
     valid = [
         (len(key), name, key)
         for name, key in uniques.items()
-        if key and all(c in columns and not columns[c].nullable for c in key)
+        if key and all(c in columns and not (columns[c].nullable or columns[c].virtual) for c in key)
     ]
     return min(valid)[2] if valid else ()

@@ -1,7 +1,19 @@
 """How values are read that a message alone does not settle."""
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import partial
 from typing import Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+_SECONDS = len("2026-01-02 03:04:05")
+_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
+_read_json = msgspec.json.Decoder(msgspec.Raw).decode
+_UTC_NAMES = {"UTC", "ETC/UTC", "Z", "+00:00", "-00:00"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,3 +22,80 @@ class ValueRules:
 
     time_zone: str = "UTC"
     invalid_dates: Literal["error", "null"] = "error"
+
+
+def utc_of(zone: str) -> Callable[[str], str]:
+    """Turns a TIMESTAMP text of this zone into UTC's; raises ValueError for a time that the zone's clocks skipped.
+
+    An hour that the clocks go through twice is taken for the first of the two, as nothing in the text tells which; with
+    a zone without clock changes upstream (`--tz UTC`) nothing is ambiguous. The zero date is no moment: it stays.
+    """
+    return str if zone.upper() in _UTC_NAMES else partial(_to_utc, _zone(zone))
+
+
+def _zone(name: str) -> tzinfo:
+    match = _OFFSET.fullmatch(name)
+    if match is None:
+        return ZoneInfo(name)
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return timezone(offset if match[1] == "+" else -offset)
+
+
+def _to_utc(zone: tzinfo, text: str) -> str:
+    if text.startswith("0000-00-00"):
+        return text
+    moment = datetime.fromisoformat(text[:_SECONDS]).replace(tzinfo=zone)
+    utc = moment.astimezone(UTC)
+    if utc.astimezone(zone).replace(tzinfo=None) != moment.replace(tzinfo=None):
+        message = f"{text!r} is no time in {zone}, its clocks skip it: source.time-zone is not the TiCDC server's"
+        raise ValueError(message)
+    # a zone's offset is whole seconds: the fraction stays as it is
+    return utc.strftime("%Y-%m-%d %H:%M:%S") + text[_SECONDS:]
+
+
+def checked_json(text: str) -> str:
+    """The text, if it is JSON. Raises ValueError; for targets that would take it unseen."""
+    try:
+        _read_json(text)
+    except msgspec.DecodeError as error:
+        message = f"invalid JSON: {error}"
+        raise ValueError(message) from error
+    return text
+
+
+def member_number(members: tuple[str, ...], text: str) -> int:
+    """An ENUM's number from its number or its member's name; 0 is the invalid value ''. Raises ValueError."""
+    if text.isdigit():
+        number = int(text)
+    elif text in members:
+        number = members.index(text) + 1
+    else:
+        number = 0 if text == "" else -1
+    if not 0 <= number <= len(members):
+        message = f"{text!r} is none of its {len(members)} members"
+        raise ValueError(message)
+    return number
+
+
+def member_name(members: tuple[str, ...], text: str) -> str:
+    """An ENUM's value from its number or its member's name. Raises ValueError."""
+    number = member_number(members, text)
+    return members[number - 1] if number else ""
+
+
+def set_mask(members: tuple[str, ...], text: str) -> int:
+    """A SET's bits from their number or its members' names. Raises ValueError."""
+    if text.isdigit():
+        mask = int(text)
+    else:
+        mask = sum(1 << (member_number(members, name) - 1) for name in text.split(",")) if text else 0
+    if mask >> len(members):
+        message = f"{text!r} names more than its {len(members)} members"
+        raise ValueError(message)
+    return mask
+
+
+def set_names(members: tuple[str, ...], text: str) -> str:
+    """A SET's value: the names of its members, separated by commas. Raises ValueError."""
+    mask = set_mask(members, text)
+    return ",".join(name for bit, name in enumerate(members) if mask >> bit & 1)

@@ -1,5 +1,6 @@
 """Reads tables, columns and unique keys from information_schema; quotes names."""
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
@@ -11,17 +12,25 @@ Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
 _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys', 'ticdc_reconciler')"
 _COLUMNS = f"""
-SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, c.IS_NULLABLE, c.EXTRA
+SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, c.IS_NULLABLE, c.EXTRA, c.COLLATION_NAME,
+  c.COLUMN_DEFAULT IS NOT NULL
 FROM information_schema.COLUMNS c JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE'
 WHERE c.TABLE_SCHEMA NOT IN {_SYSTEM}
 ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION"""  # noqa: S608 a constant
 _UNIQUES = f"""
-SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS
+SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS
 WHERE NON_UNIQUE = 0 AND TABLE_SCHEMA NOT IN {_SYSTEM}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"""  # noqa: S608 a constant
+_JSON_CHECKS = f"""
+SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS
+WHERE LEVEL = 'Column' AND CHECK_CLAUSE LIKE 'json\\_valid(%' AND CONSTRAINT_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
+"""MariaDB's JSON is a LONGTEXT with this constraint, named after the column."""
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 _NAMED = {shape.value for shape in Shape} - {Shape.TEXT.value, "integer", "bytes", "exact", "real"}
+_MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPED = re.compile(r"''|\\.", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "0": "\0"}
 _BYTES = ("binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob")
 
 
@@ -42,25 +51,58 @@ def shape_of(column_type: str) -> Shape:
     return Shape(base) if base in _NAMED else Shape.TEXT
 
 
-def read_catalog(query: Query) -> Catalog:
+def read_catalog(query: Query, *, mariadb: bool) -> Catalog:
     """All base tables but the system's and our own."""
     uniques: dict[TableName, dict[str, tuple[str, ...]]] = {}
-    for database, table, index, column in query(_UNIQUES):
+    for database, table, index, column, prefix in query(_UNIQUES):
         keys = uniques.setdefault(TableName(database, table), {})
-        keys[index] = (*keys.get(index, ()), column)
+        whole = column and (prefix is None or index == "PRIMARY")
+        keys[index] = (*keys.get(index, ()), column if whole else "")
+    json = {tuple(row) for row in query(_JSON_CHECKS)} if mariadb else set()
     tables = {}
     for (database, table), rows in groupby(query(_COLUMNS), key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
-        tables[name] = _table(name, [_column(*row[2:]) for row in rows], uniques.get(name, {}))
+        columns = [_column(*row[2:], is_json=tuple(row[:3]) in json) for row in rows]
+        tables[name] = _table(name, columns, uniques.get(name, {}))
     return Catalog(tables)
 
 
-def _column(name: str, column_type: str, is_nullable: str, extra: str) -> Column:
-    generated = "GENERATED" in extra.upper().replace("DEFAULT_GENERATED", "")
-    return Column(name, column_type, shape_of(column_type), is_nullable == "YES", generated)
+def _column(
+    name: str,
+    column_type: str,
+    is_nullable: str,
+    extra: str,
+    collation: str | None,
+    has_default: int,
+    *,
+    is_json: bool,
+) -> Column:
+    words = extra.upper().replace("DEFAULT_GENERATED", "")
+    shape = Shape.JSON if is_json else shape_of(column_type)
+    return Column(
+        name,
+        column_type,
+        shape,
+        is_nullable == "YES",
+        generated="GENERATED" in words,
+        members=members_of(column_type) if shape in {Shape.ENUM, Shape.SET} else (),
+        virtual="VIRTUAL" in words,
+        folds=collation is not None and not collation.endswith("_bin"),
+        filled=bool(has_default) or "AUTO_INCREMENT" in words,
+    )
+
+
+def members_of(column_type: str) -> tuple[str, ...]:
+    """The members of an ENUM or SET, as the server spells its type: quotes doubled, some characters with backslash."""
+    return tuple(_ESCAPED.sub(_plain, quoted) for quoted in _MEMBER.findall(column_type))
+
+
+def _plain(match: re.Match[str]) -> str:
+    return "'" if match[0] == "''" else _ESCAPES.get(match[0][1], match[0][1])
 
 
 def _table(name: TableName, columns: list[Column], keys: dict[str, tuple[str, ...]]) -> TableSchema:
+    # a primary key over a prefix is unique as a whole too; any other index over one is no handle key
     primary = keys.get("PRIMARY", ())
     secondary = {index: key for index, key in keys.items() if index != "PRIMARY"}
     handle = choose_handle_key(primary, secondary, {c.name: c for c in columns})

@@ -6,27 +6,50 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT
+from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetError, TargetUnreachableError
 from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
 _AGAIN = {1020, 1205, 1213, 1689, 8022, 9007}
-_NO_LOCAL_INFILE = {1148, 3948, 2068}
+_NOT_ASKED = 2068
 _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
 SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 """Strict, so that no value is changed silently; zero dates and a zero AUTO_INCREMENT as upstream holds them."""
 
 
-class MysqlConnection:
-    """A PyMySQL connection that raises our errors. Transactions are the caller's."""
+class _Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyped
+    """Sends a server that asks for a local file the one that we named, and no other.
 
-    def __init__(self, uri: TargetUri, time_zone: str) -> None:
+    PyMySQL would open whatever file the server's answer names (MySQL documentation, "Security Considerations for LOAD
+    DATA LOCAL").
+    """
+
+    allowed: bytes | None = None
+    _awaited = False
+
+    def _read_query_result(self, unbuffered: bool = False) -> int:
+        self._awaited = True
+        return int(super()._read_query_result(unbuffered))
+
+    def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
+        packet = super()._read_packet(packet_type)
+        first, self._awaited = self._awaited, False
+        if first and packet.is_load_local_packet() and packet.get_all_data()[1:] != self.allowed:
+            self._force_close()
+            raise pymysql.err.InternalError(_NOT_ASKED, "the server asked for a file that was not offered to it")
+        return packet
+
+
+class MysqlConnection:
+    """A PyMySQL connection that raises our errors. Transactions are the caller's. The session's time zone is UTC."""
+
+    def __init__(self, uri: TargetUri) -> None:
         self.where = uri.place
-        self._loading: str | None = None
         try:
-            self._connection = pymysql.connect(
+            self._connection = _Connection(
                 host=uri.host,
                 port=uri.port,
                 user=uri.user,
@@ -41,22 +64,33 @@ class MysqlConnection:
             )
         except pymysql.MySQLError as error:
             raise self._as_error(error) from error
-        self._set_up(time_zone)
+        self.version = str(self.value("SELECT VERSION()"))
+        self.is_mariadb = "mariadb" in self.version.lower()
+        self.has_full_collation_names = self.is_mariadb and self._has_full_collation_names()
+        self._set_up()
         self.takes_load_data = self.value("SELECT @@local_infile") == 1
 
-    def _set_up(self, time_zone: str) -> None:
-        zone = "+00:00" if time_zone.upper() == "UTC" else time_zone
+    def _has_full_collation_names(self) -> bool:
+        """Whether collations go by two names, as MariaDB's do since 10.10: without and with their character set."""
+        look = (
+            "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema'"
+            " AND TABLE_NAME = 'COLLATION_CHARACTER_SET_APPLICABILITY' AND COLUMN_NAME = 'FULL_COLLATION_NAME'"
+        )
+        return bool(self.value(look))
+
+    def _set_up(self) -> None:
         self.run("SET NAMES utf8mb4 COLLATE utf8mb4_bin")
-        try:
-            self.run("SET SESSION time_zone = %s", (zone,))
-        except TargetError as error:
-            hint = "load the server's time zone tables (mysql_tzinfo_to_sql) or use an offset such as +08:00"
-            raise TargetError(f"time zone {zone!r} is unknown to the target", where=self.where, hint=hint) from error
+        self.run("SET SESSION time_zone = '+00:00'")
         # what TiDB makes a new database with; the target's own default may take 'a' and 'A' for one key
         self.run("SET SESSION collation_server = utf8mb4_bin")
         self.run("SET SESSION sql_mode = %s", (SQL_MODE,))
+        # warnings tell of values that the server would change
+        self.run("SET SESSION max_error_count = 64")
         # upstream sends the rows that its foreign keys cascaded to: cascading here would do it twice
         self.run("SET SESSION foreign_key_checks = 0")
+        if self.is_mariadb:
+            # TiDB parses CHECK and by default does not enforce it: what rows may hold is the upstream's business
+            self.run("SET SESSION check_constraint_checks = 0")
         self.run("SET SESSION innodb_lock_wait_timeout = %s", (_LOCK_WAIT_S,))
 
     def run(self, sql: str, parameters: Iterable[Any] | None = None) -> int:
@@ -81,19 +115,37 @@ class MysqlConnection:
         rows = self.query(sql, parameters)
         return rows[0][0] if rows else None
 
-    def load(self, sql: str, path: str) -> int:
-        """Execute a LOAD DATA LOCAL statement whose file is bound as its one parameter.
+    def write(self, sql: str, parameters: Iterable[Any]) -> None:
+        """Execute a statement that writes rows; a value that the server would change is an error."""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(sql, tuple(parameters))
+                warned = cursor.warning_count
+        except pymysql.MySQLError as error:
+            raise self._as_error(error) from error
+        if warned:
+            self._refuse_warnings()
+
+    def load(self, into: str, path: str) -> int:
+        """Execute LOAD DATA LOCAL of a file, with all that the statement says behind the file's name; rows affected.
 
         With LOCAL, bad values and conflicts become warnings (MySQL documentation, "LOAD DATA"): each is an error.
         """
-        affected = self.run(sql, (path,))
+        self._connection.allowed = path.encode()
+        try:
+            affected = self.run("LOAD DATA LOCAL INFILE %s " + into.replace("%", "%%"), (path,))
+        finally:
+            self._connection.allowed = None
+        self._refuse_warnings()
+        return affected
+
+    def _refuse_warnings(self) -> None:
         warnings = self.query("SHOW WARNINGS LIMIT 3")
         if warnings:
             raise TargetError(
                 "the target refuses rows: " + "; ".join(f"{code} {text}" for _, code, text in warnings),
                 where=self.where,
             )
-        return affected
 
     def end_connection(self, connection_id: int) -> None:
         """Kill a connection of our own user; one that is gone meanwhile is what was wanted."""

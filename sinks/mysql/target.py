@@ -1,27 +1,29 @@
 """The MySQL-family target."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+import structlog
 import xxhash
 
 from ordering.errors import TargetError, TargetUnreachableError
-from ordering.events import DdlEvent, TableName
+from ordering.events import DdlEvent
 from ordering.progress import Progress
 from sinks.ddl.statement import Statement, read_statement
 from sinks.mysql import ddl as rules
+from sinks.mysql.adapt import Adapted, adapted, server_of
 from sinks.mysql.catalog import quoted, read_catalog
 from sinks.mysql.connection import MysqlConnection
-from sinks.mysql.encode import MysqlEncoder, decode_rows
-from sinks.schema import Catalog, Column, Shape
+from sinks.mysql.encode import MysqlEncoder
+from sinks.mysql.write import MysqlWriter
+from sinks.schema import Catalog, TableSchema
 from sinks.spool import Group
 from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
+log = structlog.get_logger()
 _TABLES = (
     f"CREATE DATABASE IF NOT EXISTS {PROGRESS_DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.checkpoint (
@@ -36,12 +38,8 @@ _TABLES = (
 )
 _CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
 _DDL = f"{PROGRESS_DATABASE}.ddl"
-_BULK_ROWS = 200
-"""From so many rows on LOAD DATA is faster than a multi-row statement."""
-_STATEMENT_ROWS = 1000
 _FENCE_S = 30
 _RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
-_EXPRESSIONS = {Shape.BYTES: "UNHEX({})", **dict.fromkeys((Shape.BIT, Shape.ENUM, Shape.SET), "{} + 0")}
 
 
 class MysqlTarget(Target):
@@ -49,7 +47,7 @@ class MysqlTarget(Target):
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         self.name = f"{uri.kind} at {uri.place}"
-        self.encoder = MysqlEncoder()
+        self.encoder = MysqlEncoder(rules)
         self._uri, self._rules = uri, rules
         self._open: MysqlConnection | None = None
         self._catalog: Catalog | None = None
@@ -57,7 +55,7 @@ class MysqlTarget(Target):
     @property
     def _db(self) -> MysqlConnection:
         if self._open is None:
-            self._open = MysqlConnection(self._uri, self._rules.time_zone)
+            self._open = MysqlConnection(self._uri)
         return self._open
 
     def connect(self) -> None:
@@ -81,7 +79,7 @@ class MysqlTarget(Target):
     def catalog(self) -> Catalog:
         """See `Target.catalog`."""
         if self._catalog is None:
-            self._catalog = read_catalog(self._db.query)
+            self._catalog = read_catalog(self._db.query, mariadb=self._db.is_mariadb)
         return self._catalog
 
     def forget_catalog(self) -> None:
@@ -147,83 +145,29 @@ class MysqlTarget(Target):
             ),
         )
 
-    def _columns(self, group: Group) -> list[Column]:
+    def _schema(self, group: Group) -> TableSchema:
         schema = self.catalog().get(group.first.table)
         if schema is None:
             raise TargetError(f"table {group.first.table} is missing in the target", where=self.name)
-        return [c for name in group.first.columns if (c := schema.column(name)) is not None]
+        return schema
 
     def _delete(self, group: Group) -> None:
-        with _naming(group.first.table):
-            self._delete_rows(group, self._columns(group))
-
-    def _delete_rows(self, group: Group, columns: list[Column]) -> None:
-        if group.rows < _BULK_ROWS and len(columns) == 1:
-            marks = _mark(columns[0])
-            where = f"{quoted(columns[0].name)} IN ("
-            self._in_statements(group, columns, f"DELETE FROM {_place(group.first.table)} WHERE {where}", marks, ")")  # noqa: S608 quoted
-            return
-        self._delete_by_join(group, columns)
-
-    def _delete_by_join(self, group: Group, columns: list[Column]) -> None:
-        """Delete by a temporary table of keys: typed and collated as the table's own, and looked up by its index."""
-        place, keys = _place(group.first.table), f"{PROGRESS_DATABASE}.deleted_keys"
-        names = ", ".join(quoted(c.name) for c in columns)
-        self._db.run(f"CREATE TEMPORARY TABLE {keys} ENGINE=InnoDB AS SELECT {names} FROM {place} LIMIT 0")  # noqa: S608 quoted
-        try:
-            self._insert("INSERT", keys, group, columns)
-            # the table under its full name: an alias is looked for in the current database, and there may be none
-            match = " AND ".join(f"{place}.{quoted(c.name)} = k.{quoted(c.name)}" for c in columns)
-            self._db.run(f"DELETE {place} FROM {keys} k STRAIGHT_JOIN {place} ON {match}")
-        finally:
-            self._db.run(f"DROP TEMPORARY TABLE IF EXISTS {keys}")
+        MysqlWriter(self._db).delete(group, self._schema(group))
 
     def _write(self, group: Group) -> None:
-        verb = "INSERT" if group.first.plain_insert else "REPLACE"
-        with _naming(group.first.table):
-            self._insert(verb, _place(group.first.table), group, self._columns(group))
-
-    def _insert(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
-        if group.rows >= _BULK_ROWS and self._db.takes_load_data:
-            self._load_data(verb, place, group, columns)
-            return
-        names = ", ".join(quoted(c.name) for c in columns)
-        marks = f"({', '.join(map(_mark, columns))})"
-        self._in_statements(group, columns, f"{verb} INTO {place} ({names}) VALUES ", marks, "")
-
-    def _load_data(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
-        targets = [f"@v{i}" if c.shape in _EXPRESSIONS else quoted(c.name) for i, c in enumerate(columns)]
-        settings = [
-            f"{quoted(c.name)} = {_EXPRESSIONS[c.shape].format(f'@v{i}')}"
-            for i, c in enumerate(columns)
-            if c.shape in _EXPRESSIONS
-        ]
-        sql = f"LOAD DATA LOCAL INFILE %s {'REPLACE ' if verb == 'REPLACE' else ''}INTO TABLE {place}"
-        sql += f" CHARACTER SET utf8mb4 ({', '.join(targets)})"
-        affected = self._db.load(sql + (f" SET {', '.join(settings)}" if settings else ""), group.path())
-        if affected < group.rows:
-            raise TargetError(
-                f"only {affected} of {group.rows} rows were taken by {group.first.table}", where=self.name
-            )
-
-    def _in_statements(self, group: Group, columns: list[Column], head: str, marks: str, tail: str) -> None:
-        """Multi-row statements with bound values, of at most so many rows each."""
-        rows = [row for payload in group.payloads() for row in decode_rows(payload)]
-        for start in range(0, len(rows), _STATEMENT_ROWS):
-            part = rows[start : start + _STATEMENT_ROWS]
-            sql = head + ", ".join([marks] * len(part)) + tail
-            self._db.run(sql, [_bound(c, text) for row in part for c, text in zip(columns, row, strict=True)])
+        MysqlWriter(self._db).write(group, self._schema(group))
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`; how it survives crashes stands in `sinks.mysql.ddl`."""
         statement = read_statement(ddl.sql)
         self.forget_catalog()
         session = rules.session_database(statement, ddl, self.catalog())
-        intent, before = self._recorded(ddl, statement, session, lease)
+        fitted = adapted(ddl.sql, server_of(self._db))
+        intent, before = self._recorded(ddl, statement, session, lease, fitted)
         observe(Step.DDL_RECORDED)
         now = rules.definitions(self._db, statement, session)
         if not (rules.ran(statement, before, now) or rules.already_so(statement, now)):
-            self._execute(ddl.sql, session)
+            self._execute(fitted, session)
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
         self._begin()
@@ -238,7 +182,7 @@ class MysqlTarget(Target):
         observe(Step.DDL_DONE)
 
     def _recorded(
-        self, ddl: DdlEvent, statement: Statement, session: str | None, lease: Lease
+        self, ddl: DdlEvent, statement: Statement, session: str | None, lease: Lease, fitted: Adapted
     ) -> tuple[int, dict[str, Any]]:
         """The intent of this DDL, found from before a crash or written now: its id and the definitions before it."""
         self._begin()
@@ -260,7 +204,7 @@ class MysqlTarget(Target):
                         ddl.database,
                         ddl.table,
                         ddl.sql,
-                        ddl.sql,
+                        fitted.logged,
                         orjson.dumps(before).decode(),
                         _now(),
                     ),
@@ -272,10 +216,13 @@ class MysqlTarget(Target):
             raise
         return rows[0][0], orjson.loads(rows[0][1])
 
-    def _execute(self, sql: str, session: str | None) -> None:
+    def _execute(self, fitted: Adapted, session: str | None) -> None:
+        for note in fitted.notes:
+            log.warning("DDL is executed with a difference", what=note)
         if session is not None:
             self._db.run(f"USE {quoted(session)}")
-        self._db.run(sql)
+        if fitted.sql:
+            self._db.run(fitted.sql)
 
     def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
         """See `Target.ddl_log`."""
@@ -291,30 +238,3 @@ class MysqlTarget(Target):
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-
-
-def _place(table: TableName) -> str:
-    return f"{quoted(table.database)}.{quoted(table.table)}"
-
-
-@contextmanager
-def _naming(table: TableName) -> Iterator[None]:
-    """Name the table in what the server says of its rows."""
-    try:
-        yield
-    except TargetError as error:
-        hint = error.hint or "make the table's columns as they are upstream, then run again"
-        raise type(error)(error.fact, where=f"{error.where}, table {table}", hint=hint) from error
-
-
-def _mark(column: Column) -> str:
-    return _EXPRESSIONS.get(column.shape, "{}").format("%s")
-
-
-def _bound(column: Column, text: str | None) -> str | int | None:
-    if text is None or column.shape not in {Shape.INTEGER, Shape.BIT, Shape.ENUM, Shape.SET}:
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        return text  # the target says what is wrong with it

@@ -1,16 +1,18 @@
 """Rows for SQLite: msgpack lists of lists, ready for `executemany`.
 
 The value's type is decided by the column's shape: INTEGER, REAL, TEXT or BLOB. DECIMAL and integers beyond 64 bits stay
-text, never rounded.
+text, never rounded; ENUM and SET land as their members' names, TIMESTAMP as UTC's text.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from sinks.chunk import Texts
 from sinks.schema import Column, Shape
+from sinks.values import ValueRules, checked_json, member_name, set_names, utc_of
 
 Value = int | float | str | bytes | None
 
@@ -23,27 +25,56 @@ def _exact(text: str) -> Value:
     return number if _MIN <= number <= _MAX else text
 
 
+def _integer(text: str) -> Value:
+    number = int(text)
+    if not _MIN <= number <= _MAX:
+        message = f"{text[:50]} is beyond SQLite's integers"
+        raise ValueError(message)
+    return number
+
+
 def _bytes(text: str) -> Value:
     # binary strings come as one code point U+0000..U+00FF a byte
     return text.encode("latin-1")
 
 
-CONVERTERS: dict[Shape, Callable[[str], Value]] = {
-    Shape.TEXT: str,
-    Shape.INTEGER: int,
+Convert = Callable[[str], Value]
+_CONVERTERS: dict[Shape, Convert] = {
+    Shape.INTEGER: _integer,
     Shape.REAL: float,
     Shape.BYTES: _bytes,
     Shape.EXACT: _exact,
+    Shape.JSON: checked_json,
 }
 
 
 class SqliteEncoder:
     """Texts to SQLite's values."""
 
+    def __init__(self, rules: ValueRules) -> None:
+        self._utc = utc_of(rules.time_zone)
+
     def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
         """See `sinks.chunk.Encoder`."""
-        converters = [CONVERTERS[column.shape] for column in columns]
+        converters = [self._converter(column) for column in columns]
         return _encode([[None if t is None else f(t) for f, t in zip(converters, row, strict=True)] for row in rows])
+
+    def split(self, payload: bytes) -> list[bytes]:
+        """See `sinks.chunk.Encoder`."""
+        return [_encode([row]) for row in decode_rows(payload)]
+
+    def joined(self, rows: Sequence[bytes]) -> bytes:
+        """See `sinks.chunk.Encoder`."""
+        return _encode([row for some in rows for row in decode_rows(some)])
+
+    def _converter(self, column: Column) -> Convert:
+        if column.shape is Shape.TIMESTAMP:
+            return self._utc
+        if column.shape is Shape.ENUM:
+            return partial(member_name, column.members)
+        if column.shape is Shape.SET:
+            return partial(set_names, column.members)
+        return _CONVERTERS.get(column.shape, str)
 
 
 decode_rows = msgspec.msgpack.Decoder(list[list[Any]]).decode

@@ -18,6 +18,7 @@ from sinks.sqlite import ddl as translation
 from sinks.sqlite.catalog import databases_in, file_of, quoted, read_catalog
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
 from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
+from sinks.values import ValueRules
 
 BUSY_TIMEOUT_S = 30.0
 _MOST_ATTACHED = 10
@@ -38,10 +39,10 @@ def _now() -> str:
 class SqliteTarget(Target):
     """A directory of SQLite files. DDL and progress share a transaction, so a DDL happens once or not at all."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, rules: ValueRules) -> None:
         self.directory = directory
         self.name = f"SQLite in {directory}"
-        self.encoder = SqliteEncoder()
+        self.encoder = SqliteEncoder(rules)
         self._connection: sqlite3.Connection | None = None
         self._attached: list[str] = []
         self._catalog: Catalog | None = None

@@ -7,6 +7,7 @@ included, and reads the target without the project's own code.
 import json
 import re
 import sqlite3
+import struct
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -106,7 +107,7 @@ class MariaDbCells:
             return bytes.fromhex(text.removeprefix("0x"))
         if kind.startswith("bit"):
             return int(text).to_bytes(-(-int(kind[4:].split(")", maxsplit=1)[0]) // 8))
-        return text
+        return _read(kind, text)
 
     def query(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
         with self._connection.cursor() as cursor:
@@ -126,8 +127,12 @@ class MariaDbCells:
             for row in self.query(f"SHOW TABLES FROM `{database}`"):
                 name = str(next(iter(row.values())))
                 place = "`{}`.`{}`".format(database, name.replace("`", "``"))
-                columns = [str(column["Field"]) for column in self.query(f"SHOW COLUMNS FROM {place}")]
-                found[f"{database}.{name}"] = columns, self.query(f"SELECT * FROM {place}")
+                kinds = {
+                    str(column["Field"]): str(column["Type"]) for column in self.query(f"SHOW COLUMNS FROM {place}")
+                }
+                rows = self.query(f"SELECT {', '.join(_selected(*column) for column in kinds.items())} FROM {place}")
+                read = [{c: None if v is None else _read(kinds[c], v) for c, v in row.items()} for row in rows]
+                found[f"{database}.{name}"] = list(kinds), read
         return found
 
     def run(self, database: str, statement: str) -> None:
@@ -141,6 +146,21 @@ class MariaDbCells:
 
     def progress(self, changefeed: str) -> dict[str, Any]:
         return self.query(f"SELECT * FROM {OURS}.checkpoint WHERE changefeed = '{changefeed}'")[0]
+
+
+def _selected(column: str, kind: str) -> str:
+    """A column as the server sends all that it stores: of a FLOAT it would send six digits."""
+    name = "`{}`".format(column.replace("`", "``"))
+    return f"{name} + 0e0 AS {name}" if kind.startswith("float") else name
+
+
+def _read(kind: str, value: Any) -> Any:
+    """A text of MySQL's protocol, from the oracle or a target, where the two may spell one value differently."""
+    if kind.startswith("float"):
+        return struct.unpack("f", struct.pack("f", float(value)))[0]
+    if kind.startswith("double"):
+        return float(value)
+    return int(value) if _INTEGER.match(kind) and not kind.startswith("bit") else value
 
 
 def differences(upstream: Oracle, target: Cells) -> list[str]:

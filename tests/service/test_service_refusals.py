@@ -46,7 +46,7 @@ def contents(feed: Feed) -> tuple[Any, int]:
 MARIADB = {
     "too-long": ("v INT, s VARCHAR(3)", {"v": 1, "s": "too long"}, "'s'"),
     "out-of-range": ("v TINYINT, s VARCHAR(3)", {"v": 300, "s": "x"}, "'v'"),
-    "no-number": ("v INT, s VARCHAR(3)", {"v": "abc", "s": "x"}, "`v`"),
+    "no-number": ("v INT, s VARCHAR(3)", {"v": "abc", "s": "x"}, "'v'"),
     "not-null": ("v INT NOT NULL, s VARCHAR(3)", {"v": None, "s": "x"}, "'v'"),
     "no-bytes": ("v INT, s VARBINARY(9)", {"v": 1, "s": "日本"}, "'s'"),
 }

@@ -1,0 +1,248 @@
+"""Fits TiDB's DDL to a server that does not know all of it, word by word; the rest stays as it came.
+
+What changes no value is replaced by its nearest (collations by case, accents and padding; VECTOR by its text) or left
+out (indexes over expressions, CHECK's ENFORCED). The DDL log holds what was executed and why it differs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+
+from sinks.ddl.words import Word, WordKind, Words
+from sinks.mysql.connection import MysqlConnection
+
+TIDB_DEFAULTS = {
+    "utf8mb4": "utf8mb4_bin",
+    "utf8": "utf8_bin",
+    "utf8mb3": "utf8_bin",
+    "ascii": "ascii_bin",
+    "latin1": "latin1_bin",
+    "gbk": "gbk_chinese_ci",
+    "gb18030": "gb18030_chinese_ci",
+}
+"""A character set's collation where none is named (TiDB documentation, "Character Set and Collation")."""
+
+NEAREST = {
+    "utf8mb4_0900_ai_ci": ("utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_general_nopad_ci"),
+    "utf8mb4_0900_bin": ("utf8mb4_nopad_bin",),
+    "gb18030_bin": ("utf8mb4_bin",),
+    "gb18030_chinese_ci": ("utf8mb4_general_ci",),
+}
+"""Collations of TiDB that some servers lack, and what comes nearest in case, accents and padding, best first."""
+
+Edit = tuple[int, int, str]
+"""Positions in the statement from and up to, and what stands there instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server can do, as far as statements have to be fitted."""
+
+    is_mariadb: bool
+    null_timestamps: bool
+    """Whether a TIMESTAMP column may be NULL if nothing is said (explicit_defaults_for_timestamp, as in TiDB)."""
+    knows_collation: Callable[[str], bool]
+    knows_charset: Callable[[str], bool]
+
+
+def server_of(connection: MysqlConnection) -> Server:
+    """Ask a server."""
+    collations = "SELECT COUNT(*) FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY WHERE"
+    column = "FULL_COLLATION_NAME" if connection.has_full_collation_names else "COLLATION_NAME"
+    charsets = "SELECT COUNT(*) FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = %s"
+    return Server(
+        connection.is_mariadb,
+        connection.value("SELECT @@explicit_defaults_for_timestamp") == 1,
+        cache(lambda name: bool(connection.value(f"{collations} {column} = %s", (name,)))),
+        cache(lambda name: name == "utf8" or bool(connection.value(charsets, (name,)))),
+    )
+
+
+@dataclass(slots=True)
+class Adapted:
+    """The statement to execute ("" for none) and what was changed in it."""
+
+    sql: str
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def logged(self) -> str:
+        """The statement for the DDL log, with the notes behind it."""
+        return f"{self.sql} -- {'; '.join(self.notes)}".strip() if self.notes else self.sql
+
+
+def adapted(sql: str, server: Server) -> Adapted:
+    """The statement as the server takes it. Raises InputError if it can't be read."""
+    words = Words(sql).words
+    result = Adapted(sql)
+    verb = " ".join(word.text.upper() for word in words[:2])
+    if verb.split(" ")[0] not in {"CREATE", "ALTER", "DROP"}:
+        return result
+    edits: list[Edit] = []
+    for clauses in _lists(words):
+        kept = 0
+        for at, clause in enumerate(clauses):
+            reason = _left_out(clause, server)
+            if reason:
+                result.notes.append(f"left out: {_source(sql, clause)} ({reason})")
+                edits.append(_without(clauses, at, is_first_kept=not kept))
+            else:
+                kept += 1
+                edits += _edits(clause, server, result.notes)
+        if not kept:
+            result.sql = ""
+            return result
+    result.sql = _edited(sql, edits)
+    return result
+
+
+def _lists(words: Sequence[Word]) -> Iterator[list[list[Word]]]:
+    """The statement's comma-separated lists of clauses: the columns and keys of a table, its options, its changes."""
+    if [word.text.upper() for word in words[:2]] == ["CREATE", "TABLE"]:
+        opening = next((i for i, word in enumerate(words) if _is(word, "(")), len(words))
+        closing = _partner(words, opening)
+        yield _split(words[opening + 1 : closing]) or [[]]
+        yield [list(words[closing + 1 :])]
+    elif [word.text.upper() for word in words[:2]] == ["ALTER", "TABLE"]:
+        qualified = any(_is(word, ".") for word in words[3:4])
+        yield _split(words[5 if qualified else 3 :])
+    else:
+        yield [list(words)]
+
+
+def _is(word: Word, *texts: str) -> bool:
+    return word.kind is WordKind.PLAIN and word.text.upper() in texts
+
+
+def _partner(words: Sequence[Word], opening: int) -> int:
+    """The place of the bracket that closes this one."""
+    depth = 0
+    for at in range(opening, len(words)):
+        depth += _is(words[at], "(") - _is(words[at], ")")
+        if not depth:
+            return at
+    return len(words)
+
+
+def _split(words: Sequence[Word]) -> list[list[Word]]:
+    """Clauses between commas outside of brackets."""
+    clauses: list[list[Word]] = [[]]
+    depth = 0
+    for word in words:
+        depth += _is(word, "(") - _is(word, ")")
+        if _is(word, ",") and not depth:
+            clauses.append([])
+        else:
+            clauses[-1].append(word)
+    return [clause for clause in clauses if clause]
+
+
+def _source(sql: str, clause: Sequence[Word]) -> str:
+    return sql[clause[0].start : clause[-1].stop]
+
+
+def _without(clauses: list[list[Word]], at: int, *, is_first_kept: bool) -> Edit:
+    """Takes out a clause and the comma on the side where a kept one is."""
+    if is_first_kept and at + 1 < len(clauses):
+        return clauses[at][0].start, clauses[at + 1][0].start, ""
+    before = clauses[at - 1][-1].stop if at else clauses[at][0].start
+    return before, clauses[at][-1].stop, ""
+
+
+def _left_out(clause: Sequence[Word], server: Server) -> str:
+    """Why a clause is left out; "" if it is not."""
+    texts = [word.text.upper() if word.kind is WordKind.PLAIN else "" for word in clause]
+    if "VECTOR" in texts and "INDEX" in texts and texts.index("INDEX") == texts.index("VECTOR") + 1:
+        return "vector indexes are TiDB's own"
+    is_index = bool({"KEY", "INDEX"} & set(texts[:5])) and "DROP" not in texts[:1]
+    over_expression = any(a == b == "(" for a, b in pairwise(texts)) or _later_expression(texts)
+    if is_index and server.is_mariadb and over_expression and texts[0] not in {"", "DROP"}:
+        return "MariaDB has no indexes over expressions"
+    return ""
+
+
+def _later_expression(texts: Sequence[str]) -> bool:
+    """Whether a part behind the first of an index's parts is an expression: `(a, (b + 1))`."""
+    return any(a == "," and b == "(" for a, b in pairwise(texts))
+
+
+def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
+    yield from _collations(clause, server, notes)
+    yield from _types(clause, server, notes)
+    if not server.is_mariadb:
+        return
+    for at, word in enumerate(clause):
+        if _is(word, "ENFORCED"):
+            first = clause[at - 1] if _is(clause[at - 1], "NOT") else word
+            yield first.start, word.stop, ""
+        elif _is(word, "INVISIBLE"):
+            yield word.start, word.stop, "IGNORED"
+        elif _is(word, "VISIBLE"):
+            yield word.start, word.stop, "NOT IGNORED"
+        elif _is(word, "INDEX", "KEY") and at and _is(clause[at - 1], "DROP"):
+            yield word.stop, word.stop, " IF EXISTS"  # it may be one that was left out
+
+
+def _collations(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
+    depth, named = 0, any(_is(word, "COLLATE") for word in clause)
+    for at, word in enumerate(clause):
+        depth += _is(word, "(") - _is(word, ")")
+        if depth:
+            continue  # within an expression
+        value = _value(clause, at)
+        if value is not None and _is(word, "COLLATE"):
+            nearest = _nearest(value.text.lower(), server)
+            if nearest != value.text.lower():
+                notes.append(f"collation {value.text} is unknown to the server: {nearest}")
+                yield value.start, value.stop, nearest
+        elif value is not None and (_is(word, "CHARSET") or (_is(word, "SET") and _is(clause[at - 1], "CHARACTER"))):
+            yield from _charset(value, server, notes, named=named)
+
+
+def _charset(value: Word, server: Server, notes: list[str], *, named: bool) -> Iterator[Edit]:
+    """A character set that the server lacks becomes utf8mb4; one without collation gets TiDB's."""
+    charset = value.text.lower()
+    if not server.knows_charset(charset):
+        notes.append(f"character set {charset} is unknown to the server: utf8mb4")
+        yield value.start, value.stop, "utf8mb4"
+    default = TIDB_DEFAULTS.get(charset)
+    if not named and default is not None:
+        yield value.stop, value.stop, f" COLLATE {_nearest(default, server)}"
+
+
+def _value(clause: Sequence[Word], at: int) -> Word | None:
+    """What follows a word, behind an equals sign if there is one."""
+    rest = [word for word in clause[at + 1 : at + 3] if not _is(word, "=")]
+    return rest[0] if rest else None
+
+
+def _nearest(collation: str, server: Server) -> str:
+    if server.knows_collation(collation):
+        return collation
+    known = (name for name in NEAREST.get(collation, ()) if server.knows_collation(name))
+    return next(known, collation)
+
+
+def _types(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
+    """Types that the server lacks, or takes for something else."""
+    for before, word in pairwise(clause):
+        if before.kind is not WordKind.NAME:
+            continue
+        if _is(word, "VECTOR"):
+            at = clause.index(word)
+            last = clause[_partner(clause, at + 1)] if at + 1 < len(clause) and _is(clause[at + 1], "(") else word
+            notes.append(f"column {before.text} is kept as text: VECTOR is TiDB's own type")
+            yield word.start, last.stop, "LONGTEXT"
+        if _is(word, "TIMESTAMP") and not server.null_timestamps and not _says_null(clause):
+            yield clause[-1].stop, clause[-1].stop, " NULL"
+
+
+def _says_null(clause: Sequence[Word]) -> bool:
+    return any(_is(word, "NULL") and not _is(clause[at - 1], "DEFAULT") for at, word in enumerate(clause))
+
+
+def _edited(sql: str, edits: Sequence[Edit]) -> str:
+    for start, stop, text in sorted(edits, reverse=True):
+        sql = sql[:start] + text + sql[stop:]
+    return sql
