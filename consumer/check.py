@@ -11,7 +11,7 @@ from consumer.filters import table_filter
 from consumer.ledger import Ledger
 from consumer.source import Source
 from consumer.targets import target_of
-from ordering.errors import ReconcilerError
+from ordering.errors import ConfigError, ReconcilerError
 from ordering.progress import Progress
 
 
@@ -42,11 +42,23 @@ def _tried(subject: str, look: Callable[[], list[str]]) -> Iterator[Finding]:
 
 
 def _target(config: Config) -> list[str]:
+    if config.target.uri.startswith("sqlite:") and not config.spark.master.startswith("local"):
+        _refuse_far_tasks(config)
     target = target_of(config)
     try:
         return target.check()
     finally:
         target.close()
+
+
+def _refuse_far_tasks(config: Config) -> None:
+    """SQLite's files are on this machine; in `row` consistency tasks write them."""
+    if config.target.consistency == "row":
+        raise ConfigError(
+            f"consistency 'row' lets Spark's tasks write, and spark.master = {config.spark.master} runs them elsewhere",
+            where=config.target.uri,
+            hint='set consistency = "snapshot", or spark.master = "local[*]"',
+        )
 
 
 def _kafka(config: Config) -> list[str]:

@@ -101,7 +101,7 @@ class TargetSection(_Section):
     """Where the rows go, and how."""
 
     uri: Annotated[str, AfterValidator(_target)]
-    consistency: Literal["snapshot", "transaction"] = "snapshot"
+    consistency: Literal["snapshot", "transaction", "row"] = "snapshot"
     invalid_dates: Literal["error", "null"] = "error"
 
 

@@ -5,6 +5,7 @@ A small window takes a short way through the same code: one task, no shuffle.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
@@ -14,7 +15,8 @@ from consumer.explain import Content, ContentTask
 from consumer.reader import KafkaReaders
 from consumer.scan import ReadSpec, Report
 from consumer.spark import telling_lines
-from consumer.tasks import Failure, OrderTask, Part, ReadTask
+from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask
+from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
 from sinks.chunk import Chunk
@@ -36,6 +38,30 @@ def buckets_for(messages: int, cores: int) -> int:
     return max(cores, min(_MOST_BUCKETS, -(-messages // _BUCKET_MESSAGES)))
 
 
+class Job(Protocol):
+    """A window's rows: read and reduced once, whatever is done with them then."""
+
+    @property
+    def parts(self) -> int:
+        """Over how many buckets the rows are spread."""
+        ...
+
+    def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
+        """Yield all reports, then the rows' chunks.
+
+        Raises what a reading task met, and WorkerLostError; what an ordering task met comes as a Failure.
+        """
+        ...
+
+    def reports(self) -> list[Report]:
+        """Only the reports, of rows that are spread over buckets; raises as `outcomes`."""
+        ...
+
+    def written(self, task: WriteTask, writers: int) -> Iterator[Written | Failure]:
+        """Let tasks write the rows of the buckets, so many at once. Raises WorkerLostError."""
+        ...
+
+
 class Jobs(Protocol):
     """What runs a window's tasks. Tests run them in their own process."""
 
@@ -44,11 +70,8 @@ class Jobs(Protocol):
         """How many tasks run at once."""
         ...
 
-    def run(self, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask) -> Iterator[Outcome]:
-        """Read, reduce and order a window; yield all reports, then the rows' chunks.
-
-        Raises what a reading task met, and WorkerLostError; what an ordering task met comes as a Failure.
-        """
+    def job(self, ranges: tuple[Range, ...], spec: ReadSpec) -> Job:
+        """The job that reads these ranges."""
         ...
 
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
@@ -69,12 +92,11 @@ class SparkJobs:
         """See `Jobs.cores`."""
         return self._cores
 
-    def run(self, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask) -> Iterator[Outcome]:
-        """See `Jobs.run`."""
-        for outcome in _outcomes(self._spark, ranges, ReadTask(spec, KafkaReaders(self._kafka)), order):
-            if isinstance(outcome, Failure) and outcome.row is not None:
-                self.contents(ranges, spec, frozenset({outcome.row}))  # finds the message and says where it lies
-            yield outcome
+    def job(self, ranges: tuple[Range, ...], spec: ReadSpec) -> "SparkJob":
+        """See `Jobs.job`."""
+        with _failures():
+            records = _records(self._spark, ranges, ReadTask(spec, KafkaReaders(self._kafka)))
+        return SparkJob(self, ranges, spec, records)
 
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """See `Jobs.contents`."""
@@ -87,6 +109,48 @@ class SparkJobs:
         return list(found)
 
 
+@dataclass(frozen=True, slots=True)
+class SparkJob:
+    """One window's records as an RDD. The shuffle's files stay as long as it, so further uses skip the reading."""
+
+    jobs: SparkJobs
+    ranges: tuple[Range, ...]
+    spec: ReadSpec
+    records: "RDD[Any]"
+
+    @property
+    def parts(self) -> int:
+        """See `Job.parts`."""
+        return self.spec.buckets
+
+    def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
+        """See `Job.outcomes`."""
+        with _failures():
+            for outcome in self.records.mapPartitions(order).toLocalIterator(prefetchPartitions=True):
+                yield self._found(outcome)
+
+    def reports(self) -> list[Report]:
+        """See `Job.reports`: the reports' bucket alone."""
+        with _failures():
+            found = self.records.context.runJob(self.records.values(), list, [REPORTS])
+        return [self._found(report) for report in found]
+
+    def written(self, task: WriteTask, writers: int) -> Iterator[Written | Failure]:
+        """See `Job.written`: as many tasks as writers, each with several buckets one after the other."""
+        with _failures():
+            found = self.records.mapPartitions(task).coalesce(writers).collect()
+        for outcome in found:
+            yield self._found(outcome)
+
+    def _found(self, outcome: Any) -> Any:
+        """The outcome; raises an error of the reading, and one that a look for a message's position finds."""
+        if isinstance(outcome, ReconcilerError):
+            raise outcome
+        if isinstance(outcome, Failure) and outcome.row is not None:
+            self.jobs.contents(self.ranges, self.spec, frozenset({outcome.row}))  # says where the message lies
+        return outcome
+
+
 def _errors_as_values(look: ContentTask) -> Callable[[Iterable[Range]], Iterator[Content | ReconcilerError]]:
     def values(ranges: Iterable[Range]) -> Iterator[Content | ReconcilerError]:
         try:
@@ -97,22 +161,14 @@ def _errors_as_values(look: ContentTask) -> Callable[[Iterable[Range]], Iterator
     return values
 
 
-def _outcomes(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, order: OrderTask) -> Iterator[Outcome]:
-    with _failures():
-        for outcome in _ordered(spark, ranges, read, order).toLocalIterator(prefetchPartitions=True):
-            if isinstance(outcome, ReconcilerError):
-                raise outcome
-            yield outcome
-
-
-def _ordered(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, order: OrderTask) -> "RDD[Any]":
-    """The window's job, not yet run."""
+def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> "RDD[Any]":
+    """The window's records by bucket, not yet read."""
     buckets = read.spec.buckets
     if buckets == 1:
-        return spark.parallelize([ranges], 1).mapPartitions(read).mapPartitions(order)
+        return spark.parallelize([ranges], 1).mapPartitions(read)
     parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
     records = spark.parallelize([(part,) for part in parts], len(parts)).mapPartitions(read)
-    return records.partitionBy(buckets + 1, _bucket).mapPartitions(order)
+    return records.partitionBy(buckets + 1, _bucket)
 
 
 @contextmanager

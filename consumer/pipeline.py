@@ -16,12 +16,13 @@ from consumer.config import Config
 from consumer.ddl import is_filtered, understood
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.filters import table_filter
-from consumer.job import Jobs, Outcome, buckets_for
+from consumer.job import Job, Jobs, Outcome, buckets_for
 from consumer.ledger import Ledger
 from consumer.progressing import advanced, carried, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import FIRST_WINDOW, Probe, Source
 from consumer.tasks import Failure, OrderTask, Part
+from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.errors import InputError, TargetError
 from ordering.events import DdlEvent, Partition
@@ -82,21 +83,23 @@ class Pipeline:
         self.probe = probe = self.source.probe(self.progress, caps)
         self.progress = replace(self.progress, topics=probe.topics)
         self.observe(Step.PROBED)
-        window = self._planned(probe) or (self._rest(probe) if to_end else None)
+        window = self.progress.window or self._planned(probe) or (self._rest(probe) if to_end else None)
         if window is None:
             return False
         self.observe(Step.PLANNED)
-        window, reports, outcomes = self._read(window)
+        window, reports, rows = self._read(window)
         self.observe(Step.READ)
         if window.to_end and self._is_torn():
             # only DDLs and watermarks were looked for: what a crash left of its window is counted with it
             self.progress = replace(self.progress, topics=carried(self.progress, reports))
             return True
         progress = self._checked(window, reports)
-        if self.config.target.consistency == "transaction":
-            self._apply_transactions(outcomes, progress)
+        if not isinstance(rows, Iterator):
+            self._apply_rows(window, reports, rows, progress)
+        elif self.config.target.consistency == "transaction":
+            self._apply_transactions(rows, progress)
         else:
-            self._apply_snapshot(outcomes, progress)
+            self._apply_snapshot(rows, progress)
         self._execute_ddls(window, reports)
         self._publish(window, reports)
         return True
@@ -135,30 +138,40 @@ class Pipeline:
         progress = self.progress
         return pending(self._ddls.values(), progress.start_ts, progress.checkpoint_ts, progress.executed)
 
-    def _read(self, window: Window) -> tuple[Window, list[Report], Iterator[Outcome]]:
-        """Run the window's job; once more with a nearer end if it met a DDL or more rows than the limit."""
+    def _read(self, window: Window) -> tuple[Window, list[Report], Iterator[Outcome] | Job]:
+        """Run the window's job; once more with a nearer end if it met a DDL or more rows than the limit.
+
+        Returns what becomes of its rows: they come to the driver, or tasks are to write them.
+        """
+        recorded = window == self.progress.window
         while True:
-            reports, outcomes = self._reported(self._outcomes(window))
+            spec = self._spec(window)
+            job = self.jobs.job(window.ranges, spec)
+            reports, rows = self._reported(job, spec)
             reports = counted(kept_reports(reports), self.progress)
             self._remember(window, reports)
-            if window.to_end or (end := self._end(window)) >= window.high:
-                return window, reports, outcomes
+            # one that was begun is ended as it was recorded, whatever the limits are now
+            if recorded or window.to_end or (end := self._end(window)) >= window.high:
+                return window, reports, rows
             window = replace(window, high=end)
 
-    def _outcomes(self, window: Window) -> Iterator[Outcome]:
-        spec = self._spec(window)
-        order = OrderTask(self.target.catalog().tables, self.target.encoder, spec.whole_transactions)
-        return self.jobs.run(window.ranges, spec, order)
-
     def _spec(self, window: Window) -> ReadSpec:
+        buckets = buckets_for(self._expected(window), self.jobs.cores)
         return ReadSpec(
             window=window,
             handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
             accepts=self.filter,
-            buckets=buckets_for(self._expected(window), self.jobs.cores),
+            # the rows of a window that tasks have begun to write are written by tasks
+            buckets=max(2, buckets) if self.progress.window or (self._in_rows() and buckets > 1) else buckets,
             message_bytes=self.config.limits.message_bytes,
-            whole_transactions=self.config.target.consistency == "transaction",
+            whole_transactions=not self.progress.window and self.config.target.consistency == "transaction",
         )
+
+    def _in_rows(self) -> bool:
+        return self.config.target.consistency == "row"
+
+    def _order(self, *, whole_transactions: bool = False) -> OrderTask:
+        return OrderTask(self.target.catalog().tables, self.target.encoder, whole_transactions)
 
     def _expected(self, window: Window) -> int:
         """About how many messages have to be read: few for a window that ends at a near barrier or cut."""
@@ -166,9 +179,11 @@ class Pipeline:
             return window.messages
         return 2 * sum(rows_below(histogram, window.high) for histogram in self._scanned.histograms)
 
-    @staticmethod
-    def _reported(outcomes: Iterator[Outcome]) -> tuple[list[Report], Iterator[Outcome]]:
+    def _reported(self, job: Job, spec: ReadSpec) -> tuple[list[Report], Iterator[Outcome] | Job]:
+        if spec.buckets > 1 and (self._in_rows() or self.progress.window):
+            return job.reports(), job
         reports: list[Report] = []
+        outcomes = job.outcomes(self._order(whole_transactions=spec.whole_transactions))
         for outcome in outcomes:
             if not isinstance(outcome, Report):
                 return reports, chain([outcome], outcomes)
@@ -232,6 +247,19 @@ class Pipeline:
         rows = self.progress.counts.rows_written
         with Spool() as nothing:
             self._apply(nothing, replace(progress, counts=replace(progress.counts, rows_written=rows)))
+
+    def _apply_rows(self, window: Window, reports: list[Report], job: Job, progress: Progress) -> None:
+        """Let tasks write the window (`row`). It is recorded before: after a crash exactly it is done again."""
+        rows = 0
+        if any(report.released for report in reports):
+            self.progress = replace(self.progress, window=window)
+            writing = ParallelWriting(self.target, self.lease, self.observe, self.config.limits.writers)
+            deletes = deletes_any(reports, self.target.catalog())
+            rows = writing.write(job, self._order(), self.progress, deletes=deletes)
+        progress = replace(progress, counts=progress.counts.plus(rows_written=rows))
+        self.target.save(progress, self.lease)
+        self.progress = progress
+        self.observe(Step.COMMITTED)
 
     def _apply(self, spool: Spool, progress: Progress) -> None:
         self.target.apply(spool, progress, self.lease, self.observe)

@@ -101,7 +101,7 @@ def advanced(
         windows=int(window.high > window.low),
     )
     high = CheckpointTs(window.high)
-    moved = progress.at(high, base_ts=high, topics=carried(progress, reports), counts=counts)
+    moved = progress.at(high, base_ts=high, topics=carried(progress, reports), counts=counts, window=None)
     return read_on(moved, reports, waiting)
 
 

@@ -66,6 +66,8 @@ class Report:
     next_row_ts: CommitTs | None = None
     events: int = 0
     released: int = 0
+    deletes: int = 0
+    """Of what the window releases: rows that went, keys that rows left."""
     size: int = 0
     messages: int = 0
     fingerprints: bytes = b""
@@ -272,6 +274,7 @@ class Scan:
             return
         self._commits.append(commit_ts)
         self.reduction.add(key, order, content)
+        self.report.deletes += kind is Kind.DELETE or left is not None
         if left is not None and left_order is not None:
             self.reduction.add(left, left_order, b"")
         tables = self.report.tables

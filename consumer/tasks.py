@@ -14,7 +14,7 @@ import msgspec
 
 from consumer import canal
 from consumer.reader import Readers
-from consumer.scan import ReadSpec, Reduction, Report, Scan, decode_block
+from consumer.scan import Block, ReadSpec, Reduction, Report, Scan, decode_block
 from ordering.errors import InputError, ReconcilerError, TargetError
 from ordering.events import Half, TableName
 from ordering.identity import fingerprint, key_values, table_of
@@ -30,6 +30,8 @@ REPORTS = 0
 """The bucket of reports and errors; rows' buckets count from 1."""
 
 _CHUNK_ROWS = 20_000
+_CHUNK_BYTES = 8 << 20
+"""Bytes of images at which a chunk ends: in `row` a chunk is a transaction, and TiDB bounds those."""
 
 Record = tuple[int, Any]
 
@@ -51,7 +53,7 @@ class Failure:
     """Fingerprint of the message at fault, whose position the shuffle does not carry."""
 
 
-class _UnreadableError(Exception):
+class UnreadableError(Exception):
     """The image of a row can't be decoded."""
 
     def __init__(self, table: TableName, row: int, why: Exception) -> None:
@@ -99,6 +101,10 @@ class OrderTask:
     schemas: Mapping[TableName, TableSchema]
     encoder: Encoder
     whole_transactions: bool
+    only: Half | None = None
+    """Only the deletes, or only the writes."""
+    again: bool = False
+    """Of writes only: some may have been done, by an attempt that was lost, so plain inserts need their deletes."""
 
     def __call__(self, records: Iterable[Record]) -> Iterator[Report | ReconcilerError | Chunk | Part | Failure]:
         """Run in a Spark task. Reports come first, for the driver decides by them what to do with the rows."""
@@ -108,23 +114,22 @@ class OrderTask:
                 yield payload
             else:
                 blocks.append(decode_block(payload))
-        names = {table: tuple(key) for tables, _ in blocks for table, key in tables.items()}
+        names = names_in(blocks)
         try:
             if self.whole_transactions:
                 yield from self._transactions([halves for _, halves in blocks], names)
             else:
-                yield from self._chunks(net_effect(half for _, halves in blocks for half in halves), names)
-        except ReconcilerError as error:
-            yield Failure(error)
-        except _UnreadableError as error:
-            yield Failure(InputError(f"row of {error.table} can't be read: {error.why}"), error.row)
+                yield from self.chunks(net_effect(half for _, halves in blocks for half in halves), names)
+        except (ReconcilerError, UnreadableError) as error:
+            yield failure_of(error)
 
     def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
         for commit_ts, halves in transactions(in_order(runs)):
             while some := list(islice(halves, _CHUNK_ROWS)):
-                yield Part(commit_ts, tuple(self._chunks(some, names)))
+                yield Part(commit_ts, tuple(self.chunks(some, names)))
 
-    def _chunks(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
+    def chunks(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
+        """Encode netted rows, table by table. Raises ReconcilerError and UnreadableError."""
         by_table: dict[TableName, list[KeyedHalf]] = {}
         for half in halves:
             by_table.setdefault(table_of(half[0]), []).append(half)
@@ -146,16 +151,28 @@ class OrderTask:
 
     def _table_chunks(self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf]) -> Iterator[Chunk]:
         deleted_first = schema.deletes_first(key)
-        gone = [key_values(k) for k, order, _ in halves if deleted_first or not order & Half.WRITE]
-        written = _decoded(schema.name, [half for half in halves if half[1] & Half.WRITE])
-        for some in _slices(list(dict.fromkeys(map(tuple, gone))), _CHUNK_ROWS):
-            yield self._encoded(schema, Half.DELETE, key, some, plain=deleted_first)
-        for columns, rows in _by_columns(written):
-            positions = writable(schema, columns, deleted_first=deleted_first)
-            names = tuple(columns[i] for i in positions)
-            for some in _slices(rows, _CHUNK_ROWS):
-                picked = some if len(positions) == len(columns) else [[row[i] for i in positions] for row in some]
-                yield self._encoded(schema, Half.WRITE, names, picked, plain=deleted_first)
+        if self.only is not Half.WRITE:
+            yield from self._deletes(schema, key, halves, plain=deleted_first)
+        elif self.again and deleted_first:
+            written = [half for half in halves if half[1] & Half.WRITE]
+            yield from self._deletes(schema, key, written, plain=True)
+        if self.only is not Half.DELETE:
+            yield from self._writes(schema, halves, plain=deleted_first)
+
+    def _deletes(
+        self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf], *, plain: bool
+    ) -> Iterator[Chunk]:
+        gone = [half for half in halves if plain or not half[1] & Half.WRITE]
+        for some in _slices(gone):
+            yield self._encoded(schema, Half.DELETE, key, _distinct(key_values(k) for k, _, _ in some), plain=plain)
+
+    def _writes(self, schema: TableSchema, halves: list[KeyedHalf], *, plain: bool) -> Iterator[Chunk]:
+        for some in _slices([half for half in halves if half[1] & Half.WRITE]):
+            for columns, rows in _by_columns(_decoded(schema.name, some)):
+                positions = writable(schema, columns, deleted_first=plain)
+                names = tuple(columns[i] for i in positions)
+                picked = rows if len(positions) == len(columns) else [[row[i] for i in positions] for row in rows]
+                yield self._encoded(schema, Half.WRITE, names, picked, plain=plain)
 
     def _encoded(
         self, schema: TableSchema, half: Half, names: tuple[str, ...], rows: list[Any], *, plain: bool
@@ -181,6 +198,18 @@ class OrderTask:
         return TargetError(f"table {schema.name}: rows can't be encoded: {error}")
 
 
+def names_in(blocks: Iterable[Block]) -> dict[str, tuple[str, ...]]:
+    """The handle key columns of the tables in blocks."""
+    return {table: tuple(key) for tables, _ in blocks for table, key in tables.items()}
+
+
+def failure_of(error: ReconcilerError | UnreadableError) -> Failure:
+    """What a task tells of an error that it met while ordering."""
+    if isinstance(error, ReconcilerError):
+        return Failure(error)
+    return Failure(InputError(f"row of {error.table} can't be read: {error.why}"), error.row)
+
+
 def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
     try:
         return [canal.decode_image(image) for _, _, image in halves]
@@ -189,7 +218,7 @@ def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
             try:
                 canal.decode_image(image)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise _UnreadableError(table, fingerprint(key, order), error) from error
+                raise UnreadableError(table, fingerprint(key, order), error) from error
         raise
 
 
@@ -204,6 +233,19 @@ def _mixed(images: list[canal.Image]) -> bool:
     return len({len(image) for image in images}) > 1 or len({tuple(image) for image in images}) > 1
 
 
-def _slices(rows: list[Any], size: int) -> Iterator[list[Any]]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
+def _distinct(keys: Iterable[list[str | None]]) -> list[tuple[str | None, ...]]:
+    return list(dict.fromkeys(map(tuple, keys)))
+
+
+def _slices(halves: list[KeyedHalf]) -> Iterator[list[KeyedHalf]]:
+    """Cut so that a chunk stays small in rows and in bytes."""
+    some: list[KeyedHalf] = []
+    held = 0
+    for half in halves:
+        some.append(half)
+        held += len(half[2])
+        if len(some) >= _CHUNK_ROWS or held >= _CHUNK_BYTES:
+            yield some
+            some, held = [], 0
+    if some:
+        yield some

@@ -7,6 +7,7 @@
     │   └── SourceUnreachableError   worth a retry
     ├── TargetError        4     the target refuses a statement, a value, a right
     │   └── TargetUnreachableError   worth a retry
+    │       └── TargetBusyError      worth one at once: only a transaction was rolled back
     ├── LeadershipLostError 5    another instance took over
     └── WorkerLostError    1     a Spark worker died; worth a retry
 
@@ -66,7 +67,11 @@ class TargetError(ReconcilerError):
 
 
 class TargetUnreachableError(TargetError):
-    """The target does not answer, or cut the connection, or asks for a new try (deadlock, lock timeout)."""
+    """The target does not answer, or cut the connection, or asks for a new try."""
+
+
+class TargetBusyError(TargetUnreachableError):
+    """The target rolled a transaction back that others were in the way of: a deadlock, a lock timeout."""
 
 
 class LeadershipLostError(ReconcilerError):

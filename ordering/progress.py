@@ -5,7 +5,8 @@ partition has been read; `watermark`, the highest seen (R6); `counted_to`, up to
 event at or below `base_ts` that lies before `counted_to` was counted and applied already and is just read again; from
 there on it is a repetition, or late. Looking ahead of what is applied counts nothing: `read_to` runs ahead then.
 `base_ts` is the checkpoint at which these offsets were true: inside a window of `transaction` consistency the
-checkpoint runs ahead of it.
+checkpoint runs ahead of it. `window` is one that tasks have begun to write, in `row` consistency: until it is done the
+target is no state of the upstream, and nothing else may be done before.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 from ordering.events import Partition, TableName
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs
+from ordering.window import Range, Window
 
 _FLAGS = ("complete", "ended", "retired")
 
@@ -77,6 +79,7 @@ class Progress:
     filter_digest: str = ""
     ledger: str = ""
     """Names the ledger in Redis that belongs to this progress: one made anew has another."""
+    window: Window | None = None
 
     @classmethod
     def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str) -> "Progress":
@@ -115,6 +118,7 @@ class Progress:
             "counts": {f.name: getattr(self.counts, f.name) for f in fields(Counts)},
             "filter_digest": self.filter_digest,
             "ledger": self.ledger,
+            "window": None if self.window is None else _window_state(self.window),
         }
 
     @classmethod
@@ -135,6 +139,7 @@ class Progress:
             counts=Counts(**state["counts"]),
             filter_digest=state["filter_digest"],
             ledger=state["ledger"],
+            window=_window(state["window"]) if state.get("window") else None,
         )
 
 
@@ -147,3 +152,26 @@ def _topic_state(topic: TopicProgress) -> dict[str, Any]:
 def _topic(value: dict[str, Any]) -> TopicProgress:
     tables = frozenset(TableName(*name) for name in value["tables"])
     return TopicProgress(value["id"], tables, **{name: value[name] for name in _FLAGS})
+
+
+def _window_state(window: Window) -> dict[str, Any]:
+    ranges = [[*r.partition, r.start, r.stop, r.counted_to] for r in window.ranges]
+    return {
+        "low": window.low,
+        "base": window.base,
+        "high": window.high,
+        "resolved": window.resolved,
+        "ranges": ranges,
+        "to_end": window.to_end,
+    }
+
+
+def _window(value: dict[str, Any]) -> Window:
+    return Window(
+        CheckpointTs(value["low"]),
+        CheckpointTs(value["base"]),
+        ResolvedTs(value["high"]),
+        ResolvedTs(value["resolved"]),
+        tuple(Range(Partition(topic, number), *rest) for topic, number, *rest in value["ranges"]),
+        to_end=value["to_end"],
+    )

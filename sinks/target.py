@@ -4,22 +4,32 @@
 
 Rows and progress commit together (R1); the epoch row is locked in the same transaction, so a leader that was stopped
 and goes on later cannot write (fencing). A unit is a window's net effect, or one upstream transaction.
+
+In `row` consistency tasks write a window over connections of their own, in transactions of a chunk each. They need a
+permit, a row of `ticdc_reconciler.writer` for each part of a phase's rows, which every such transaction locks:
+
+    permits + window recorded -> tasks delete -> new permits -> tasks write -> no permits + progress
+
+A permit that was replaced or withdrawn, and one that a later attempt has taken over, allows nothing any more: so a lost
+attempt that goes on writes nothing behind its retry, nor anything behind the end of its phase.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from ordering.errors import LeadershipLostError, TargetError
+from ordering.errors import LeadershipLostError, TargetBusyError, TargetError
 from ordering.events import DdlEvent, Half
 from ordering.progress import Progress
-from sinks.chunk import Encoder
+from sinks.chunk import Chunk, Encoder
 from sinks.schema import Catalog
 from sinks.spool import Group, Spool
 
 PROGRESS_DATABASE = "ticdc_reconciler"
+_TRIES = 10
+"""How often a task's transaction is tried that lost a deadlock or waited too long for a lock."""
 
 
 class Step(Enum):
@@ -28,6 +38,9 @@ class Step(Enum):
     PROBED = "probed"
     PLANNED = "planned"
     READ = "read"
+    WINDOW_RECORDED = "window-recorded"
+    DELETES_DONE = "deletes-done"
+    WRITES_DONE = "writes-done"
     REDUCED = "reduced"
     APPLY_BEGUN = "apply-begun"
     ROWS_WRITTEN = "rows-written"
@@ -60,6 +73,24 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """The right of a phase's tasks to write: `parts` permits under one name that no other phase has."""
+
+    changefeed: str
+    name: str
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of a task at a part of a phase; of two tries the one with the higher number wins."""
+
+    phase: Phase
+    part: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class DdlRecord:
     """A line of the DDL log: what came, what was executed in the target, when it was done."""
 
@@ -81,6 +112,15 @@ class Target(ABC):
     name: str
     """For people: kind, host and port or path; never a password."""
     encoder: Encoder
+    _catalog: Catalog | None = None
+
+    @abstractmethod
+    def opener(self) -> "Callable[[], Target]":
+        """What makes another such target in a task; can be pickled, and shows no password."""
+
+    def assume(self, catalog: Catalog) -> None:
+        """Take this catalog for the target's until `forget_catalog`: tasks get the driver's."""
+        self._catalog = catalog
 
     @abstractmethod
     def connect(self) -> None:
@@ -115,8 +155,15 @@ class Target(ABC):
         """The latest DDLs, newest first."""
 
     @abstractmethod
-    def _fence(self, changefeed: str) -> None:
-        """End the connection of the changefeed's last leader, if it is still there: what it runs must not go on."""
+    def _fence(self, holder: str) -> None:
+        """End the connection that holds this name, if there is one: what it runs must not go on. Then hold it here.
+
+        The leader holds the changefeed's name; a task that writes holds its part's.
+        """
+
+    @abstractmethod
+    def _release(self, holder: str) -> None:
+        """Hold this name no more."""
 
     @abstractmethod
     def _add_row(self, changefeed: str) -> None:
@@ -131,6 +178,21 @@ class Target(ABC):
 
     @abstractmethod
     def _locked_epoch(self, changefeed: str) -> int | None: ...
+
+    @abstractmethod
+    def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
+        """Replace the changefeed's permits by parts 0 to `parts` - 1 under this name, not taken by any attempt yet."""
+
+    @abstractmethod
+    def _permits(self, changefeed: str) -> list[int]:
+        """The parts for which there are permits."""
+
+    @abstractmethod
+    def _locked_permit(self, changefeed: str, part: int) -> tuple[str, int] | None:
+        """Lock a permit; its name and the attempt that has it (0: none)."""
+
+    @abstractmethod
+    def _take_permit(self, changefeed: str, part: int, attempt: int) -> None: ...
 
     @abstractmethod
     def _delete(self, group: Group) -> None: ...
@@ -157,6 +219,7 @@ class Target(ABC):
         if held is not None:
             self._compare(None if known is None else known.epoch, held)
         self._fence(changefeed)
+        self._end_writers(changefeed)
         self._begin()
         try:
             epoch = self._locked_epoch(changefeed)
@@ -166,6 +229,7 @@ class Target(ABC):
                 self._add_row(changefeed)
                 self._save(initial, Lease(changefeed, 0))
             self._raise_epoch(changefeed)
+            self._set_permits(changefeed, "", 0)
             self._commit()
         except BaseException:
             self._rollback()
@@ -175,16 +239,89 @@ class Target(ABC):
             raise TargetError(f"the progress of changefeed {changefeed!r} is gone", where=self.name)
         return found
 
+    def _end_writers(self, changefeed: str) -> None:
+        """End what tasks of the last leader still write: they hold locks for which everyone else would wait."""
+        for part in self._permits(changefeed):
+            self._fence(_writer(changefeed, part))
+            self._release(_writer(changefeed, part))
+
+    def save(self, progress: Progress, lease: Lease, phase: Phase | None = None) -> None:
+        """Save the progress, and permit this phase's tasks, and no others, to write."""
+        self._begin()
+        try:
+            self.check_epoch(lease)
+            self._set_permits(lease.changefeed, *((phase.name, phase.parts) if phase else ("", 0)))
+            self._save(progress, lease)
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+
+    def take_over(self, attempt: Attempt) -> bool:
+        """Become the one who writes a part; whether another attempt of this phase was before.
+
+        Raises LeadershipLostError if the phase is over, or a later attempt has the part.
+        """
+        self._fence(_writer(attempt.phase.changefeed, attempt.part))
+        self._begin()
+        try:
+            before = self._check_permit(attempt, attempt.number)
+            self._take_permit(attempt.phase.changefeed, attempt.part, attempt.number)
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+        return before > 0
+
+    def write_part(self, attempt: Attempt, chunks: Iterable[Chunk]) -> int:
+        """Write a part's chunks that was taken over, each in a transaction of its own; returns how many rows.
+
+        Raises LeadershipLostError once the phase is over, or another attempt has taken the part over.
+        """
+        rows = 0
+        for chunk in chunks:
+            with Spool() as spool:
+                spool.add(chunk)
+                self._write_chunk(attempt, spool)
+                rows += spool.rows
+        return rows
+
+    def _write_chunk(self, attempt: Attempt, spool: Spool) -> None:
+        for left in reversed(range(_TRIES)):
+            self._begin()
+            try:
+                self._check_permit(attempt)
+                self._write_groups(spool)
+                self._commit()
+            except TargetBusyError:
+                self._rollback()
+                if not left:
+                    raise
+            except BaseException:
+                self._rollback()
+                raise
+            else:
+                return
+
+    def _check_permit(self, attempt: Attempt, highest: int | None = None) -> int:
+        """Lock the permit; it has to be this attempt's, or (`highest`) of one that is not above. Whose it is."""
+        found = self._locked_permit(attempt.phase.changefeed, attempt.part)
+        name, holder = found or ("", 0)
+        if name != attempt.phase.name or (holder > highest if highest is not None else holder != attempt.number):
+            raise LeadershipLostError(
+                f"attempt {attempt.number} of part {attempt.part} may not write any more: another one does, or its"
+                " phase is over",
+                where=self.name,
+            )
+        return holder
+
     def apply(self, spool: Spool, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Apply one unit and its progress in one transaction, or nothing of it."""
         self._begin()
         try:
             self.check_epoch(lease)
             observe(Step.APPLY_BEGUN)
-            for group in spool.groups(Half.DELETE):
-                self._delete(group)
-            for group in spool.groups(Half.WRITE):
-                self._write(group)
+            self._write_groups(spool)
             observe(Step.ROWS_WRITTEN)
             self._save(progress, lease)
             observe(Step.PROGRESS_WRITTEN)
@@ -193,6 +330,13 @@ class Target(ABC):
             self._rollback()
             raise
         observe(Step.COMMITTED)
+
+    def _write_groups(self, spool: Spool) -> None:
+        """All deletes before all writes (R5)."""
+        for group in spool.groups(Half.DELETE):
+            self._delete(group)
+        for group in spool.groups(Half.WRITE):
+            self._write(group)
 
     def check_epoch(self, lease: Lease) -> None:
         """Lock the epoch row and raise LeadershipLostError if it is no longer ours."""
@@ -205,3 +349,8 @@ class Target(ABC):
                 where=self.name,
                 hint="another instance took over; this one may be started again as a stand-by",
             )
+
+
+def _writer(changefeed: str, part: int) -> str:
+    """The name that a task's connection holds."""
+    return f"{changefeed}/{part}"

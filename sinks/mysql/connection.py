@@ -8,7 +8,7 @@ import pymysql
 from pymysql.constants import CLIENT
 from pymysql.protocol import MysqlPacket
 
-from ordering.errors import TargetError, TargetUnreachableError
+from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
@@ -179,5 +179,5 @@ class MysqlConnection:
         if code in _LOST or isinstance(error, pymysql.InterfaceError):
             return TargetUnreachableError(f"the target is out of reach: {code} {text}", where=self.where)
         if code in _AGAIN:
-            return TargetUnreachableError(f"the target asks to try again: {code} {text}", where=self.where)
+            return TargetBusyError(f"the target asks to try again: {code} {text}", where=self.where)
         return TargetError(f"the target refuses: {code} {text}", where=self.where)

@@ -1,6 +1,8 @@
 """The MySQL-family target."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -30,6 +32,10 @@ _TABLES = (
   changefeed VARCHAR(191) NOT NULL PRIMARY KEY, checkpoint_ts BIGINT UNSIGNED NOT NULL, offsets LONGTEXT NOT NULL,
   state LONGTEXT NOT NULL, epoch BIGINT NOT NULL, updated_at DATETIME(6) NOT NULL
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
+    f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.writer (
+  changefeed VARCHAR(191) NOT NULL, part INT NOT NULL, phase VARCHAR(64) NOT NULL, attempt BIGINT NOT NULL,
+  PRIMARY KEY (changefeed, part)
+) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.ddl (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, changefeed VARCHAR(191) NOT NULL, commit_ts BIGINT UNSIGNED NOT NULL,
   `database` VARCHAR(64) NOT NULL, name VARCHAR(64) NOT NULL, statement LONGTEXT NOT NULL, executed LONGTEXT NOT NULL,
@@ -37,6 +43,7 @@ _TABLES = (
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
 )
 _CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
+_WRITER = f"{PROGRESS_DATABASE}.writer"
 _DDL = f"{PROGRESS_DATABASE}.ddl"
 _FENCE_S = 30
 _RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
@@ -50,7 +57,10 @@ class MysqlTarget(Target):
         self.encoder = MysqlEncoder(rules)
         self._uri, self._rules = uri, rules
         self._open: MysqlConnection | None = None
-        self._catalog: Catalog | None = None
+
+    def opener(self) -> Callable[[], Target]:
+        """See `Target.opener`."""
+        return partial(type(self), self._uri, self._rules)
 
     @property
     def _db(self) -> MysqlConnection:
@@ -104,14 +114,45 @@ class MysqlTarget(Target):
         progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
         return Stored(progress, epoch, updated_at.replace(tzinfo=UTC))
 
-    def _fence(self, changefeed: str) -> None:
-        """See `Target._fence`: the leader's connection holds a named lock, so the server knows which one it is."""
-        name = f"ticdc-reconciler {xxhash.xxh3_64_hexdigest(changefeed.encode())}"
-        holder = self._db.value("SELECT IS_USED_LOCK(%s)", (name,))
-        if holder is not None and holder != self._db.value("SELECT CONNECTION_ID()"):
-            self._db.end_connection(int(holder))
+    def _fence(self, holder: str) -> None:
+        """See `Target._fence`: a connection holds a named lock, so the server knows which one it is."""
+        name = _lock(holder)
+        connection = self._holder(name)
+        if connection is not None and connection != self._db.value("SELECT CONNECTION_ID()"):
+            self._db.end_connection(connection)
         if self._db.value("SELECT GET_LOCK(%s, %s)", (name, _FENCE_S)) != 1:
-            raise TargetUnreachableError(f"the last leader's connection {holder} does not end", where=self.name)
+            raise TargetUnreachableError(f"the former connection {connection} does not end", where=self.name)
+
+    def _holder(self, name: str) -> int | None:
+        """The connection that holds a named lock."""
+        return self._db.value("SELECT IS_USED_LOCK(%s)", (name,))  # type: ignore[no-any-return]
+
+    def _release(self, holder: str) -> None:
+        self._db.value("SELECT RELEASE_LOCK(%s)", (_lock(holder),))
+
+    def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
+        self._db.run(f"DELETE FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+        if parts:
+            marks = ", ".join(["(%s, %s, %s, 0)"] * parts)
+            values = [value for part in range(parts) for value in (changefeed, part, name)]
+            self._db.run(f"INSERT INTO {_WRITER} VALUES {marks}", values)  # noqa: S608 a constant
+
+    def _permits(self, changefeed: str) -> list[int]:
+        rows = self._db.query(f"SELECT part FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+        return [part for (part,) in rows]
+
+    def _locked_permit(self, changefeed: str, part: int) -> tuple[str, int] | None:
+        rows = self._db.query(
+            f"SELECT phase, attempt FROM {_WRITER} WHERE changefeed = %s AND part = %s FOR UPDATE",  # noqa: S608 a constant
+            (changefeed, part),
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def _take_permit(self, changefeed: str, part: int, attempt: int) -> None:
+        self._db.run(
+            f"UPDATE {_WRITER} SET attempt = %s WHERE changefeed = %s AND part = %s",  # noqa: S608 a constant
+            (attempt, changefeed, part),
+        )
 
     def _add_row(self, changefeed: str) -> None:
         self._db.run(f"INSERT INTO {_CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, %s)", (changefeed, _now()))  # noqa: S608 a constant
@@ -238,3 +279,8 @@ class MysqlTarget(Target):
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _lock(holder: str) -> str:
+    """The name of a lock; they have 64 characters at most."""
+    return f"ticdc-reconciler {xxhash.xxh3_64_hexdigest(holder.encode())}"

@@ -2,12 +2,14 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import orjson
 
-from ordering.errors import TargetError, TargetUnreachableError
+from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.names import older_database
@@ -26,6 +28,9 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoint (
   changefeed TEXT PRIMARY KEY NOT NULL, checkpoint_ts INTEGER NOT NULL, offsets TEXT NOT NULL, state TEXT NOT NULL,
   epoch INTEGER NOT NULL, updated_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS writer (
+  changefeed TEXT NOT NULL, part INTEGER NOT NULL, phase TEXT NOT NULL, attempt INTEGER NOT NULL,
+  PRIMARY KEY (changefeed, part));
 CREATE TABLE IF NOT EXISTS ddl (
   id INTEGER PRIMARY KEY, changefeed TEXT NOT NULL, commit_ts INTEGER NOT NULL, database TEXT NOT NULL,
   name TEXT NOT NULL, statement TEXT NOT NULL, executed TEXT NOT NULL, state TEXT NOT NULL, updated_at TEXT NOT NULL);
@@ -45,7 +50,10 @@ class SqliteTarget(Target):
         self.encoder = SqliteEncoder(rules)
         self._connection: sqlite3.Connection | None = None
         self._attached: list[str] = []
-        self._catalog: Catalog | None = None
+
+    def opener(self) -> Callable[[], Target]:
+        """See `Target.opener`."""
+        return partial(SqliteTarget, self.directory)
 
     @property
     def _db(self) -> sqlite3.Connection:
@@ -135,8 +143,27 @@ class SqliteTarget(Target):
         progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
         return Stored(progress, epoch, datetime.fromisoformat(updated_at))
 
-    def _fence(self, changefeed: str) -> None:
-        """A process that is gone holds no lock; one that is alive is kept out by the epoch."""
+    def _fence(self, holder: str) -> None:
+        """A process that is gone holds no lock; one that is alive is kept out by epoch and permits."""
+
+    def _release(self, holder: str) -> None:
+        """Nothing is held."""
+
+    def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
+        self._run("DELETE FROM writer WHERE changefeed = ?", (changefeed,))
+        for part in range(parts):
+            self._run("INSERT INTO writer VALUES (?, ?, ?, 0)", (changefeed, part, name))
+
+    def _permits(self, changefeed: str) -> list[int]:
+        return [part for (part,) in self._run("SELECT part FROM writer WHERE changefeed = ?", (changefeed,))]
+
+    def _locked_permit(self, changefeed: str, part: int) -> tuple[str, int] | None:
+        select = "SELECT phase, attempt FROM writer WHERE changefeed = ? AND part = ?"
+        row: tuple[str, int] | None = self._run(select, (changefeed, part)).fetchone()
+        return row
+
+    def _take_permit(self, changefeed: str, part: int, attempt: int) -> None:
+        self._run("UPDATE writer SET attempt = ? WHERE changefeed = ? AND part = ?", (attempt, changefeed, part))
 
     def _add_row(self, changefeed: str) -> None:
         self._run("INSERT INTO checkpoint VALUES (?, 0, '{}', '{}', 0, ?)", (changefeed, _now()))
@@ -276,6 +303,8 @@ class SqliteTarget(Target):
 
 def _as_error(error: sqlite3.Error, where: str) -> TargetError:
     code = getattr(error, "sqlite_errorname", "")
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR")):
-        return TargetUnreachableError(f"SQLite: {error}", where=where, hint="another process holds the file")
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return TargetBusyError(f"SQLite: {error}", where=where, hint="another process holds the file")
+    if code.startswith("SQLITE_IOERR"):
+        return TargetUnreachableError(f"SQLite: {error}", where=where)
     return TargetError(f"SQLite refuses: {error}", where=where)

@@ -85,7 +85,7 @@ class _Bench:
     def _clear(self, changefeed: str) -> None:
         with mysql_connection(self.uri) as connection, connection.cursor() as cursor:
             cursor.execute(f"DROP DATABASE IF EXISTS `{self.load.database}`")
-            for table in ("checkpoint", "ddl"):
+            for table in ("checkpoint", "ddl", "writer"):
                 cursor.execute(f"DELETE FROM ticdc_reconciler.{table} WHERE changefeed = %s", (changefeed,))
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ordering.events import Partition, TableName
 from ordering.progress import Counts, PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
+from ordering.window import Range, Window
 
 STAMPS = st.integers(0, MAX_TSO).map(CheckpointTs)
 OFFSETS = st.integers(0, 2**62)
@@ -38,6 +39,18 @@ PROGRESS = st.builds(
     counts=st.builds(Counts, *[st.integers(0, 2**40)] * 6),
     filter_digest=TEXTS,
     ledger=TEXTS,
+    window=st.none()
+    | st.builds(
+        Window,
+        STAMPS,
+        STAMPS,
+        STAMPS.map(ResolvedTs),
+        STAMPS.map(ResolvedTs),
+        st.lists(
+            st.builds(Range, st.builds(Partition, TEXTS, st.integers(0, 20)), OFFSETS, OFFSETS, OFFSETS), max_size=3
+        ).map(tuple),
+        to_end=st.booleans(),
+    ),
 )
 
 

@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from consumer import job
 from consumer.embedded import RedisServer
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, databases_of, is_row, recorded
@@ -28,10 +29,18 @@ ACROSS = (
 )  # fmt: skip
 """Differ only in what is read, so each target sees them in one consistency."""
 
+IN_TASKS = (
+    "split.index-value.raw", "split.table.split", "unique-swaps.index-value.raw", "unique-moves-250.index-value.split",
+    "odd-keys.index-value.raw", "ddl-basic.table",
+)  # fmt: skip
+"""Written by tasks, in `row` consistency."""
+
 SMALL = (*EVERYWHERE, *ACROSS)
 DIAGONAL = (("sqlite", "transaction"), ("mariadb", "snapshot"))
 CASES = [
     *product(EVERYWHERE, ("sqlite", "mariadb"), ("snapshot", "transaction")),
+    *product(IN_TASKS, ("mariadb",), ("row",)),
+    ("ddl-basic.table", "sqlite", "row"),
     *((recording, *where) for recording in ACROSS for where in DIAGONAL),
 ]
 BANK = ("index-value.raw", "index-value.restarts", "index-value.split", "table.raw", "table.split")
@@ -61,7 +70,9 @@ def applied(feed: Feed, recording: str) -> None:
 
 
 @pytest.mark.parametrize(("recording", "feed", "consistency"), CASES, indirect=["feed"])
-def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
+def test_recordings(feed: Feed, recording: str, consistency: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if consistency == "row":  # tasks are to write small windows too
+        monkeypatch.setattr(job, "SMALL_WINDOW", 0)
     applied(feed.with_(target={"consistency": consistency}), recording)
 
 

@@ -1,17 +1,20 @@
-"""Spark in one process: the same tasks, several of them, with a shuffle between the stages."""
+"""Spark in one process: the same tasks, several of them, with a shuffle between the stages, and lost attempts."""
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from consumer.explain import Content, ContentTask
 from consumer.job import Outcome
-from consumer.scan import ReadSpec
-from consumer.tasks import OrderTask, ReadTask
+from consumer.scan import ReadSpec, Report
+from consumer.tasks import REPORTS, Failure, OrderTask, ReadTask, Record
+from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
 from tests.simulation.log import FakeLog
+from tests.simulation.zombies import Zombie
 
 
 @dataclass(slots=True)
@@ -22,29 +25,75 @@ class LocalJobs:
     buckets: int = 1
     tasks: int = 1
     cores: int = 2
+    zombies: list[Zombie] = field(default_factory=list)
+    attempts: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def run(self, ranges: tuple[Range, ...], spec: ReadSpec, order: OrderTask) -> Iterator[Outcome]:
-        """As `Jobs.run`."""
+    def job(self, ranges: tuple[Range, ...], spec: ReadSpec) -> "LocalJob":
+        """As `Jobs.job`."""
+        self.haunt()
         if self.log.faults.happens("worker lost"):
             raise WorkerLostError("simulated: a worker died")
         read = ReadTask(replace(spec, buckets=self.buckets), self.log)
-        for partition in self._partitions(ranges, read):
-            for outcome in order(iter(partition)):
-                if isinstance(outcome, ReconcilerError):
-                    raise outcome
-                yield outcome
-
-    def _partitions(self, ranges: tuple[Range, ...], read: ReadTask) -> list[list[tuple[int, Any]]]:
-        if self.buckets == 1:
-            return [list(read([ranges]))]
+        if self.buckets == 1 and spec.buckets == 1:
+            return LocalJob(self, 1, [list(read([ranges]))])
         tasks = [list(read([(part,)])) for part in divided(ranges, self.tasks, 1)]
         self.log.faults.chance.shuffle(tasks)
-        shuffled: list[list[tuple[int, Any]]] = [[] for _ in range(self.buckets + 1)]
+        shuffled: list[list[Record]] = [[] for _ in range(self.buckets + 1)]
         for records in tasks:
             for bucket, payload in records:
                 shuffled[bucket].append((bucket, pickle.loads(pickle.dumps(payload))))  # noqa: S301 our own
-        return shuffled
+        return LocalJob(self, self.buckets, shuffled)
 
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """As `Jobs.contents`."""
         return list(ContentTask(spec, self.log, wanted)(ranges))
+
+    def haunt(self, chance: float = 0.4) -> None:
+        """Let some of the lost attempts go on."""
+        for zombie in list(self.zombies):
+            if self.log.faults.chance.random() < chance:
+                self.zombies.remove(zombie)
+                zombie.go_on()
+
+
+@dataclass(slots=True)
+class LocalJob:
+    """As `SparkJob`."""
+
+    jobs: LocalJobs
+    parts: int
+    buckets: list[list[Record]]
+
+    def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
+        """As `Job.outcomes`."""
+        for records in self.buckets:
+            for outcome in order(iter(records)):
+                yield _raised(outcome)
+
+    def reports(self) -> list[Report]:
+        """As `Job.reports`."""
+        return [_raised(payload) for _, payload in self.buckets[REPORTS]]
+
+    def written(self, task: WriteTask, writers: int) -> Iterator[Written | Failure]:
+        """As `Job.written`: the buckets in any order; an attempt may get lost, and go on when it is done again."""
+        assert writers > 0
+        faults, jobs = self.jobs.log.faults, self.jobs
+        order = list(range(1, len(self.buckets)))
+        faults.chance.shuffle(order)
+        for bucket in order:
+            if faults.happens("worker lost"):
+                raise WorkerLostError("simulated: a worker died while it wrote")
+            if faults.happens("attempt lost"):
+                jobs.zombies.append(Zombie(self._attempt(task), self.buckets[bucket], faults.chance.randrange(4)))
+            jobs.haunt()
+            yield from self._attempt(task)(iter(self.buckets[bucket]))
+
+    def _attempt(self, task: WriteTask) -> WriteTask:
+        number = next(self.jobs.attempts)
+        return replace(task, attempt=lambda: number)
+
+
+def _raised(outcome: Any) -> Any:
+    if isinstance(outcome, ReconcilerError):
+        raise outcome
+    return outcome

@@ -62,10 +62,13 @@ class Disk:
     tables: dict[TableName, MemoryTable] = field(default_factory=dict)
     progress: dict[str, tuple[int, bytes, bytes]] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
+    permits: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
 
     def copied(self) -> "Disk":
         """The working copy of a transaction."""
-        return Disk({n: t.copied() for n, t in self.tables.items()}, dict(self.progress), dict(self.epochs))
+        return Disk(
+            {n: t.copied() for n, t in self.tables.items()}, dict(self.progress), dict(self.epochs), dict(self.permits)
+        )
 
     def restored(self, changefeed: str) -> Progress:
         """The progress, out of its JSON."""
@@ -114,8 +117,29 @@ class MemoryTarget(Target):
             return None
         return Stored(self.disk.restored(changefeed), self.disk.epochs[changefeed], datetime.now(UTC))
 
-    def _fence(self, changefeed: str) -> None:
+    def opener(self) -> Callable[[], Target]:
+        """As `Target.opener`; for tasks in this process."""
+        return lambda: MemoryTarget(self.disk, self.faults, self._committed)
+
+    def _fence(self, holder: str) -> None:
         """As `Target._fence`: a connection that is gone left nothing behind."""
+
+    def _release(self, holder: str) -> None:
+        """As `Target._release`."""
+
+    def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
+        kept = {at: permit for at, permit in self._open.permits.items() if at[0] != changefeed}
+        self._open.permits = kept | {(changefeed, part): (name, 0) for part in range(parts)}
+
+    def _permits(self, changefeed: str) -> list[int]:
+        return [part for name, part in self.disk.permits if name == changefeed]
+
+    def _locked_permit(self, changefeed: str, part: int) -> tuple[str, int] | None:
+        return self._open.permits.get((changefeed, part))
+
+    def _take_permit(self, changefeed: str, part: int, attempt: int) -> None:
+        name, _ = self._open.permits[changefeed, part]
+        self._open.permits[changefeed, part] = (name, attempt)
 
     def _add_row(self, changefeed: str) -> None:
         self._open.epochs[changefeed] = 0
@@ -180,6 +204,7 @@ class MemoryTarget(Target):
     def _commit(self) -> None:
         work, self._work = self._open, None
         self.disk.tables, self.disk.progress, self.disk.epochs = work.tables, work.progress, work.epochs
+        self.disk.permits = work.permits
         self._committed(self.disk)
         if self.faults.happens("answer of a commit lost"):
             raise TargetUnreachableError("simulated: the connection broke during COMMIT")

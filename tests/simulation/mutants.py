@@ -29,8 +29,9 @@ class Mutant(NamedTuple):
     new: str
 
 
-_DELETES = "            for group in spool.groups(Half.DELETE):\n                self._delete(group)\n"
-_WRITES = "            for group in spool.groups(Half.WRITE):\n                self._write(group)\n"
+_DELETES = "        for group in spool.groups(Half.DELETE):\n            self._delete(group)\n"
+_WRITES = "        for group in spool.groups(Half.WRITE):\n            self._write(group)\n"
+_NO_PERMITS = 'self._set_permits(changefeed, "", 0)'
 UNCHANGED = Mutant("ordering/__init__.py", '"""The pure', '"""The pure')
 MUTANTS = (
     Mutant("ordering/neteffect.py", "elif order > known[0]:", "else:"),
@@ -61,16 +62,29 @@ MUTANTS = (
     Mutant("sinks/target.py", _DELETES + _WRITES, _WRITES + _DELETES),
     Mutant("sinks/target.py", "self._save(progress, lease)\n            observe", "observe"),
     Mutant("sinks/target.py", "self._rollback()\n            raise\n        observe", "raise\n        observe"),
+    Mutant("sinks/target.py", _NO_PERMITS, "pass"),
+    Mutant("sinks/target.py", "name != attempt.phase.name or (", "("),
+    Mutant("sinks/target.py", "holder > highest if", "False if"),
+    Mutant("sinks/target.py", "else holder != attempt.number)", "else False)"),
+    Mutant("sinks/target.py", "                self._check_permit(attempt)\n", ""),
+    Mutant("sinks/target.py", "return before > 0", "return False"),
     Mutant("sinks/schema.py", "return any(set(unique) != set(key)", "return any(False"),
     Mutant("consumer/tasks.py", "if deleted_first or not order & Half.WRITE]", "if not order & Half.WRITE]"),
     Mutant("consumer/tasks.py", "if deleted_first or not order & Half.WRITE]", "if False]"),
+    Mutant("consumer/tasks.py", "elif self.again and deleted_first:", "elif False:"),
+    Mutant("consumer/writing.py", "if deletes else []", "if False else []"),
+    Mutant("consumer/writing.py", "        if report.deletes:", "        if False:"),
+    Mutant("consumer/writing.py", "self.target.save(recorded,", "self.target.save(replace(recorded, window=None),"),
+    Mutant("consumer/pipeline.py", "self.progress.window or self._planned(probe)", "self._planned(probe)"),
+    Mutant("consumer/pipeline.py", "if recorded or window.to_end", "if window.to_end"),
+    Mutant("consumer/pipeline.py", "        self.target.save(progress, self.lease)\n", ""),
     Mutant("consumer/scan.py", "elif new and commit_ts <= self._base:", "elif commit_ts <= self._base:"),
     Mutant("consumer/scan.py", "if ts >= self._low:", "if ts > self._low:"),
     Mutant("consumer/scan.py", "ended_early = ts > self._until", "ended_early = ts >= self._until"),
     Mutant("consumer/scan.py", "commit_ts < report.next_row_ts", "commit_ts > report.next_row_ts"),
     Mutant("consumer/progressing.py", "held += [", "held + ["),
     Mutant("consumer/progressing.py", "if partition not in ended:", "if True:"),
-    Mutant("consumer/pipeline.py", "if window.to_end or (end", "if True or (end"),
+    Mutant("consumer/pipeline.py", "if recorded or window.to_end or (end", "if True or (end"),
     Mutant("consumer/pipeline.py", "proven = verdict.proven + duplicates_in(reports)", "proven = verdict.proven"),
     Mutant("consumer/source.py", "0 if memory is None else memory.looked_to", "0"),
     Mutant("consumer/source.py", "if bound == end else None", ""),

@@ -68,7 +68,7 @@ def planned(seed: int) -> Plan:
         transactions=chance.choice([6, 12, 20, 30]),
         ddl=chance.choice([0.0, 0.1, 0.3]),
         feed=_feed(chance, one_topic=start_at is not None),
-        consistency=chance.choice(["snapshot", "transaction"]),
+        consistency=chance.choice(["snapshot", "transaction", "row"]),
         window_rows=chance.choice([1, 3, 10, 40, 1_000_000]),
         start_at=start_at,
         buckets=chance.choice([1, 2, 5]),
@@ -88,6 +88,7 @@ _FAULTS = {
     "answer of a commit lost": 0.05,
     "kafka hiccup": 0.02,
     "worker lost": 0.05,
+    "attempt lost": 0.2,
 }
 
 

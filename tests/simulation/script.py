@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import orjson
@@ -36,13 +37,15 @@ class Script:
     def __post_init__(self) -> None:
         self.faults = Faults(random.Random(1))
         self.log = FakeLog((), self.partitions, self.faults)
+        self.jobs = LocalJobs(self.log)
         self.source = Source(self.config, self.log, marks=self.log.get())  # type: ignore[arg-type]
         self.pipeline = self.restarted()
 
     def restarted(self, observe: Observer = lambda _: None) -> Pipeline:
         """A new pipeline, as after a transient error: the source stays."""
         target = MemoryTarget(self.disk, self.faults)
-        self.pipeline = Pipeline(self.config, self.source, target, LocalJobs(self.log), observe)
+        self.jobs.attempts = count(1)  # Spark's start again with a new context
+        self.pipeline = Pipeline(self.config, self.source, target, self.jobs, observe)
         self.pipeline.ledger._redis = self.redis  # type: ignore[assignment]
         return self.pipeline
 

@@ -31,6 +31,7 @@ CHANGEFEED = "sim"
 _SMALL = {
     "consumer.scan._FLUSH_ROWS": 7,
     "consumer.tasks._CHUNK_ROWS": 3,
+    "consumer.job.SMALL_WINDOW": 10,
     "consumer.source._FIRST_CHUNK": 2,
     "consumer.source._GROWTH": 2,
     "consumer.source.FIRST_WINDOW": 25,
@@ -129,6 +130,8 @@ class World:
                 self._some_rounds()
         self.log.creeping = False
         self._until_done(None)
+        self.jobs.haunt(1.0)
+        self.checker.committed(self.disk)
         self._check_end()
         return Result(self.plan, self._progress().checkpoint_ts, len(self.checker.seen), self.rounds, self._happened())
 

@@ -1,0 +1,133 @@
+"""How Spark's tasks write a window in parallel, in `row` consistency: two phases, first all deletes, then all writes.
+
+    window recorded -> tasks delete -> tasks write -> (the pipeline saves the progress)
+
+The rows have been read and shuffled by then, and both phases run over what the shuffle left: each task takes the rows
+of one bucket, nets them and writes them over a connection of its own. Rows of different tasks are different rows; where
+they meet on another unique key, or under a collation, the phases make it come out right (R5).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+from uuid import uuid4
+
+from pyspark import TaskContext
+
+from consumer.scan import Block, Report, decode_block
+from consumer.tasks import REPORTS, Failure, OrderTask, Record, UnreadableError, failure_of, names_in
+from ordering.errors import ReconcilerError
+from ordering.events import Half
+from ordering.neteffect import net_effect
+from ordering.progress import Progress
+from sinks.schema import Catalog
+from sinks.target import Attempt, Lease, Observer, Phase, Step, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How many rows a task has written."""
+
+    rows: int
+
+
+def spark_attempt() -> int:
+    """The number of this task's attempt; Spark counts them up over all jobs."""
+    context = TaskContext.get()
+    return 0 if context is None else int(context.taskAttemptId()) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """Writes one half of a bucket's rows into the target."""
+
+    order: OrderTask
+    phase: Phase
+    opener: Callable[[], Target]
+    attempt: Callable[[], int] = spark_attempt
+
+    def __call__(self, records: Iterable[Record]) -> Iterator[Written | Failure]:
+        """Run in a Spark task."""
+        try:
+            part, blocks = None, []
+            for bucket, payload in records:
+                if bucket != REPORTS:
+                    part = bucket - 1
+                    blocks.append(decode_block(payload))
+            if part is not None:
+                yield Written(self._written(part, blocks))
+        except (ReconcilerError, UnreadableError) as error:
+            yield failure_of(error)
+
+    def _written(self, part: int, blocks: list[Block]) -> int:
+        names, halves = names_in(blocks), net_effect(half for _, some in blocks for half in some)
+        blocks.clear()
+        if next(self.order.chunks(halves, names), None) is None:
+            return 0
+        target = self.opener()
+        try:
+            target.assume(Catalog(self.order.schemas))
+            attempt = Attempt(self.phase, part, self.attempt())
+            again = target.take_over(attempt)
+            return target.write_part(attempt, replace(self.order, again=again).chunks(halves, names))
+        finally:
+            target.close()
+
+
+class Rows(Protocol):
+    """A window's rows, read and shuffled."""
+
+    @property
+    def parts(self) -> int:
+        """Over how many buckets."""
+        ...
+
+    def written(self, task: WriteTask, writers: int) -> Iterator[Written | Failure]:
+        """Let tasks write them, so many at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelWriting:
+    """A window on its way into the target."""
+
+    target: Target
+    lease: Lease
+    observe: Observer
+    writers: int
+
+    def write(self, rows: Rows, order: OrderTask, recorded: Progress, *, deletes: bool) -> int:
+        """Write a window; returns how many rows.
+
+        `recorded`: the progress with the window in it, saved before the first. `deletes`: whether any row may have to
+        be deleted; a window of nothing but inserts has one phase.
+        """
+        total = 0
+        phases = [(Half.DELETE, Step.DELETES_DONE)] if deletes else []
+        for number, (half, done) in enumerate([*phases, (Half.WRITE, Step.WRITES_DONE)]):
+            phase = Phase(self.lease.changefeed, uuid4().hex, rows.parts)
+            self.target.save(recorded, self.lease, phase)
+            if number == 0:
+                self.observe(Step.WINDOW_RECORDED)
+            total += self._phase(rows, WriteTask(replace(order, only=half), phase, self.target.opener()))
+            self.observe(done)
+        return total
+
+    def _phase(self, rows: Rows, task: WriteTask) -> int:
+        total = 0
+        for outcome in rows.written(task, self.writers):
+            if isinstance(outcome, Failure):
+                raise outcome.error
+            total += outcome.rows
+        return total
+
+
+def deletes_any(reports: Iterable[Report], catalog: Catalog) -> bool:
+    """Whether a window may have to delete a row: one that went, or any of a table that deletes first."""
+    for report in reports:
+        if report.deletes:
+            return True
+        tables = (catalog.get(name) for name in report.tables)
+        if any(table is not None and table.deletes_first(table.handle_key) for table in tables):
+            return True
+    return False
