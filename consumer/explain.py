@@ -1,10 +1,11 @@
-"""A second look at suspicious messages: reads the window's ranges again for a few fingerprints, with their contents.
+"""A second look at messages: reads a window's ranges again, for what the first look did not keep.
 
-Runs only where two messages of one identity differ byte by byte, which is rare and mostly harmless (another order of
-columns after a restart).
+`ContentTask`: the contents of a few fingerprints; only where two messages of one identity differ byte by byte, which is
+rare and mostly harmless (another order of columns after a restart). `RowTask`: where the rows lie that a target refuses
+or an encoder can't encode, for the shuffle carries no positions.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,10 +16,16 @@ from consumer.images import TableKeys
 from consumer.reader import Readers
 from consumer.scan import ReadSpec
 from ordering.errors import InputError
-from ordering.events import Half, Position, TableName
-from ordering.identity import fingerprint, ordinal
+from ordering.events import Half, Kind, Position, TableName
+from ordering.identity import fingerprint, key_values, ordinal
+from ordering.split import split
 from ordering.timestamps import CommitTs, utc_text
 from ordering.window import Range
+from sinks.chunk import Chunk, Encoder
+from sinks.schema import TableSchema
+
+_SHOWN = 100
+"""Characters of a key's value in a message."""
 
 
 class Content(NamedTuple):
@@ -28,6 +35,85 @@ class Content(NamedTuple):
     position: Position
     name: str
     image: bytes
+
+
+class Place(NamedTuple):
+    """Where a row event lies, and what it is called."""
+
+    commit_ts: int
+    position: Position
+    name: str
+
+
+def place_of_row(places: Iterable[Place], applied: int, *, net_effect: bool) -> Place | None:
+    """Which of several messages that hold a row is meant: the last of a net effect, else the first not applied."""
+    waiting = sorted(place for place in places if place.commit_ts > applied)
+    return waiting[-1 if net_effect else 0] if waiting else None
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A row that is sought: by its message's fingerprint, or as the chunk that the encoder made of it alone."""
+
+    fingerprint: int | None = None
+    chunk: Chunk | None = None
+    schema: TableSchema | None = None
+    encoder: Encoder | None = None
+
+    def is_key(self, key: bytes, kind: Kind, ts: int) -> bool:
+        """Whether the fingerprint is that of this event."""
+        return self.fingerprint == fingerprint(key, split(kind, CommitTs(ts), moved=False)[0])
+
+    def is_row(self, name: TableName, kind: Kind, image: msgspec.Raw) -> bool:
+        """Whether this image is encoded as the chunk says."""
+        chunk = self.chunk
+        if chunk is None or chunk.table != name or (kind is Kind.DELETE) != (chunk.half is Half.DELETE):
+            return False
+        columns = [c for n in chunk.columns if self.schema is not None and (c := self.schema.column(n)) is not None]
+        try:
+            row = canal.decode_image(image)
+            encoded = self.encoder.encode(columns, [[row[c.name] for c in columns]]) if self.encoder else b""
+        except (ValueError, KeyError):  # a row that can't be encoded is not the one that was sent to the target
+            return False
+        return encoded == chunk.payload
+
+
+def messages_of(readers: Readers, ranges: Iterable[Range]) -> Iterator[tuple[Position, canal.Envelope]]:
+    """All messages of some ranges, decoded."""
+    for part in ranges:
+        for partition, run in readers.get().read([(part.partition, part.start, part.stop)]):
+            for message in run:
+                position = Position(*partition, message.offset())
+                yield position, canal.decode(message.value(), position)
+
+
+@dataclass(frozen=True, slots=True)
+class RowTask:
+    """Yields the places of the sought row; runs in Spark tasks."""
+
+    spec: ReadSpec
+    readers: Readers
+    sought: Sought
+
+    def __call__(self, ranges: Iterable[Range]) -> Iterator[Place]:
+        """Read the ranges again."""
+        for position, message in messages_of(self.readers, ranges):
+            kind = canal.KINDS.get(message.type)
+            if kind is None or message.is_ddl or not message.data or message.tidb is None:
+                continue
+            name, ts = TableName(message.database, message.table), message.tidb.commit_ts
+            names = message.primary_key or self.spec.handle_keys.get(name, ())
+            if not names or not self.spec.window.base < ts <= self.spec.window.high:
+                continue
+            key = TableKeys(name, names).key(message.data[0])
+            if self.sought.is_key(key, kind, ts) or self.sought.is_row(name, kind, message.data[0]):
+                yield Place(ts, position, named_row(name, names, key_values(key), ts))
+
+
+def named_row(table: TableName, names: Sequence[str], values: Sequence[str | None], ts: int) -> str:
+    """A row for people: its table, its key, its commitTs."""
+    key = ", ".join(f"{name}={(value or '')[:_SHOWN]!r}" for name, value in zip(names, values, strict=True))
+    return f"table {table}, key {key}, commitTs {ts} ({utc_text(ts)} UTC)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +126,10 @@ class ContentTask:
 
     def __call__(self, ranges: Iterable[Range]) -> Iterator[Content]:
         """Read the ranges again."""
-        for part in ranges:
-            for partition, run in self.readers.get().read([(part.partition, part.start, part.stop)]):
-                for message in run:
-                    position = Position(*partition, message.offset())
-                    value = canal.plain(message.value(), position, self.spec.message_bytes)
-                    found = self._content(canal.decode(value, position), position)
-                    if found is not None:
-                        yield found
+        for position, message in messages_of(self.readers, ranges):
+            found = self._content(message, position)
+            if found is not None:
+                yield found
 
     def _content(self, message: canal.Envelope, position: Position) -> Content | None:
         if message.is_ddl or message.type not in ("INSERT", "UPDATE") or not message.data or message.tidb is None:

@@ -6,12 +6,12 @@ A small window takes a short way through the same code: one task, no shuffle.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
 
-from consumer.explain import Content, ContentTask
+from consumer.explain import Content, ContentTask, Place, RowTask, Sought
 from consumer.reader import KafkaReaders
 from consumer.scan import ReadSpec, Report
 from consumer.spark import telling_lines
@@ -28,6 +28,7 @@ _BUCKET_MESSAGES = 125_000
 _SMALLEST_RANGE = 50_000
 _MOST_BUCKETS = 512
 
+Found = TypeVar("Found")
 Outcome = Report | Chunk | Part | Failure
 
 
@@ -78,6 +79,10 @@ class Jobs(Protocol):
         """The contents of the messages with these fingerprints."""
         ...
 
+    def places(self, ranges: tuple[Range, ...], spec: ReadSpec, sought: Sought) -> list[Place]:
+        """Where the messages of a row lie."""
+        ...
+
 
 class SparkJobs:
     """Jobs on Spark."""
@@ -100,7 +105,14 @@ class SparkJobs:
 
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """See `Jobs.contents`."""
-        look = ContentTask(spec, KafkaReaders(self._kafka), wanted)
+        return self._looked(ranges, ContentTask(spec, KafkaReaders(self._kafka), wanted))
+
+    def places(self, ranges: tuple[Range, ...], spec: ReadSpec, sought: Sought) -> list[Place]:
+        """See `Jobs.places`."""
+        return self._looked(ranges, RowTask(spec, KafkaReaders(self._kafka), sought))
+
+    def _looked(self, ranges: tuple[Range, ...], look: Callable[[Iterable[Range]], Iterator[Found]]) -> list[Found]:
+        """What a second look finds. Raises what it meets."""
         with _failures():
             found = self._spark.parallelize(ranges, len(ranges)).mapPartitions(_errors_as_values(look)).collect()
         for error in found:
@@ -143,16 +155,16 @@ class SparkJob:
             yield self._found(outcome)
 
     def _found(self, outcome: Any) -> Any:
-        """The outcome; raises an error of the reading, and one that a look for a message's position finds."""
+        """The outcome; raises an error of the reading."""
         if isinstance(outcome, ReconcilerError):
             raise outcome
-        if isinstance(outcome, Failure) and outcome.row is not None:
-            self.jobs.contents(self.ranges, self.spec, frozenset({outcome.row}))  # says where the message lies
         return outcome
 
 
-def _errors_as_values(look: ContentTask) -> Callable[[Iterable[Range]], Iterator[Content | ReconcilerError]]:
-    def values(ranges: Iterable[Range]) -> Iterator[Content | ReconcilerError]:
+def _errors_as_values(
+    look: Callable[[Iterable[Range]], Iterator[Found]],
+) -> Callable[[Iterable[Range]], Iterator[Found | ReconcilerError]]:
+    def values(ranges: Iterable[Range]) -> Iterator[Found | ReconcilerError]:
         try:
             yield from look(ranges)
         except ReconcilerError as error:

@@ -15,22 +15,24 @@ import structlog
 from consumer.config import Config
 from consumer.ddl import is_filtered, understood
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
+from consumer.explain import Sought, place_of_row
 from consumer.filters import table_filter
 from consumer.job import Job, Jobs, Outcome, buckets_for
 from consumer.ledger import Ledger
 from consumer.progressing import advanced, carried, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import FIRST_WINDOW, Probe, Source
-from consumer.tasks import Failure, OrderTask, Part
+from consumer.tasks import Failure, OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
-from ordering.errors import InputError, TargetError
+from ordering.errors import InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs, utc_text
 from ordering.topics import after, end_of
 from ordering.window import Cuts, Range, Scanned, Window, cuts, rows_below
 from sinks.chunk import Chunk
+from sinks.refusal import RowRefusedError
 from sinks.spool import Spool
 from sinks.target import Lease, Observer, Step, Target
 
@@ -94,12 +96,13 @@ class Pipeline:
             self.progress = replace(self.progress, topics=carried(self.progress, reports))
             return True
         progress = self._checked(window, reports)
-        if not isinstance(rows, Iterator):
-            self._apply_rows(window, reports, rows, progress)
-        elif self.config.target.consistency == "transaction":
-            self._apply_transactions(rows, progress)
-        else:
-            self._apply_snapshot(rows, progress)
+        with self._placing(window):
+            if not isinstance(rows, Iterator):
+                self._apply_rows(window, reports, rows, progress)
+            elif self.config.target.consistency == "transaction":
+                self._apply_transactions(rows, progress)
+            else:
+                self._apply_snapshot(rows, progress)
         self._execute_ddls(window, reports)
         self._publish(window, reports)
         return True
@@ -261,6 +264,30 @@ class Pipeline:
         self.progress = progress
         self.observe(Step.COMMITTED)
 
+    @contextmanager
+    def _placing(self, window: Window) -> Iterator[None]:
+        """Name the message of a row that can't be encoded or that the target refuses."""
+        try:
+            yield
+        except (RowError, RowRefusedError) as error:
+            raise self._placed(error, window) from error
+
+    def _placed(self, error: RowError | RowRefusedError, window: Window) -> ReconcilerError:
+        failure: ReconcilerError
+        if isinstance(error, RowError):
+            failure, sought = error.error, Sought(fingerprint=error.row)
+        else:
+            failure = TargetError(error.fact, where=error.where, hint=error.hint)
+            schema = self.target.catalog().get(error.row.table)
+            sought = Sought(chunk=error.row, schema=schema, encoder=self.target.encoder)
+        places = self.jobs.places(window.ranges, self._spec(window), sought)
+        net_effect = self.config.target.consistency != "transaction"
+        place = place_of_row(places, self.progress.checkpoint_ts, net_effect=net_effect)
+        if place is None:
+            return failure
+        where = "; ".join(filter(None, (f"{place.name}, {place.position}", failure.where)))
+        return type(failure)(failure.fact, where=where, hint=failure.hint)
+
     def _apply(self, spool: Spool, progress: Progress) -> None:
         self.target.apply(spool, progress, self.lease, self.observe)
         self.progress = progress
@@ -303,7 +330,7 @@ class Pipeline:
 def _succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
     for outcome in outcomes:
         if isinstance(outcome, Failure):
-            raise outcome.error
+            raise outcome.raised
         yield outcome
 
 

@@ -7,7 +7,7 @@ Both are plain picklable objects; errors travel as values, so that the driver ra
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby, islice, product
 from typing import Any
 
 import msgspec
@@ -52,13 +52,18 @@ class Failure:
     row: int | None = None
     """Fingerprint of the message at fault, whose position the shuffle does not carry."""
 
+    @property
+    def raised(self) -> "ReconcilerError | RowError":
+        """What to raise of it on the driver."""
+        return self.error if self.row is None else RowError(self.error, self.row)
 
-class UnreadableError(Exception):
-    """The image of a row can't be decoded."""
 
-    def __init__(self, table: TableName, row: int, why: Exception) -> None:
-        super().__init__(table, row, why)
-        self.table, self.row, self.why = table, row, why
+class RowError(Exception):
+    """One row can't be decoded or encoded; `row` is its message's fingerprint."""
+
+    def __init__(self, error: ReconcilerError, row: int | None) -> None:
+        super().__init__(error, row)
+        self.error, self.row = error, row
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,7 @@ class OrderTask:
                 yield from self._transactions([halves for _, halves in blocks], names)
             else:
                 yield from self.chunks(net_effect(half for _, halves in blocks for half in halves), names)
-        except (ReconcilerError, UnreadableError) as error:
+        except (ReconcilerError, RowError) as error:
             yield failure_of(error)
 
     def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
@@ -151,13 +156,21 @@ class OrderTask:
 
     def _table_chunks(self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf]) -> Iterator[Chunk]:
         deleted_first = schema.deletes_first(key)
+        try:
+            yield from self._halves(schema, key, halves, plain=deleted_first)
+        except _UnencodedError as error:
+            raise RowError(error.refusal, error.found_in(halves, key)) from error
+
+    def _halves(
+        self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf], *, plain: bool
+    ) -> Iterator[Chunk]:
         if self.only is not Half.WRITE:
-            yield from self._deletes(schema, key, halves, plain=deleted_first)
-        elif self.again and deleted_first:
+            yield from self._deletes(schema, key, halves, plain=plain)
+        elif self.again and plain:
             written = [half for half in halves if half[1] & Half.WRITE]
             yield from self._deletes(schema, key, written, plain=True)
         if self.only is not Half.DELETE:
-            yield from self._writes(schema, halves, plain=deleted_first)
+            yield from self._writes(schema, halves, plain=plain)
 
     def _deletes(
         self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf], *, plain: bool
@@ -184,18 +197,34 @@ class OrderTask:
             raise self._refused(schema, columns, rows, error) from error
         return Chunk(schema.name, half, names, len(rows), payload, plain)
 
-    def _refused(self, schema: TableSchema, columns: list[Column], rows: list[Any], error: ValueError) -> TargetError:
-        """Which column does not take its values."""
-        for i, column in enumerate(columns):
+    def _refused(
+        self, schema: TableSchema, columns: list[Column], rows: list[Any], error: ValueError
+    ) -> "_UnencodedError":
+        """Which column does not take its value, in which row."""
+        for row, (i, column) in product(rows, enumerate(columns)):
             try:
-                self.encoder.encode([column], [[row[i]] for row in rows])
+                self.encoder.encode([column], [[row[i]]])
             except ValueError as refused:
-                return TargetError(
+                refusal = TargetError(
                     f"table {schema.name}: column {column.name!r} of type {column.type} can't hold what upstream sends:"
                     f" {str(refused)[:200]}",
                     hint="a DDL was missed or the target was changed by hand: make the column as it is upstream",
                 )
-        return TargetError(f"table {schema.name}: rows can't be encoded: {error}")
+                return _UnencodedError(refusal, dict(zip((c.name for c in columns), row, strict=True)))
+        return _UnencodedError(TargetError(f"table {schema.name}: rows can't be encoded: {error}"), {})
+
+
+class _UnencodedError(Exception):
+    """A row that the encoder refuses."""
+
+    def __init__(self, refusal: TargetError, row: canal.Image) -> None:
+        super().__init__(refusal, row)
+        self.refusal, self.row = refusal, row
+
+    def found_in(self, halves: list[KeyedHalf], key: tuple[str, ...]) -> int | None:
+        """The fingerprint of the row's event."""
+        values = [self.row.get(name) for name in key]
+        return next((fingerprint(k, order) for k, order, _ in halves if key_values(k) == values), None)
 
 
 def names_in(blocks: Iterable[Block]) -> dict[str, tuple[str, ...]]:
@@ -203,11 +232,9 @@ def names_in(blocks: Iterable[Block]) -> dict[str, tuple[str, ...]]:
     return {table: tuple(key) for tables, _ in blocks for table, key in tables.items()}
 
 
-def failure_of(error: ReconcilerError | UnreadableError) -> Failure:
+def failure_of(error: ReconcilerError | RowError) -> Failure:
     """What a task tells of an error that it met while ordering."""
-    if isinstance(error, ReconcilerError):
-        return Failure(error)
-    return Failure(InputError(f"row of {error.table} can't be read: {error.why}"), error.row)
+    return Failure(error.error, error.row) if isinstance(error, RowError) else Failure(error)
 
 
 def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
@@ -218,7 +245,9 @@ def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
             try:
                 canal.decode_image(image)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise UnreadableError(table, fingerprint(key, order), error) from error
+                hint = "values are texts or null in Canal-JSON: something other than TiCDC wrote this message"
+                refusal = InputError(f"row of {table} can't be read: {error}", hint=hint)
+                raise RowError(refusal, fingerprint(key, order)) from error
         raise
 
 

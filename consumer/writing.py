@@ -15,7 +15,7 @@ from uuid import uuid4
 from pyspark import TaskContext
 
 from consumer.scan import Block, Report, decode_block
-from consumer.tasks import REPORTS, Failure, OrderTask, Record, UnreadableError, failure_of, names_in
+from consumer.tasks import REPORTS, Failure, OrderTask, Record, RowError, failure_of, names_in
 from ordering.errors import ReconcilerError
 from ordering.events import Half
 from ordering.neteffect import net_effect
@@ -56,7 +56,7 @@ class WriteTask:
                     blocks.append(decode_block(payload))
             if part is not None:
                 yield Written(self._written(part, blocks))
-        except (ReconcilerError, UnreadableError) as error:
+        except (ReconcilerError, RowError) as error:
             yield failure_of(error)
 
     def _written(self, part: int, blocks: list[Block]) -> int:
@@ -117,7 +117,7 @@ class ParallelWriting:
         total = 0
         for outcome in rows.written(task, self.writers):
             if isinstance(outcome, Failure):
-                raise outcome.error
+                raise outcome.raised
             total += outcome.rows
         return total
 

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from ordering.errors import LeadershipLostError, TargetBusyError, TargetError
+from ordering.errors import LeadershipLostError, TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, Half
 from ordering.progress import Progress
 from sinks.chunk import Chunk, Encoder
+from sinks.refusal import Trial
 from sinks.schema import Catalog
 from sinks.spool import Group, Spool
 
@@ -204,6 +205,14 @@ class Target(ABC):
     def _save(self, progress: Progress, lease: Lease) -> None: ...
 
     @abstractmethod
+    def _save_point(self) -> None:
+        """Set the savepoint; there is one, and it moves."""
+
+    @abstractmethod
+    def _back_to_point(self) -> None:
+        """Undo what was written since the savepoint."""
+
+    @abstractmethod
     def _commit(self) -> None: ...
 
     @abstractmethod
@@ -333,10 +342,20 @@ class Target(ABC):
 
     def _write_groups(self, spool: Spool) -> None:
         """All deletes before all writes (R5)."""
-        for group in spool.groups(Half.DELETE):
-            self._delete(group)
-        for group in spool.groups(Half.WRITE):
-            self._write(group)
+        for group in (*spool.groups(Half.DELETE), *spool.groups(Half.WRITE)):
+            self._put_group(group)
+
+    def _put_group(self, group: Group) -> None:
+        """Delete or write a group's rows. Raises RowRefusedError where it is one row that the target refuses."""
+        put = self._delete if group.first.half is Half.DELETE else self._write
+        self._save_point()
+        try:
+            put(group)
+        except TargetError as error:
+            if isinstance(error, TargetUnreachableError):
+                raise
+            self._back_to_point()
+            raise Trial(self.encoder, put, self._save_point, self._back_to_point).refused(group, error) from error
 
     def check_epoch(self, lease: Lease) -> None:
         """Lock the epoch row and raise LeadershipLostError if it is no longer ours."""

@@ -166,6 +166,12 @@ class MysqlTarget(Target):
     def _locked_epoch(self, changefeed: str) -> int | None:
         return self._db.value(f"SELECT epoch FROM {_CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: S608
 
+    def _save_point(self) -> None:
+        self._db.run("SAVEPOINT group_of_rows")
+
+    def _back_to_point(self) -> None:
+        self._db.run("ROLLBACK TO SAVEPOINT group_of_rows")
+
     def _commit(self) -> None:
         self._db.commit()
 

@@ -178,6 +178,12 @@ class SqliteTarget(Target):
         row = self._run("SELECT epoch FROM checkpoint WHERE changefeed = ?", (changefeed,)).fetchone()
         return row[0] if row else None
 
+    def _save_point(self) -> None:
+        self._run("SAVEPOINT group_of_rows")
+
+    def _back_to_point(self) -> None:
+        self._run("ROLLBACK TO SAVEPOINT group_of_rows")
+
     def _commit(self) -> None:
         self._run("COMMIT")
 

@@ -36,6 +36,8 @@ def refused(feed: Feed, columns: str, bad: Values, count: int) -> TargetError:
     assert isinstance(error, TargetError), error
     assert error.exit_code == 4
     assert contents(feed) == before
+    assert f"table d.t, key id='{count}', commitTs {at(2)} " in error.where
+    assert f"topic={feed.topic} partition={count % 3} offset=" in error.where
     return error
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from consumer.explain import Content, ContentTask
+from consumer.explain import Content, ContentTask, Place, RowTask, Sought
 from consumer.job import Outcome
 from consumer.scan import ReadSpec, Report
 from consumer.tasks import REPORTS, Failure, OrderTask, ReadTask, Record
@@ -47,6 +47,10 @@ class LocalJobs:
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """As `Jobs.contents`."""
         return list(ContentTask(spec, self.log, wanted)(ranges))
+
+    def places(self, ranges: tuple[Range, ...], spec: ReadSpec, sought: Sought) -> list[Place]:
+        """As `Jobs.places`."""
+        return list(RowTask(spec, self.log, sought)(ranges))
 
     def haunt(self, chance: float = 0.4) -> None:
         """Let some of the lost attempts go on."""

@@ -84,6 +84,14 @@ class TextEncoder:
         assert all(len(row) == len(columns) for row in rows)
         return msgspec.msgpack.encode([list(row) for row in rows])
 
+    def split(self, payload: bytes) -> list[bytes]:
+        """As `Encoder.split`."""
+        return [msgspec.msgpack.encode([row]) for row in msgspec.msgpack.decode(payload)]
+
+    def joined(self, rows: Sequence[bytes]) -> bytes:
+        """As `Encoder.joined`."""
+        return msgspec.msgpack.encode([row for some in rows for row in msgspec.msgpack.decode(some)])
+
 
 class MemoryTarget(Target):
     """One connection to a `Disk`. `committed` is called after every commit, even if its answer gets lost."""
@@ -200,6 +208,12 @@ class MemoryTarget(Target):
     def _put(disk: Disk, progress: Progress, changefeed: str) -> None:
         texts = orjson.dumps(progress.offsets()), orjson.dumps(progress.state())
         disk.progress[changefeed] = (progress.checkpoint_ts, *texts)
+
+    def _save_point(self) -> None:
+        """As `Target._save_point`: after a refusal the whole transaction is given up."""
+
+    def _back_to_point(self) -> None:
+        """As `Target._back_to_point`."""
 
     def _commit(self) -> None:
         work, self._work = self._open, None
