@@ -1,20 +1,15 @@
 """Reads the head of a DDL statement: its kind and the tables it names.
 
-sqlglot's MySQL tokenizer does the lexing (comments, quoting, string introducers); the grammar of the heads is TiDB's,
-which prints statements anew and so in few forms (TiDB documentation, "SQL Statements"). What follows the head is parsed
-by the dialect that needs it.
+The grammar of the heads is TiDB's, which prints statements anew and so in few forms (TiDB documentation, "SQL
+Statements"). What follows the head is read by whoever needs it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-import sqlglot
-from sqlglot.errors import TokenError
-from sqlglot.tokenizer_core import Token, TokenType
-
-from ordering.errors import InputError
 from ordering.events import TableName
+from sinks.ddl.words import Words
 
 
 class DdlKind(Enum):
@@ -97,48 +92,8 @@ def named(reference: Reference) -> TableName:
     return TableName(reference.database or "", reference.table)
 
 
-class _Head:
-    """A cursor over the tokens of a statement."""
-
-    def __init__(self, sql: str) -> None:
-        self.sql = sql
-        try:
-            # a word in front: at the start of a text sqlglot takes RENAME for a command and reads no further
-            self.tokens: list[Token] = sqlglot.tokenize(f"DDL {sql}", read="mysql")[1:]
-        except TokenError as error:
-            raise InputError(f"DDL statement can't be read: {sql[:200]}", hint=str(error)) from error
-        self.at = 0
-
-    def peek(self) -> str:
-        """The next token in upper case; "" at the end or before a quoted name."""
-        if self.at >= len(self.tokens) or self.tokens[self.at].token_type is TokenType.IDENTIFIER:
-            return ""
-        return self.tokens[self.at].text.upper()
-
-    def skip(self, *words: str) -> bool:
-        """Step over these words if they come next."""
-        start = self.at
-        for word in words:
-            if self.peek() != word:
-                self.at = start
-                return False
-            self.at += 1
-        return True
-
-    def skip_to(self, *words: str) -> str:
-        """Step over everything up to and including one of these words; which it was, or ""."""
-        while self.at < len(self.tokens):
-            word = self.peek()
-            self.at += 1
-            if word in words:
-                return word
-        return ""
-
-    def name(self) -> str:
-        if self.at >= len(self.tokens):
-            raise InputError(f"DDL statement ends where a name should be: {self.sql[:200]}")
-        self.at += 1
-        return self.tokens[self.at - 1].text
+class _Head(Words):
+    """The words of a head: they name tables."""
 
     def reference(self) -> Reference:
         first = self.name()

@@ -1,0 +1,41 @@
+"""Reads what stands behind DEFAULT: a literal, or an expression that upstream computes."""
+
+from sinks.ddl.definition import Default
+from sinks.ddl.words import WordKind, Words
+
+_CONSTANTS = {"TRUE": "1", "FALSE": "0"}
+
+
+def read_default(words: Words) -> Default:
+    """The default that comes next. Raises InputError at the end of the statement."""
+    if words.skip("NULL"):
+        return Default()
+    if (constant := words.skip_any(*_CONSTANTS)) != "":
+        return Default(_CONSTANTS[constant])
+    if words.peek().startswith("_") and words.words[words.at + 1 :]:
+        words.take()  # an introducer: TiDB prints the text that follows in UTF-8 whatever it says
+    sign = "-" if words.skip("-") else ""
+    words.skip("+")
+    word = words.take()
+    if word.kind is WordKind.STRING:
+        return Default(word.text)
+    if word.kind is WordKind.HEX:
+        return Default(bytes.fromhex(word.text.zfill(len(word.text) + len(word.text) % 2)))
+    if word.kind is WordKind.BITS:
+        return Default(int(word.text or "0", 2).to_bytes(max(1, -(-len(word.text) // 8))))
+    if word.text[:1].isdigit() or word.text[:1] == ".":
+        return Default(sign + word.text)
+    words.at -= 1
+    return Default(expression=read_expression(words))
+
+
+def read_expression(words: Words) -> str:
+    """The source of an expression: one in brackets, or a function's name with its arguments."""
+    start = words.words[words.at].start if not words.ended else 0
+    if words.peek() == "(":
+        words.in_brackets()
+    else:
+        words.take()
+        if words.peek() == "(":
+            words.in_brackets()
+    return words.sql[start : words.words[words.at - 1].stop]
