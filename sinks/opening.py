@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from sinks.mysql.target import MysqlTarget
+from sinks.postgres.target import PostgresTarget
 from sinks.sqlite.target import SqliteTarget
 from sinks.target import Target
 from sinks.uri import parse_target_uri
@@ -14,4 +15,6 @@ def open_target(uri: str, rules: ValueRules) -> Target:
     parsed = parse_target_uri(uri)
     if parsed.kind == "sqlite":
         return SqliteTarget(Path(parsed.path), rules)
+    if parsed.kind == "postgresql":
+        return PostgresTarget(parsed, rules)
     return MysqlTarget(parsed, rules)

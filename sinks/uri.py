@@ -5,7 +5,8 @@ from urllib.parse import unquote, urlsplit
 
 from ordering.errors import ConfigError
 
-_PORTS = {"mysql": 3306, "mariadb": 3306}
+_PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432}
+_SYNONYMS = {"postgres": "postgresql"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,16 @@ class TargetUri:
     @property
     def place(self) -> str:
         """Host and port, or the path: what errors and status name."""
-        return self.path if self.kind == "sqlite" else f"{self.host}:{self.port}"
+        if self.kind == "sqlite":
+            return self.path
+        return f"{self.host}:{self.port}" + (f"/{self.path}" if self.kind == "postgresql" else "")
 
 
 def parse_target_uri(text: str) -> TargetUri:
-    """Read `sqlite:///DIR`, `mysql://USER:PASSWORD@HOST:PORT` or `mariadb://...`. Raises ConfigError."""
+    """Read `sqlite:///DIR`, `mysql://USER:PASSWORD@HOST:PORT`, `mariadb://...` or `postgresql://.../DB`.
+
+    Raises ConfigError.
+    """
     parts = urlsplit(text)
     if parts.scheme == "sqlite":
         path = unquote(parts.path)[1:]
@@ -36,9 +42,10 @@ def parse_target_uri(text: str) -> TargetUri:
                 hint='write sqlite:///DIR or sqlite:////ABSOLUTE/DIR, e.g. "sqlite:////tmp/out"',
             )
         return TargetUri("sqlite", path=path)
-    if parts.scheme in _PORTS:
-        return _server(parts.scheme, text)
-    known = "sqlite, mysql, mariadb"
+    kind = _SYNONYMS.get(parts.scheme, parts.scheme)
+    if kind in _PORTS:
+        return _server(kind, text)
+    known = "sqlite, mysql, mariadb, postgresql"
     raise ConfigError(f"target.uri has the unknown scheme {parts.scheme!r}", hint=f"known are: {known}")
 
 
@@ -50,6 +57,8 @@ def _server(kind: str, text: str) -> TargetUri:
         raise ConfigError("target.uri has a port that is no number from 1 to 65535") from error
     if not parts.hostname or not parts.username:
         raise ConfigError("target.uri lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{_PORTS[kind]}")
-    return TargetUri(
-        kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), parts.path.strip("/")
-    )
+    path = unquote(parts.path.strip("/"))
+    if kind == "postgresql" and not path:
+        hint = f"write {kind}://USER:PASSWORD@HOST:{_PORTS[kind]}/DATABASE"
+        raise ConfigError("target.uri lacks the name of a database", hint=hint)
+    return TargetUri(kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), path)

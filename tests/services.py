@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer, RedisServer
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer
 
-__all__ = ["database_prefix", "kafka_broker", "mariadb_server", "redis_server", "topic_name"]
+__all__ = ["database_prefix", "kafka_broker", "mariadb_server", "postgres_server", "redis_server", "topic_name"]
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +33,13 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
     """A MariaDB that flushes its log once a second: tests end it in good order or start their own."""
     with MariaDbServer(tmp_path_factory.mktemp("mariadb"), flush_at_commit=2) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL that leaves flushing to the machine."""
+    with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
         yield server
 
 

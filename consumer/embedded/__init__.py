@@ -1,4 +1,4 @@
-"""Real servers on one machine: Kafka, Redis and MariaDB as child processes, without root and without containers.
+"""Real servers on one machine, as child processes: Kafka, Redis, MariaDB, PostgreSQL; no root, no containers.
 
 The demo, the tests and the benchmark share them. Each server is a context manager over a data directory:
 
@@ -13,6 +13,7 @@ from consumer.embedded.errors import EmbeddedError
 from consumer.embedded.java import java_home
 from consumer.embedded.kafka import KafkaBroker
 from consumer.embedded.mariadb import MariaDbServer
+from consumer.embedded.postgres import PostgresServer
 from consumer.embedded.redis import RedisServer
 
-__all__ = ["EmbeddedError", "KafkaBroker", "MariaDbServer", "RedisServer", "java_home"]
+__all__ = ["EmbeddedError", "KafkaBroker", "MariaDbServer", "PostgresServer", "RedisServer", "java_home"]

@@ -46,14 +46,21 @@ class ServerProcess:
         *,
         start_seconds: float = 60.0,
         stop_seconds: float = 30.0,
+        launcher: Sequence[str] = (),
+        stop_signal: str = "SIGTERM",
     ) -> None:
-        """`ready` tells whether the server answers in its own protocol; it is asked again until it says yes."""
+        """`ready` tells whether the server answers in its own protocol; it is asked again until it says yes.
+
+        `launcher`: a command that starts the rest of its line, as another user say.
+        """
         self.name = name
         self.command = list(command)
         self.log = log
         self._ready = ready
         self._start_seconds = start_seconds
         self._stop_seconds = stop_seconds
+        self._launcher = list(launcher)
+        self._stop_signal = signal.Signals[stop_signal]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -74,11 +81,11 @@ class ServerProcess:
             self._await_ready(self._process)
 
     def stop(self) -> None:
-        """Ask it to end (SIGTERM) and wait; force it after the limit. Nothing happens if it does not run."""
+        """Ask it to end and wait; force it after the limit. Nothing happens if it does not run."""
         if not self.running:
             return
-        self._signal(signal.SIGTERM)
-        self.resume()  # a stopped process takes no SIGTERM
+        self._signal(self._stop_signal)
+        self.resume()  # a stopped process takes no signal
         try:
             self._started().wait(self._stop_seconds)
         except subprocess.TimeoutExpired:
@@ -105,7 +112,8 @@ class ServerProcess:
         self._signal(signal.SIGCONT)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        guarded = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *self.command]
+        # the guard comes behind the launcher: the kernel forgets its setting where the user changes
+        guarded = [*self._launcher, sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *self.command]
         with self.log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - the command is ours
                 guarded, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

@@ -1,7 +1,7 @@
 """What every embedded server is: a data directory, a port that it keeps, and one process that can be broken."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
@@ -99,8 +99,11 @@ class EmbeddedServer(ABC):
     def _prepared(self) -> ServerProcess:
         if self._process is None:
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._process = ServerProcess(self.name, self._command(), self.log, self._ready)
+            self._process = self._process_of(self._command())
         return self._process
+
+    def _process_of(self, command: Sequence[str]) -> ServerProcess:
+        return ServerProcess(self.name, command, self.log, self._ready)
 
     def _existing(self) -> ServerProcess:
         if self._process is None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sinks.ddl.definition import ColumnDef, Generated, IndexDef, IndexKind, IndexPart, TypeDef
 from sinks.ddl.literals import read_default, read_expression
-from sinks.ddl.words import Words
+from sinks.ddl.words import WordKind, Words
 
 _SYNONYMS = {
     "integer": "int", "int4": "int", "int8": "bigint", "bool": "tinyint", "boolean": "tinyint", "numeric": "decimal",
@@ -43,7 +43,7 @@ def _strings(words: Words) -> tuple[str, ...]:
     found = []
     while not words.skip(")"):
         word = words.take()
-        if word.text not in {","} and not word.text.startswith("_") or word.kind.name == "STRING":
+        if word.kind is WordKind.STRING:
             found.append(word.text)
     return tuple(found)
 

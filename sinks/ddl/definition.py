@@ -3,8 +3,8 @@
 What a target's DDL is written from. `reading` makes these values out of statements.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 
@@ -73,6 +73,11 @@ class IndexKind(Enum):
     OTHER = "special index"
     """FULLTEXT, SPATIAL, VECTOR, COLUMNAR: there to search, never to constrain."""
 
+    @property
+    def unique(self) -> bool:
+        """Whether no two rows share a key."""
+        return self in {IndexKind.PRIMARY, IndexKind.UNIQUE}
+
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
@@ -98,6 +103,11 @@ class IndexDef:
         if self.kind is IndexKind.PRIMARY:
             return "PRIMARY"
         return self.name or next((part.column for part in self.parts if part.column), "expression_index")
+
+    def with_columns(self, spelled: Mapping[str, str]) -> "IndexDef":
+        """The index with its columns as the table spells them; `spelled` goes by lower case."""
+        parts = tuple(replace(part, column=spelled.get(part.column.lower(), part.column)) for part in self.parts)
+        return replace(self, parts=parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,34 @@
 """Reads what stands behind DEFAULT: a literal, or an expression that upstream computes."""
 
 from sinks.ddl.definition import Default
-from sinks.ddl.words import WordKind, Words
+from sinks.ddl.words import Word, WordKind, Words
 
-_CONSTANTS = {"TRUE": "1", "FALSE": "0"}
+_CONSTANTS = {"TRUE": "1", "FALSE": "0", "NULL": None}
 
 
 def read_default(words: Words) -> Default:
     """The default that comes next. Raises InputError at the end of the statement."""
-    if words.skip("NULL"):
-        return Default()
-    if (constant := words.skip_any(*_CONSTANTS)) != "":
+    if constant := words.skip_any(*_CONSTANTS):
         return Default(_CONSTANTS[constant])
     if words.peek().startswith("_") and words.words[words.at + 1 :]:
         words.take()  # an introducer: TiDB prints the text that follows in UTF-8 whatever it says
     sign = "-" if words.skip("-") else ""
     words.skip("+")
     word = words.take()
-    if word.kind is WordKind.STRING:
-        return Default(word.text)
-    if word.kind is WordKind.HEX:
-        return Default(bytes.fromhex(word.text.zfill(len(word.text) + len(word.text) % 2)))
-    if word.kind is WordKind.BITS:
-        return Default(int(word.text or "0", 2).to_bytes(max(1, -(-len(word.text) // 8))))
-    if word.text[:1].isdigit() or word.text[:1] == ".":
-        return Default(sign + word.text)
+    if (value := _value(word)) is not None:
+        return Default(sign + value if isinstance(value, str) else value)
     words.at -= 1
     return Default(expression=read_expression(words))
+
+
+def _value(word: Word) -> str | bytes | None:
+    """What a literal says; None for a word that is none."""
+    if word.kind is WordKind.HEX:
+        return bytes.fromhex(word.text.zfill(len(word.text) + len(word.text) % 2))
+    if word.kind is WordKind.BITS:
+        return int(word.text or "0", 2).to_bytes(max(1, -(-len(word.text) // 8)))
+    number = word.kind is WordKind.PLAIN and (word.text[:1].isdigit() or word.text[:1] == ".")
+    return word.text if number or word.kind is WordKind.STRING else None
 
 
 def read_expression(words: Words) -> str:

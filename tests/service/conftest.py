@@ -8,10 +8,11 @@ from pyspark import SparkContext
 
 from consumer import logs, runner
 from consumer.config import Spark
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
 from consumer.spark import start_spark, stop_spark, warm_up
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
+from tests.service.postgres_cells import PostgresCells
 
 MakeFeed = Callable[..., Feed]
 
@@ -47,8 +48,27 @@ def mariadb_feed(
     cells.close()
 
 
+@pytest.fixture
+def postgres_feed(
+    spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, postgres_server: PostgresServer
+) -> Iterator[Feed]:
+    """A changefeed into PostgreSQL, without Redis. What tests leave behind is dropped."""
+    cells = PostgresCells(postgres_server.uri)
+    before = cells.databases()
+    yield Feed(spark, kafka_broker.bootstrap, topic_name, postgres_server.uri, cells, tmp_path)
+    cells.drop(cells.databases() - before)
+    cells.close()
+
+
 @pytest.fixture(params=["sqlite", "mariadb"])
 def feed(request: pytest.FixtureRequest) -> Feed:
+    """A changefeed into two kinds of target, an embedded one and a server: for what is not about targets."""
+    found: Feed = request.getfixturevalue(f"{request.param}_feed")
+    return found
+
+
+@pytest.fixture(params=["sqlite", "mariadb", "postgres"])
+def every_feed(request: pytest.FixtureRequest) -> Feed:
     """A changefeed into each kind of target."""
     found: Feed = request.getfixturevalue(f"{request.param}_feed")
     return found

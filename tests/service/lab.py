@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pymysql
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -28,6 +29,7 @@ from consumer.status import status_of
 from ordering.errors import ReconcilerError
 from sinks.target import Observer
 from tests.service.cells import VECTORS, MariaDbCells, SqliteCells
+from tests.service.postgres_cells import PostgresCells
 
 PARTITIONS = 3
 DEADLINE_S = 60.0
@@ -79,7 +81,7 @@ class Feed:
     bootstrap: str
     topic: str
     uri: str
-    cells: SqliteCells | MariaDbCells
+    cells: SqliteCells | MariaDbCells | PostgresCells
     directory: Path
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -157,7 +159,7 @@ class Feed:
         """Whether the target's checkpoint is at least this."""
         try:
             return int(self.cells.progress(self.name)["checkpoint_ts"]) >= ts
-        except (IndexError, pymysql.Error, sqlite3.Error, TypeError):
+        except (IndexError, psycopg.Error, pymysql.Error, sqlite3.Error, TypeError):
             return False  # the row is not there yet
 
     def make_database(self, database: str, statements: str) -> None:

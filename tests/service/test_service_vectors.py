@@ -36,12 +36,16 @@ IN_TASKS = (
 """Written by tasks, in `row` consistency."""
 
 SMALL = (*EVERYWHERE, *ACROSS)
+WITHOUT_NUL = tuple(recording for recording in SMALL if not recording.startswith("odd-keys"))
+"""PostgreSQL's texts can't hold U+0000; it sees each recording in one consistency, by turns."""
+
 DIAGONAL = (("sqlite", "transaction"), ("mariadb", "snapshot"))
 CASES = [
     *product(EVERYWHERE, ("sqlite", "mariadb"), ("snapshot", "transaction")),
     *product(IN_TASKS, ("mariadb",), ("row",)),
     ("ddl-basic.table", "sqlite", "row"),
     *((recording, *where) for recording in ACROSS for where in DIAGONAL),
+    *((recording, "postgres", ("snapshot", "transaction", "row")[i % 3]) for i, recording in enumerate(WITHOUT_NUL)),
 ]
 BANK = ("index-value.raw", "index-value.restarts", "index-value.split", "table.raw", "table.split")
 

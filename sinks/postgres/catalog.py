@@ -1,0 +1,120 @@
+"""Reads tables, columns, keys and the members of ENUM and SET columns from PostgreSQL's catalog."""
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+from ordering.events import TableName
+from sinks.postgres.names import literal, quoted
+from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
+
+Query = Callable[[str], Iterable[tuple[Any, ...]]]
+
+OURS = "n.nspname NOT IN ('public', 'information_schema', 'ticdc_reconciler') AND n.nspname NOT LIKE 'pg\\_%%'"
+"""Schemas that mirror databases."""
+_COLUMNS = f"""
+SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated <> '',
+       a.attidentity = 'a', a.atthasdef OR a.attidentity <> '',
+       COALESCE(NOT o.collisdeterministic, false) OR format_type(a.atttypid, NULL) IN ('character', 'citext'),
+       (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_collation o ON o.oid = a.attcollation
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND {OURS}
+ORDER BY n.nspname, c.relname, a.attnum"""  # noqa: S608 a constant
+_KEYS = f"""
+SELECT n.nspname, c.relname, x.relname, i.indisprimary, i.indpred IS NULL AND i.indisunique,
+       ARRAY(SELECT COALESCE(a.attname::text, '')
+             FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, number)
+               LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+             WHERE k.number <= i.indnkeyatts ORDER BY k.number)
+FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_class c ON c.oid = i.indrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE (i.indisunique OR i.indisexclusion) AND i.indislive AND {OURS}"""  # noqa: S608 a constant
+_MEMBERS = f"""
+SELECT n.nspname, c.relname, a.attname, pg_get_constraintdef(x.oid)
+FROM pg_constraint x JOIN pg_class c ON c.oid = x.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = x.conkey[1]
+WHERE x.contype = 'c' AND array_length(x.conkey, 1) = 1 AND {OURS}"""  # noqa: S608 a constant
+_CHECK = re.compile(r"CHECK \(\(+(array_position\()?ARRAY\[")
+_LITERAL = re.compile(r"'((?:[^']|'')*)'::text(?:, )?")
+_SHAPES = {
+    "smallint": Shape.INTEGER,
+    "integer": Shape.INTEGER,
+    "bigint": Shape.INTEGER,
+    "real": Shape.REAL,
+    "double precision": Shape.REAL,
+    "bytea": Shape.BYTES,
+    "bit": Shape.BIT,
+    "bit varying": Shape.BIT,
+    "date": Shape.DATE,
+    "timestamp without time zone": Shape.DATETIME,
+    "timestamp with time zone": Shape.TIMESTAMP,
+    "interval": Shape.TIME,
+    "json": Shape.JSON,
+    "jsonb": Shape.JSON,
+}
+_MODIFIER = re.compile(r"\([\d,]+\)")
+
+
+def base_type(kind: str) -> str:
+    """A type without its length, precision and scale."""
+    return kind if kind.startswith('"') else _MODIFIER.sub("", kind)
+
+
+def members_check(column: str, members: tuple[str, ...], *, several: bool) -> str:
+    """The condition under which a column holds a member (ENUM) or members (SET); '' is upstream's invalid value."""
+    array, name = f"ARRAY[{', '.join(f'{literal(m)}::text' for m in members)}]", quoted(column)
+    return (
+        f"{array} @> string_to_array({name}, ',')" if several else f"array_position({array}, {name}) > 0 OR {name} = ''"
+    )
+
+
+def members_of(definition: str) -> tuple[Shape, tuple[str, ...]] | None:
+    """What a check constraint says, as the server spells it, if it is one of members."""
+    head = _CHECK.match(definition)
+    if head is None:
+        return None
+    found, at = [], head.end()
+    while text := _LITERAL.match(definition, at):
+        found.append(text[1].replace("''", "'"))
+        at = text.end()
+    return Shape.ENUM if head[1] else Shape.SET, tuple(found)
+
+
+def read_catalog(query: Query) -> Catalog:
+    """All tables of the schemas that mirror databases."""
+    members = {
+        (TableName(schema, table), column): found
+        for schema, table, column, definition in query(_MEMBERS)
+        if (found := members_of(definition))
+    }
+    keys: dict[TableName, list[tuple[str, bool, bool, tuple[str, ...]]]] = {}
+    for schema, table, index, primary, plain, columns in query(_KEYS):
+        keys.setdefault(TableName(schema, table), []).append((index, primary, plain, tuple(columns)))
+    tables = {}
+    for (schema, table), rows in groupby(query(_COLUMNS), key=lambda row: (row[0], row[1])):
+        name = TableName(schema, table)
+        columns = [_column(row[2:], members.get((name, row[2]))) for row in rows]
+        tables[name] = _table(name, columns, keys.get(name, []))
+    return Catalog(tables)
+
+
+def _column(row: tuple[Any, ...], checked: tuple[Shape, tuple[str, ...]] | None) -> Column:
+    name, kind, not_null, generated, identity, filled, folds, labels = row
+    shape = _SHAPES.get(base_type(kind), Shape.TEXT)
+    members: tuple[str, ...] = ()
+    if labels:
+        shape, members = Shape.ENUM, tuple(labels)
+    elif checked and shape is Shape.TEXT:
+        shape, members = checked
+    computed = generated or identity
+    return Column(name, kind, shape, not not_null, computed, members, folds=folds, filled=filled)
+
+
+def _table(name: TableName, columns: list[Column], keys: list[tuple[str, bool, bool, tuple[str, ...]]]) -> TableSchema:
+    primary = next((key for _, is_primary, _, key in keys if is_primary), ())
+    uniques = {index: key for index, is_primary, plain, key in keys if plain and not is_primary}
+    handle = choose_handle_key(primary, uniques, {c.name: c for c in columns})
+    return TableSchema(name, tuple(columns), handle, tuple(key for *_, key in keys))

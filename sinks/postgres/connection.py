@@ -1,0 +1,142 @@
+"""One connection to a PostgreSQL server: session settings, COPY, and errors by who must act."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from sinks.uri import TargetUri
+
+_CONNECT_TIMEOUT_S = 10
+_LOCK_WAIT_MS = 50_000
+_LOST_CLASSES = ("08", "53", "57", "58")
+"""Connection, resources, operator's intervention, system (PostgreSQL manual, appendix A)."""
+_LOST = {"25P03", "55006"}
+_BUSY_CLASS, _LOCK_NOT_AVAILABLE = "40", "55P03"
+"""Deadlock or serialization failure; lock_timeout."""
+_FOR_GOOD = re.compile(
+    r"password authentication failed|does not exist|no pg_hba\.conf entry|not permitted|SASL|no password"
+)
+"""What a server says before a login that will say so again: libpq gives such errors no SQLSTATE."""
+_SESSION = {
+    "search_path": "pg_catalog",  # nothing of ours is ever looked for, or made, in `public`
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "standard_conforming_strings": "on",
+    "row_security": "off",  # an error instead of rows that are passed over
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
+    "statement_timeout": "0",
+    "lock_timeout": str(_LOCK_WAIT_MS),
+    "idle_in_transaction_session_timeout": "0",
+    "client_min_messages": "warning",
+}
+
+
+class PostgresConnection:
+    """A psycopg connection in autocommit that raises our errors. Transactions are the caller's."""
+
+    def __init__(self, uri: TargetUri) -> None:
+        self.where = uri.place
+        try:
+            self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
+                host=uri.host,
+                port=uri.port,
+                user=uri.user,
+                password=uri.password,
+                dbname=uri.path,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                application_name="ticdc-reconciler",
+                client_encoding="UTF8",
+                keepalives_idle=30,
+                autocommit=True,
+            )
+        except psycopg.Error as error:
+            raise self._refused(error) from error
+        self.query(
+            "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(_SESSION)),
+            [x for kv in _SESSION.items() for x in kv],
+        )
+        self.fires_nothing = self._silence_triggers()
+
+    def _silence_triggers(self) -> bool:
+        """Keep foreign keys and triggers from acting in this session: upstream sends what they did there (R5).
+
+        Takes a superuser, or GRANT SET ON PARAMETER (15 and later); returns whether it was allowed.
+        """
+        try:
+            self._connection.execute("SET session_replication_role = 'replica'")
+        except psycopg.errors.InsufficientPrivilege:
+            return False
+        except psycopg.Error as error:
+            raise self._as_error(error) from error
+        return True
+
+    def run(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
+        """Execute a statement; rows affected."""
+        try:
+            return self._connection.execute(sql.encode(), parameters).rowcount
+        except psycopg.Error as error:
+            raise self._as_error(error) from error
+
+    def query(self, sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+        """Execute a query; all rows."""
+        try:
+            return self._connection.execute(sql.encode(), parameters).fetchall()
+        except psycopg.Error as error:
+            raise self._as_error(error) from error
+
+    def value(self, sql: str, parameters: Sequence[Any] | None = None) -> Any:
+        """The first column of the first row, or None."""
+        rows = self.query(sql, parameters)
+        return rows[0][0] if rows else None
+
+    def copy(self, sql: str, payloads: Iterable[bytes]) -> None:
+        """Execute a COPY FROM STDIN with these bytes."""
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(sql.encode()) as copy:
+                for payload in payloads:
+                    copy.write(payload)
+        except psycopg.Error as error:
+            raise self._as_error(error) from error
+
+    def rollback(self) -> None:
+        """Drop the transaction; a connection that is gone has dropped it already."""
+        if not self._connection.closed:
+            try:
+                self._connection.rollback()
+            except psycopg.Error:
+                self._connection.close()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._connection.close()
+
+    def _refused(self, error: psycopg.Error) -> TargetError:
+        """Why there is no connection."""
+        text = " ".join(str(error).split())
+        if _FOR_GOOD.search(text):
+            hint = "check user, password and database of target.uri, and the server's pg_hba.conf"
+            return TargetError(f"the target refuses: {text}", where=self.where, hint=hint)
+        return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where)
+
+    def _as_error(self, error: psycopg.Error) -> TargetError:
+        state, told = error.sqlstate or "", error.diag
+        text = " ".join(filter(None, (state, told.message_primary, told.message_detail, _place(told.context)))) or str(
+            error
+        )
+        if self._connection.closed or isinstance(error, psycopg.InterfaceError):
+            return TargetUnreachableError(f"the target is out of reach: {text.strip()}", where=self.where)
+        if state[:2] == _BUSY_CLASS or state == _LOCK_NOT_AVAILABLE:
+            return TargetBusyError(f"the target asks to try again: {text}", where=self.where)
+        if state[:2] in _LOST_CLASSES or state in _LOST:
+            return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where)
+        return TargetError(f"the target refuses: {text}", where=self.where, hint=told.message_hint or "")
+
+
+def _place(context: str | None) -> str:
+    """Which line and column of a COPY, as the server says it."""
+    return f"({context.splitlines()[0]})" if context and context.startswith("COPY") else ""

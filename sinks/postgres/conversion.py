@@ -1,0 +1,144 @@
+"""What MODIFY COLUMN does to the rows that are there, as MySQL converts them (MySQL documentation, "CAST").
+
+Upstream had converted every row without an error before it sent the statement. What can't be spelled here exactly is
+refused by name, unless the table is empty.
+"""
+
+from collections.abc import Callable
+
+from ordering.errors import TargetError
+from sinks.ddl.defaults import BYTES, INTEGERS
+from sinks.ddl.definition import TypeDef
+from sinks.postgres.catalog import base_type
+from sinks.postgres.names import literal
+from sinks.postgres.types import type_of
+from sinks.schema import Column, Shape
+
+_WHOLE = {"smallint", "integer", "bigint"}
+_NUMBERS = {*_WHOLE, "numeric"}
+_REALS = {"real", "double precision"}
+_TEXTS = {"text", "character varying"}
+_TEXT_TYPES = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
+_TEMPORAL = {Shape.DATE: {"date", "datetime"}, Shape.DATETIME: {"datetime", "date"}, Shape.TIME: {"time"}}
+Rule = Callable[[str, Column, TypeDef, str], str | None]
+
+
+def converted(old: Column, kind: TypeDef, source: str, time_zone: str) -> str:
+    """An expression over the column `source` (quoted) that gives the new values. Raises TargetError."""
+    rule = _RULES.get(old.shape, _of_scalar)
+    found = rule(source, old, kind, time_zone)
+    if found is None:
+        raise TargetError(
+            f"rows can't be converted exactly from {old.type} to {kind}: column {old.name!r}",
+            hint="make the change in the target by hand, and leave this DDL out with a filter",
+        )
+    return found
+
+
+def _of_scalar(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
+    """Integers, decimals, floats and texts."""
+    base, goal = base_type(old.type), type_of(kind)
+    if base in _TEXTS:
+        return _of_text(source, kind, goal)
+    if base in _NUMBERS:
+        return _of_number(source, kind, goal)
+    if base in _REALS and (kind.base in {"float", "double", "decimal"} or kind.base in INTEGERS):
+        return f"{source}::{goal}"
+    return None
+
+
+def _of_number(source: str, kind: TypeDef, goal: str) -> str | None:
+    if kind.base in INTEGERS | {"decimal", "float", "double"}:
+        return f"{source}::{goal}"
+    if kind.base in _TEXT_TYPES:
+        return f"{source}::text::{goal}"
+    if kind.base == "bit":
+        width = kind.number(0, 1)
+        return f"right({source}::bigint::bit(64)::text, {width})::bit({width})"
+    if kind.base == "enum":
+        return f"(ARRAY[{', '.join(map(literal, kind.members))}]::text[])[{source}::integer]"
+    return None
+
+
+def _of_text(source: str, kind: TypeDef, goal: str) -> str | None:
+    if kind.base in _TEXT_TYPES:
+        return f"{source}::{goal}"
+    if kind.base in INTEGERS | {"decimal"}:
+        # a cast from numeric rounds half away from zero, as upstream does
+        return f"trim({source})::numeric::{goal}"
+    if kind.base in {"float", "double", "json", "date"}:
+        return f"{source}::{goal}"
+    if kind.base in {"enum", "set"}:
+        return source  # a name that is no member fails the members' check
+    if kind.base in BYTES:
+        return _padded(f"convert_to({source}, 'UTF8')", kind)
+    return None
+
+
+def _padded(source: str, kind: TypeDef) -> str:
+    if kind.base != "binary":
+        return source
+    length = kind.number(0, 1)
+    return f"substring({source} || decode(repeat('00', {length}), 'hex') FROM 1 FOR {length})"
+
+
+def _of_bytes(source: str, _old: Column, kind: TypeDef, _zone: str) -> str | None:
+    if kind.base in BYTES:
+        return _padded(source, kind)
+    return f"convert_from({source}, 'UTF8')::{type_of(kind)}" if kind.base in _TEXT_TYPES else None
+
+
+def _of_bits(source: str, _old: Column, kind: TypeDef, _zone: str) -> str | None:
+    if kind.base == "bit":
+        width = kind.number(0, 1)
+        return f"right(lpad({source}::text, 64, '0'), {width})::bit({width})"
+    number = f"lpad({source}::text, 64, '0')::bit(64)::bigint"
+    return f"{number}::{type_of(kind)}" if kind.base in INTEGERS and not kind.unsigned else None
+
+
+def _of_enum(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
+    if kind.base in {"enum", *_TEXT_TYPES}:
+        return f"{source}::{type_of(kind)}"
+    if kind.base in INTEGERS:
+        members = ", ".join(map(literal, old.members))
+        return f"COALESCE(array_position(ARRAY[{members}]::text[], {source}), 0 * length({source}))::{type_of(kind)}"
+    return None
+
+
+def _of_set(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
+    """A set's text lists its members in their order, so that order must stay."""
+    if kind.base == "set":
+        kept = [member for member in kind.members if member in old.members]
+        return source if kept == [member for member in old.members if member in kept] else None
+    return f"{source}::{type_of(kind)}" if kind.base in _TEXT_TYPES else None
+
+
+def _of_time(source: str, old: Column, kind: TypeDef, zone: str) -> str | None:
+    """Dates and times; lost digits are rounded, by PostgreSQL as by upstream."""
+    goal = type_of(kind)
+    if old.shape is Shape.TIMESTAMP:
+        return {"timestamp": f"{source}::{goal}", "datetime": f"({source} AT TIME ZONE {literal(zone)})::{goal}"}.get(
+            kind.base
+        )
+    if old.shape is Shape.DATETIME and kind.base == "timestamp":
+        return f"({source} AT TIME ZONE {literal(zone)})::{goal}"
+    if kind.base in _TEMPORAL[old.shape]:
+        return f"{source}::{goal}"
+    return f"{source}::text::{goal}" if kind.base in _TEXT_TYPES and old.shape is Shape.DATE else None
+
+
+def _of_json(source: str, _old: Column, kind: TypeDef, _zone: str) -> str | None:
+    return source if kind.base == "json" else None
+
+
+_RULES: dict[Shape, Rule] = {
+    Shape.BYTES: _of_bytes,
+    Shape.BIT: _of_bits,
+    Shape.ENUM: _of_enum,
+    Shape.SET: _of_set,
+    Shape.DATE: _of_time,
+    Shape.DATETIME: _of_time,
+    Shape.TIMESTAMP: _of_time,
+    Shape.TIME: _of_time,
+    Shape.JSON: _of_json,
+}

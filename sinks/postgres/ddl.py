@@ -1,0 +1,206 @@
+"""Upstream's DDL executed on PostgreSQL, statement by statement, inside the caller's transaction.
+
+Definitions come from `sinks.ddl.reading`; what changes no row and has no counterpart (partitions, storage, foreign
+keys, views) is noted in the DDL log, what would change rows in a way that is not known here is refused by name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from ordering.errors import TargetError
+from ordering.events import TableName
+from sinks.ddl.definition import ChangePartitions, IndexDef, Passed, TableDef, Unknown
+from sinks.ddl.reading import read_changes, read_dropped_index, read_index, read_table
+from sinks.ddl.statement import DdlKind, Statement, named
+from sinks.postgres.altering import Alteration, column_clause, comments, members_clause
+from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.indexes import NOTE, created, note
+from sinks.postgres.names import checked, index_name, literal, place, quoted, renamed_index
+from sinks.postgres.types import column_of
+from sinks.schema import Catalog, Column
+from sinks.values import ValueRules
+
+_RESERVED = {"public", "information_schema", "ticdc_reconciler"}
+
+
+class Translation:
+    """One placed statement on its way into the target."""
+
+    def __init__(self, statement: Statement, catalog: Catalog, db: PostgresConnection, rules: ValueRules) -> None:
+        self._statement, self._catalog, self._db, self._rules = statement, catalog, db, rules
+
+    def executed(self) -> Iterator[str]:
+        """Execute; yields each statement once it has run, and notes on what was left out.
+
+        Raises TargetError for what PostgreSQL can't do.
+        """
+        for sql in self._statements():
+            if not sql.startswith(NOTE):
+                self._db.run(sql)
+            yield sql
+
+    def _statements(self) -> Iterator[str]:
+        rules: dict[DdlKind, Callable[[], Iterator[str]]] = {
+            DdlKind.CREATE_DATABASE: self._create_database,
+            DdlKind.DROP_DATABASE: self._drop_database,
+            DdlKind.ALTER_DATABASE: self._passed,
+            DdlKind.CREATE_TABLE: self._create_table,
+            DdlKind.DROP_TABLE: self._drop_table,
+            DdlKind.TRUNCATE_TABLE: self._truncate,
+            DdlKind.RENAME_TABLE: self._rename,
+            DdlKind.ALTER_TABLE: self._alter,
+            DdlKind.CREATE_INDEX: self._create_index,
+            DdlKind.DROP_INDEX: self._drop_index,
+            DdlKind.CREATE_VIEW: self._passed,
+            DdlKind.DROP_VIEW: self._passed,
+        }
+        rule = rules.get(self._statement.kind)
+        if rule is None:
+            raise self._unsupported("")
+        return rule()
+
+    def _unsupported(self, detail: str) -> TargetError:
+        return TargetError(
+            f"this DDL can't be executed on PostgreSQL yet{detail}: {self._statement.sql[:500]}",
+            hint="make the change in the target by hand if it is needed there, or leave the table out by filter.rules",
+        )
+
+    def _passed(self) -> Iterator[str]:
+        """Views and defaults of databases change no row."""
+        yield note(f"left out: {self._statement.kind.value}")
+
+    def _known(self, name: TableName) -> TableName:
+        """The table as the target spells it: upstream's names don't tell case apart."""
+        if self._catalog.get(name) is not None:
+            return name
+        folded = [n for n in self._catalog.tables if (n.database.lower(), n.table.lower()) == _folded(name)]
+        return folded[0] if len(folded) == 1 else name
+
+    def _own(self) -> TableName:
+        return self._known(named(self._statement.tables[0]))
+
+    def _create_database(self) -> Iterator[str]:
+        schema = self._statement.database or ""
+        if schema.lower() in _RESERVED or schema.lower().startswith("pg_"):
+            hint = "leave the database out with filter.rules, or use another target"
+            raise TargetError(f"PostgreSQL keeps the schema {schema!r} for itself or others", hint=hint)
+        yield f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"
+
+    def _drop_database(self) -> Iterator[str]:
+        """Without CASCADE: what others made of these tables stays, and is named by the server's error."""
+        schema = self._statement.database or ""
+        tables = [place(name) for name in self._catalog.tables if name.database == schema]
+        if tables:
+            yield f"DROP TABLE {', '.join(tables)}"
+        yield f"DROP SCHEMA IF EXISTS {quoted(schema)}"
+
+    def _create_table(self) -> Iterator[str]:
+        name = named(self._statement.tables[0])
+        if self._catalog.get(name):
+            raise TargetError(f"table {name} is there already", hint="drop it, or set start-ts above this CREATE TABLE")
+        checked(name.table)
+        if self._statement.like is not None:
+            yield from self._create_like(name, self._known(named(self._statement.like)))
+            return
+        table = read_table(self._statement.sql)
+        yield from self._created(name, table)
+
+    def _created(self, name: TableName, table: TableDef) -> Iterator[str]:
+        columns = [c for c in table.columns if not c.virtual]
+        keys = {part.column.lower() for index in table.indexes for part in index.parts if index.kind.unique}
+        clauses = [column_clause(c, self._rules, in_key=c.name.lower() in keys) for c in columns]
+        clauses += [members_clause(c) for c in columns if c.type.members]
+        yield f"CREATE TABLE {place(name)} ({', '.join(clauses)})"
+        made = {c.name: column_of(c) for c in columns}
+        for index in table.indexes:
+            yield created(name, _in_case(index, made), made)
+        yield from comments(name, columns)
+        if table.comment:
+            yield f"COMMENT ON TABLE {place(name)} IS {literal(table.comment)}"
+        yield from (note(f"left out: {part.text}") for part in table.passed)
+        yield from (note(f"left out: virtual column {c.name!r}") for c in table.columns if c.virtual)
+
+    def _create_like(self, name: TableName, model: TableName) -> Iterator[str]:
+        if self._catalog.get(model) is None:
+            raise TargetError(f"table {model} is missing in the target", hint=f"{name} is to be created like it")
+        options = "INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS INCLUDING GENERATED INCLUDING IDENTITY"
+        yield f"CREATE TABLE {place(name)} (LIKE {place(model)} {options})"
+        for index, primary, unique, parts in self._indexes(model):
+            own = quoted(renamed_index(index, model, name) or index_name(name, index))
+            if primary:
+                yield f"ALTER TABLE {place(name)} ADD CONSTRAINT {own} PRIMARY KEY ({parts})"
+            else:
+                yield f"CREATE {'UNIQUE ' if unique else ''}INDEX {own} ON {place(name)} ({parts})"
+
+    def _indexes(self, table: TableName) -> list[tuple[str, bool, bool, str]]:
+        """Name, whether primary, whether unique, and what it is over: of all indexes without a condition."""
+        parts = (
+            "(SELECT string_agg(pg_get_indexdef(i.indexrelid, k, false) || CASE WHEN i.indoption[k - 1] & 1 = 1"
+            " THEN ' DESC' ELSE '' END, ', ' ORDER BY k) FROM generate_series(1, i.indnkeyatts) k)"
+        )
+        return self._db.query(
+            f"SELECT c.relname, i.indisprimary, i.indisunique, {parts} FROM pg_index i"  # noqa: S608 a constant
+            " JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = %s::regclass AND i.indpred IS NULL"
+            " ORDER BY c.relname",
+            (place(table),),
+        )
+
+    def _drop_table(self) -> Iterator[str]:
+        for reference in self._statement.tables:
+            yield f"DROP TABLE IF EXISTS {place(self._known(named(reference)))}"
+
+    def _truncate(self) -> Iterator[str]:
+        yield f"TRUNCATE TABLE {place(self._own())}"
+
+    def _rename(self) -> Iterator[str]:
+        for old, new in self._statement.renames:
+            yield from self._renamed(self._known(named(old)), named(new))
+
+    def _renamed(self, old: TableName, new: TableName) -> Iterator[str]:
+        for index, *_ in self._indexes(old):
+            if own := renamed_index(index, old, new):
+                yield f"ALTER INDEX {quoted(old.database)}.{quoted(index)} RENAME TO {quoted(own)}"
+        if old.database == new.database:
+            yield f"ALTER TABLE {place(old)} RENAME TO {quoted(new.table)}"
+            return
+        # under a name that neither schema holds: each may have a table of the other name
+        between = TableName(old.database, index_name(new, old.table))
+        yield f"ALTER TABLE {place(old)} RENAME TO {quoted(between.table)}"
+        yield f"ALTER TABLE {place(between)} SET SCHEMA {quoted(new.database)}"
+        yield f"ALTER TABLE {place(TableName(new.database, between.table))} RENAME TO {quoted(new.table)}"
+
+    def _alter(self) -> Iterator[str]:
+        name = self._own()
+        columns = self._columns(name)
+        alteration = Alteration(name, columns, self._db, self._rules)
+        for change in read_changes(self._statement.sql):
+            if isinstance(change, Passed) or (isinstance(change, ChangePartitions) and not change.removes_rows):
+                yield note(f"left out: {change.text}")
+            elif isinstance(change, ChangePartitions | Unknown):
+                raise self._unsupported(f" ({change.text[:100]})")
+            else:
+                yield from alteration.statements(change)
+
+    def _columns(self, name: TableName) -> dict[str, Column]:
+        schema = self._catalog.get(name)
+        if schema is None:
+            raise TargetError(f"table {name} is missing in the target")
+        return {column.name: column for column in schema.columns}
+
+    def _create_index(self) -> Iterator[str]:
+        name = self._own()
+        columns = self._columns(name)
+        yield created(name, _in_case(read_index(self._statement.sql), columns), columns)
+
+    def _drop_index(self) -> Iterator[str]:
+        name = self._own()
+        index = index_name(name, read_dropped_index(self._statement.sql))
+        yield f"DROP INDEX IF EXISTS {quoted(name.database)}.{quoted(index)}"
+
+
+def _folded(name: TableName) -> tuple[str, str]:
+    return name.database.lower(), name.table.lower()
+
+
+def _in_case(index: IndexDef, columns: Mapping[str, Column]) -> IndexDef:
+    """The index with its columns as the table spells them."""
+    return index.with_columns({name.lower(): name for name in columns})

@@ -1,0 +1,200 @@
+r"""Rows for PostgreSQL: the text that COPY reads, in its default format.
+
+Fields end with a tab, rows with a newline; backslash escapes both, itself, and spells NULL as `\N` (PostgreSQL manual,
+"COPY", text format). What the server would round or cut without a word is refused here.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
+
+from sinks.chunk import Texts
+from sinks.schema import Column, Shape
+from sinks.values import ValueRules, member_name, set_names, utc_of
+
+Spelling = Callable[[str], str | None]
+"""From a text as sent to the one that PostgreSQL reads as the same value."""
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_UNESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+_NULL = "\\N"
+_FLOAT_DIGITS = 9
+"""So many digits tell any two 32-bit floats apart; a text with more was no such float."""
+_NUMBERS = re.compile(r"\d+")
+
+
+def _text(text: str) -> str:
+    if "\0" in text:
+        message = f"PostgreSQL's texts can't hold U+0000: {text[:50]!r}"
+        raise ValueError(message)
+    return text
+
+
+def _text_of(length: int, text: str) -> str:
+    """The server cuts off spaces beyond the length without a word."""
+    if len(text) > length:
+        message = f"{text[:50]!r} has {len(text)} characters of at most {length}"
+        raise ValueError(message)
+    return _text(text)
+
+
+def _decimal(scale: int, text: str) -> str:
+    if len(text.partition(".")[2].rstrip("0")) > scale:
+        message = f"{text[:50]!r} has more than {scale} digits behind the point"
+        raise ValueError(message)
+    return _text(text)
+
+
+def _float(text: str) -> str:
+    if len(text.lstrip("-").replace(".", "").strip("0")) > _FLOAT_DIGITS:
+        message = f"{text[:50]!r} has more digits than a 32-bit float holds"
+        raise ValueError(message)
+    return _text(text)
+
+
+def _bytes(text: str) -> str:
+    # binary strings come as one code point U+0000..U+00FF a byte
+    return "\\x" + text.encode("latin-1").hex()
+
+
+def _bits(width: int, text: str) -> str:
+    number = int(text)
+    if number < 0 or number.bit_length() > width:
+        message = f"{text[:50]!r} is no number of {width} bits"
+        raise ValueError(message)
+    return f"{number:0{width}b}"
+
+
+def _time(digits: int, text: str) -> str:
+    if text.partition(".")[2][digits:].strip("0"):
+        message = f"{text[:50]!r} has more than the {digits} digits of a second that the column holds"
+        raise ValueError(message)
+    return _text(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A date or time of the calendar; MySQL also holds zero and partial dates, and 31 February."""
+
+    parse: Callable[[str], date]
+    spell: Callable[[str], str]
+    digits: int
+    null: bool
+
+    def __call__(self, text: str) -> str | None:
+        try:
+            self.parse(text)
+        except ValueError as error:
+            if self.null:
+                return None
+            message = f'{text[:50]!r} is no date, and PostgreSQL holds no others (target.invalid-dates = "null": NULL)'
+            raise ValueError(message) from error
+        return self.spell(_time(self.digits, text))
+
+
+def _modifiers(column: Column) -> list[int]:
+    """What stands in the brackets of a type."""
+    return [int(number) for number in _NUMBERS.findall(column.type.partition("(")[2].partition(")")[0])]
+
+
+def spelling(column: Column, rules: ValueRules) -> Spelling:
+    """How values of a column are spelled."""
+    numbers, kind = _modifiers(column), column.type
+    rule = _SPELLINGS.get(column.shape)
+    if rule is not None:
+        return rule(column, numbers, rules)
+    if kind.startswith("numeric("):
+        return partial(_decimal, numbers[1] if len(numbers) > 1 else 0)
+    if kind.startswith("character") and numbers:
+        return partial(_text_of, numbers[0])
+    return _float if kind == "real" else _text
+
+
+def _moment(column: Column, numbers: list[int], rules: ValueRules) -> Spelling:
+    if column.shape is Shape.DATE:
+        return _Moment(date.fromisoformat, str, 0, rules.invalid_dates == "null")
+    spell: Callable[[str], str] = str
+    if column.shape is Shape.TIMESTAMP:
+        utc = utc_of(rules.time_zone)
+        spell = lambda text: utc(text) + "+00"  # noqa: E731 bound to the zone
+    return _Moment(datetime.fromisoformat, spell, numbers[0] if numbers else 6, rules.invalid_dates == "null")
+
+
+_SPELLINGS: dict[Shape, Callable[[Column, list[int], ValueRules], Spelling]] = {
+    Shape.BYTES: lambda *_: _bytes,
+    Shape.BIT: lambda _column, numbers, _rules: partial(_bits, (numbers or [64])[0]),
+    Shape.ENUM: lambda column, _numbers, _rules: lambda text: _text(member_name(column.members, text)),
+    Shape.SET: lambda column, _numbers, _rules: lambda text: _text(set_names(column.members, text)),
+    Shape.TIME: lambda _column, numbers, _rules: partial(_time, (numbers or [6])[0]),
+    Shape.DATE: _moment,
+    Shape.DATETIME: _moment,
+    Shape.TIMESTAMP: _moment,
+}
+
+
+def _escaped(text: str) -> str:
+    # most texts hold nothing to escape, and asking so is ten times faster than translating
+    return text if text.isprintable() and "\\" not in text else text.translate(_ESCAPES)
+
+
+def _plain(text: str | None) -> str:
+    """The field of a text that is spelled as it came: most are, and one call takes a third of the time of three."""
+    if text is None:
+        return _NULL
+    return text if text.isprintable() and "\\" not in text else _text(text).translate(_ESCAPES)
+
+
+def _field(spell: Spelling, text: str | None) -> str:
+    if text is None:
+        return _NULL
+    spelled = spell(text)
+    return _NULL if spelled is None else _escaped(spelled)
+
+
+def _fields(column: Column, rules: ValueRules) -> Callable[[str | None], str]:
+    spell = spelling(column, rules)
+    return _plain if spell is _text else partial(_field, spell)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresEncoder:
+    """Texts to COPY's text format."""
+
+    rules: ValueRules
+
+    def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
+        """See `sinks.chunk.Encoder`."""
+        fields = [_fields(column, self.rules) for column in columns]
+        lines = ["\t".join([f(t) for f, t in zip(fields, row, strict=True)]) for row in rows]
+        return ("\n".join(lines) + "\n").encode() if lines else b""
+
+    def split(self, payload: bytes) -> list[bytes]:
+        """See `sinks.chunk.Encoder`."""
+        return [line + b"\n" for line in payload.split(b"\n")[:-1]]
+
+    def joined(self, rows: Sequence[bytes]) -> bytes:
+        """See `sinks.chunk.Encoder`."""
+        return b"".join(rows)
+
+
+def decode_rows(payload: bytes) -> Iterator[list[str | None]]:
+    """The rows of a payload, for statements with bound values."""
+    # not splitlines(): that would also split at U+2028 and others
+    for line in payload.decode().split("\n")[:-1]:
+        yield [None if field == _NULL else _unescaped(field) for field in line.split("\t")]
+
+
+def _unescaped(field: str) -> str:
+    if "\\" not in field:
+        return field
+    parts = field.split("\\")
+    text = [parts[0]]
+    rest = iter(parts[1:])
+    for part in rest:
+        if part:
+            text.append(_UNESCAPES[part[0]] + part[1:])
+        else:  # an escaped backslash: the next part follows it as it is
+            text.append("\\" + next(rest, ""))
+    return "".join(text)

@@ -1,0 +1,261 @@
+"""The PostgreSQL target: see the package's docstring for the layout."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import orjson
+import xxhash
+
+from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from ordering.events import DdlEvent, TableName
+from ordering.progress import Progress
+from sinks.ddl.names import older_database
+from sinks.ddl.statement import read_statement
+from sinks.postgres import checking
+from sinks.postgres.catalog import read_catalog
+from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.ddl import Translation
+from sinks.postgres.encode import PostgresEncoder
+from sinks.postgres.write import Writer
+from sinks.schema import Catalog
+from sinks.spool import Group
+from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
+from sinks.uri import TargetUri
+from sinks.values import ValueRules
+
+_TABLES = (
+    f"CREATE SCHEMA IF NOT EXISTS {PROGRESS_DATABASE}",
+    f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.checkpoint (
+  changefeed text PRIMARY KEY, checkpoint_ts bigint NOT NULL, offsets jsonb NOT NULL, state jsonb NOT NULL,
+  epoch bigint NOT NULL, updated_at timestamptz NOT NULL)""",
+    f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.writer (
+  changefeed text NOT NULL, part integer NOT NULL, phase text NOT NULL, attempt bigint NOT NULL,
+  PRIMARY KEY (changefeed, part))""",
+    f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.ddl (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, changefeed text NOT NULL, commit_ts bigint NOT NULL,
+  database text NOT NULL, name text NOT NULL, statement text NOT NULL, executed text NOT NULL, state text NOT NULL,
+  updated_at timestamptz NOT NULL)""",
+)
+_CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
+_WRITER = f"{PROGRESS_DATABASE}.writer"
+_DDL = f"{PROGRESS_DATABASE}.ddl"
+_HOLDERS = (
+    "locktype = 'advisory' AND granted AND objsubid = 1 AND classid = %s AND objid = %s"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+"""Finds an advisory lock's holders by the halves of its key (PostgreSQL manual, "pg_locks")."""
+
+
+class PostgresTarget(Target):
+    """A PostgreSQL database: schema `d`, table `t`."""
+
+    def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
+        self.name = f"{uri.kind} at {uri.place}"
+        self.encoder = PostgresEncoder(rules)
+        self._uri, self._rules = uri, rules
+        self._open: PostgresConnection | None = None
+
+    def opener(self) -> Callable[[], Target]:
+        """See `Target.opener`."""
+        return partial(PostgresTarget, self._uri, self._rules)
+
+    @property
+    def _db(self) -> PostgresConnection:
+        if self._open is None:
+            self._open = PostgresConnection(self._uri)
+        return self._open
+
+    def connect(self) -> None:
+        """See `Target.connect`."""
+        checking.refuse_what_acts_on_rows(self._db)
+        if not self._has_progress_table():
+            self._in_transaction(lambda: [self._db.run(statement) for statement in _TABLES])
+        self._catalog = None
+
+    def close(self) -> None:
+        """See `Target.close`."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def check(self) -> list[str]:
+        """See `Target.check`."""
+        return checking.findings(self._db, self.name)
+
+    def catalog(self) -> Catalog:
+        """See `Target.catalog`."""
+        if self._catalog is None:
+            self._catalog = read_catalog(self._db.query)
+        return self._catalog
+
+    def forget_catalog(self) -> None:
+        """See `Target.forget_catalog`."""
+        self._catalog = None
+
+    def _has_progress_table(self) -> bool:
+        return self._db.value("SELECT to_regclass(%s) IS NOT NULL", (_CHECKPOINT,)) is True
+
+    def stored(self, changefeed: str) -> Stored | None:
+        """See `Target.stored`."""
+        if not self._has_progress_table():
+            return None
+        rows = self._db.query(
+            f"SELECT checkpoint_ts, offsets, state, epoch, updated_at FROM {_CHECKPOINT} WHERE changefeed = %s",  # noqa: S608 a constant
+            (changefeed,),
+        )
+        if not rows:
+            return None
+        checkpoint_ts, offsets, state, epoch, updated_at = rows[0]
+        return Stored(Progress.restored(checkpoint_ts, offsets, state), epoch, updated_at)
+
+    def _fence(self, holder: str) -> None:
+        """See `Target._fence`: a connection holds an advisory lock, so the server knows which one it is."""
+        key = _lock(holder)
+        found = f"SELECT pid, pid = pg_backend_pid() FROM pg_locks WHERE {_HOLDERS}"  # noqa: S608 a constant
+        holders = self._db.query(found, _halves(key))
+        if any(ours for _, ours in holders):
+            return
+        for pid, _ in holders:
+            self._db.value("SELECT pg_terminate_backend(%s)", (pid,))
+        try:
+            self._db.value("SELECT pg_advisory_lock(%s)", (key,))
+        except TargetBusyError as error:
+            pids = ", ".join(str(pid) for pid, _ in holders)
+            raise TargetUnreachableError(f"the former connection {pids} does not end", where=self.name) from error
+
+    def _release(self, holder: str) -> None:
+        self._db.value("SELECT pg_advisory_unlock(%s)", (_lock(holder),))
+
+    def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
+        self._db.run(f"DELETE FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+        self._db.run(
+            f"INSERT INTO {_WRITER} SELECT %s, part, %s, 0 FROM generate_series(0, %s - 1) part",  # noqa: S608 a constant
+            (changefeed, name, parts),
+        )
+
+    def _permits(self, changefeed: str) -> list[int]:
+        rows = self._db.query(f"SELECT part FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+        return [part for (part,) in rows]
+
+    def _locked_permit(self, changefeed: str, part: int) -> tuple[str, int] | None:
+        rows = self._db.query(
+            f"SELECT phase, attempt FROM {_WRITER} WHERE changefeed = %s AND part = %s FOR UPDATE",  # noqa: S608 a constant
+            (changefeed, part),
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def _take_permit(self, changefeed: str, part: int, attempt: int) -> None:
+        self._db.run(
+            f"UPDATE {_WRITER} SET attempt = %s WHERE changefeed = %s AND part = %s",  # noqa: S608 a constant
+            (attempt, changefeed, part),
+        )
+
+    def _add_row(self, changefeed: str) -> None:
+        self._db.run(f"INSERT INTO {_CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, now())", (changefeed,))  # noqa: S608 a constant
+
+    def _raise_epoch(self, changefeed: str) -> None:
+        self._db.run(f"UPDATE {_CHECKPOINT} SET epoch = epoch + 1 WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+
+    def _begin(self) -> None:
+        self._db.run("BEGIN")
+
+    def _locked_epoch(self, changefeed: str) -> int | None:
+        return self._db.value(f"SELECT epoch FROM {_CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: S608
+
+    def _commit(self) -> None:
+        self._db.run("COMMIT")
+
+    def _rollback(self) -> None:
+        if self._open is not None:
+            self._open.rollback()
+
+    def _save(self, progress: Progress, lease: Lease) -> None:
+        self._db.run(
+            f"UPDATE {_CHECKPOINT} SET checkpoint_ts = %s, offsets = %s, state = %s, updated_at = clock_timestamp()"  # noqa: S608 a constant
+            " WHERE changefeed = %s",
+            (
+                progress.checkpoint_ts,
+                orjson.dumps(progress.offsets()).decode(),
+                orjson.dumps(progress.state()).decode(),
+                lease.changefeed,
+            ),
+        )
+
+    def _writer(self, table: TableName) -> Writer:
+        schema = self.catalog().get(table)
+        if schema is None:
+            raise TargetError(f"table {table} is missing in the target", where=self.name)
+        return Writer(self._db, schema)
+
+    def _delete(self, group: Group) -> None:
+        self._writer(group.first.table).delete(group)
+
+    def _write(self, group: Group) -> None:
+        self._writer(group.first.table).write(group)
+
+    def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
+        """See `Target.execute_ddl`: the statements, their record and the progress are one transaction."""
+        self.forget_catalog()
+        statement = read_statement(ddl.sql)
+        placed = statement.placed(ddl.database, lambda old: older_database(statement, old, ddl, self.catalog()))
+        translation = Translation(placed, self.catalog(), self._db, self._rules)
+
+        def execute() -> None:
+            self.check_epoch(lease)
+            observe(Step.DDL_RECORDED)
+            executed = list(translation.executed())
+            observe(Step.DDL_EXECUTED)
+            self._save(progress, lease)
+            self._record(ddl, "; ".join(executed), lease)
+
+        try:
+            self._in_transaction(execute)
+        finally:
+            self.forget_catalog()
+        observe(Step.DDL_DONE)
+
+    def _in_transaction(self, do: Any) -> None:
+        self._begin()
+        try:
+            do()
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+
+    def _record(self, ddl: DdlEvent, executed: str, lease: Lease) -> None:
+        self._db.run(
+            f"INSERT INTO {_DDL} (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"  # noqa: S608 a constant
+            " VALUES (%s, %s, %s, %s, %s, %s, 'done', clock_timestamp())",
+            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed),
+        )
+
+    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
+        """See `Target.ddl_log`."""
+        if not self._has_progress_table():
+            return []
+        rows = self._db.query(
+            f"SELECT commit_ts, database, name, statement, executed, state, updated_at FROM {_DDL}"  # noqa: S608 a constant
+            " WHERE changefeed = %s ORDER BY id DESC LIMIT %s",
+            (changefeed, limit),
+        )
+        return [
+            DdlRecord(ts, db, name, sql, executed, state, _utc(at)) for ts, db, name, sql, executed, state, at in rows
+        ]
+
+
+def _lock(holder: str) -> int:
+    """The key of an advisory lock: a signed number of 64 bits."""
+    digest = xxhash.xxh3_64_intdigest(f"ticdc-reconciler {holder}".encode())
+    return digest - (1 << 64) if digest >> 63 else digest
+
+
+def _halves(key: int) -> tuple[int, int]:
+    """A lock's key as pg_locks shows it."""
+    return key >> 32 & 0xFFFFFFFF, key & 0xFFFFFFFF
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()

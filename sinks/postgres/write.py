@@ -1,0 +1,119 @@
+"""Rows into tables.
+
+Few rows: deleted by keys in arrays, then copied straight into the table. Many: copied into a temporary table, which
+deletes by its keys and is inserted; measured, that takes half the time of INSERT ... ON CONFLICT, whether the rows were
+there or not. Only where the target has columns of its own, whose values must stay, are rows updated in place.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ordering.errors import TargetError
+from ordering.events import TableName
+from sinks.postgres.catalog import base_type
+from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.encode import decode_rows
+from sinks.postgres.names import place, quoted
+from sinks.schema import Column, Shape, TableSchema
+from sinks.spool import Group
+
+BULK_ROWS = 1000
+"""From so many rows on a temporary table is worth its making."""
+_NAME = "ticdc_reconciler_rows"
+_TEMPORARY = f"pg_temp.{_NAME}"
+
+
+class Writer:
+    """Deletes and writes groups of rows of one table, inside the caller's transaction."""
+
+    def __init__(self, db: PostgresConnection, schema: TableSchema) -> None:
+        self._db, self._schema, self._place = db, schema, place(schema.name)
+
+    def delete(self, group: Group) -> None:
+        """Delete the rows with the group's keys."""
+        columns = self._columns(group.first.columns)
+        with _naming(self._schema.name):
+            if group.rows < BULK_ROWS:
+                self._delete_few(group, columns, columns)
+                return
+            with self._temporary(group, columns):
+                self._delete_by(columns)
+
+    def write(self, group: Group) -> None:
+        """Write full rows; one that is there is replaced, unless the group says that none is."""
+        columns = self._columns(group.first.columns)
+        with _naming(self._schema.name):
+            if group.first.plain_insert:
+                self._copy(group, columns)
+            elif self._schema.own_columns(group.first.columns):
+                with self._temporary(group, columns):
+                    self._insert(columns, self._on_conflict(columns))
+            elif group.rows < BULK_ROWS:
+                self._delete_few(group, columns, self._columns(self._schema.handle_key))
+                self._copy(group, columns)
+            else:
+                with self._temporary(group, columns):
+                    self._delete_by(self._columns(self._schema.handle_key))
+                    self._insert(columns, "")
+
+    def _columns(self, names: tuple[str, ...]) -> list[Column]:
+        return [c for name in names if (c := self._schema.column(name)) is not None]
+
+    def _copy(self, group: Group, columns: list[Column]) -> None:
+        self._db.copy(f"COPY {self._place} ({_names(columns)}) FROM STDIN", group.payloads())
+
+    def _insert(self, columns: list[Column], end: str) -> None:
+        names = _names(columns)
+        self._db.run(f"INSERT INTO {self._place} ({names}) SELECT {names} FROM {_TEMPORARY}{end}")  # noqa: S608 quoted
+
+    def _on_conflict(self, columns: list[Column]) -> str:
+        key = self._schema.handle_key
+        others = [quoted(c.name) for c in columns if c.name not in key]
+        action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others) if others else "NOTHING"
+        return f" ON CONFLICT ({', '.join(map(quoted, key))}) DO {action}"
+
+    def _delete_few(self, group: Group, columns: list[Column], key: list[Column]) -> None:
+        """Delete by the keys of the group's rows, which are bound as an array a column."""
+        at = [columns.index(column) for column in key]
+        rows = [row for payload in group.payloads() for row in decode_rows(payload)]
+        arrays = ", ".join(["%s::text[]"] * len(key))
+        names = ", ".join(f"k{i}" for i in range(len(key)))
+        match = " AND ".join(f"t.{quoted(c.name)} = k{i}::{_compared(c)}" for i, c in enumerate(key))
+        # psycopg takes a percent sign for a place holder
+        table, match = self._place.replace("%", "%%"), match.replace("%", "%%")
+        sql = f"DELETE FROM {table} t USING unnest({arrays}) AS k({names}) WHERE {match}"  # noqa: S608 quoted
+        self._db.run(sql, [[row[i] for row in rows] for i in at])
+
+    @contextmanager
+    def _temporary(self, group: Group, columns: list[Column]) -> Iterator[None]:
+        """The group's rows in a temporary table whose columns have the types of the table's."""
+        names = _names(columns)
+        like = f"SELECT {names} FROM {self._place} WITH NO DATA"  # noqa: S608 quoted
+        self._db.run(f"CREATE TEMPORARY TABLE {_NAME} ON COMMIT DROP AS {like}")
+        self._db.copy(f"COPY {_TEMPORARY} ({names}) FROM STDIN", group.payloads())
+        self._db.run(f"ANALYZE {_TEMPORARY}")
+        yield
+        self._db.run(f"DROP TABLE {_TEMPORARY}")
+
+    def _delete_by(self, key: list[Column]) -> None:
+        match = " AND ".join(f"t.{quoted(c.name)} = k.{quoted(c.name)}" for c in key)
+        self._db.run(f"DELETE FROM {self._place} t USING {_TEMPORARY} k WHERE {match}")  # noqa: S608 quoted
+
+
+def _names(columns: list[Column]) -> str:
+    return ", ".join(quoted(c.name) for c in columns)
+
+
+def _compared(column: Column) -> str:
+    """The type that a key's text is cast to: without a length, for a cast to it would cut; bits need theirs."""
+    return column.type if column.shape is Shape.BIT else base_type(column.type)
+
+
+@contextmanager
+def _naming(table: TableName) -> Iterator[None]:
+    """Name the table in what the server says of its rows."""
+    try:
+        yield
+    except TargetError as error:
+        hint = error.hint or "make the table's columns as they are upstream, then run again"
+        raise type(error)(error.fact, where=f"{error.where}, table {table}", hint=hint) from error
