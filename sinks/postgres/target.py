@@ -56,6 +56,7 @@ class PostgresTarget(Target):
         self.encoder = PostgresEncoder(rules)
         self._uri, self._rules = uri, rules
         self._open: PostgresConnection | None = None
+        self._pointed = False
 
     def opener(self) -> Callable[[], Target]:
         """See `Target.opener`."""
@@ -160,9 +161,18 @@ class PostgresTarget(Target):
 
     def _begin(self) -> None:
         self._db.run("BEGIN")
+        self._pointed = False
 
     def _locked_epoch(self, changefeed: str) -> int | None:
         return self._db.value(f"SELECT epoch FROM {_CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: S608
+
+    def _save_point(self) -> None:
+        # one that is set again would lie on the former, which would stay
+        self._db.run("RELEASE SAVEPOINT rows; SAVEPOINT rows" if self._pointed else "SAVEPOINT rows")
+        self._pointed = True
+
+    def _back_to_point(self) -> None:
+        self._db.run("ROLLBACK TO SAVEPOINT rows")
 
     def _commit(self) -> None:
         self._db.run("COMMIT")
