@@ -89,9 +89,6 @@ def check_row(message: Envelope, position: Position) -> None:
         raise InputError(f"message has the unknown type {message.type!r}", where=str(position), hint=hint)
     if message.tidb is None or message.tidb.commit_ts <= 0:
         raise InputError("row event lacks commitTs", where=str(position), hint="not written by TiCDC as documented")
-    if message.tidb.only_handle_key:
-        hint = "large-message-handle-option is set in the changefeed: raise max-message-bytes and use option none"
-        raise InputError("message holds the handle key only, not the row", where=str(position), hint=hint)
     if not message.data or len(message.data) != 1:
         raise InputError("row event does not hold exactly one row in `data`", where=str(position))
     if message.type == "UPDATE" and (not message.old or len(message.old) != 1):

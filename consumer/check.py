@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import redis
 
+from consumer.bodies.fetching import bodies_of
 from consumer.config import Config
 from consumer.control import Control
 from consumer.filters import table_filter
@@ -30,6 +31,9 @@ def findings(config: Config) -> Iterator[Finding]:
     yield from _tried("filter", lambda: [f"{len(table_filter(config.filter.rules).rules)} rules"])
     yield from _tried("target", lambda: _target(config))
     yield from _tried("kafka", lambda: _kafka(config))
+    upstream = bodies_of(config).upstream
+    if upstream is not None:
+        yield from _tried("upstream", lambda: [upstream.check()])
     yield _redis(config)
 
 

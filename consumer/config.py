@@ -8,18 +8,22 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from consumer.bodies.claims import opened
+from consumer.bodies.locations import place_of
 from consumer.control import matcher
 from consumer.filters import table_filter
 from consumer.kafka_settings import OURS, Settings
 from ordering.errors import ConfigError
-from sinks.uri import parse_target_uri
+from sinks.uri import parse_target_uri, parse_upstream_uri
 
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_NO_FILES = ("source.claim-check.locations", "source.claim-check.map.")
+"""Keys whose values may begin with `file:` and mean a place, not a secret."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -70,6 +74,30 @@ def _fine(value: list[str], read: Callable[[list[str]], object]) -> list[str]:
     return value
 
 
+def _upstream(value: str) -> str:
+    if value:
+        try:
+            parse_upstream_uri(value)
+        except ConfigError as error:
+            raise ValueError(f"{error.fact.removeprefix('source.upstream.uri ')}; {error.hint}") from error
+    return value
+
+
+def _places(value: list[str]) -> list[str]:
+    for place in value:
+        try:
+            place_of(place)
+        except ValueError as error:
+            message = f"{place!r} {error}"
+            raise ValueError(message) from error
+    return value
+
+
+def _moved(value: dict[str, str]) -> dict[str, str]:
+    _places([*value, *value.values()])
+    return value
+
+
 def _kafka(value: Settings) -> Settings:
     wrong = sorted(OURS & value.keys())
     if wrong:
@@ -86,6 +114,28 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=_kebab, strict=True)
 
 
+class ClaimCheck(_Section):
+    """Where claim-check files may be, how to get there, and what the stores want to know."""
+
+    locations: Annotated[list[str], AfterValidator(_places)] = []
+    map: Annotated[dict[str, str], AfterValidator(_moved)] = {}
+    options: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _open(self) -> Self:
+        """Open every store once, which connects to nothing: wrong schemes and options are found here."""
+        for place in (*self.locations, *self.map.values()):
+            if place not in self.map:
+                opened(place_of(place), self.options)
+        return self
+
+
+class Upstream(_Section):
+    """The TiDB that rows are fetched from where a message holds the handle key only."""
+
+    uri: Annotated[str, AfterValidator(_upstream)] = ""
+
+
 class Source(_Section):
     """Where the messages are."""
 
@@ -95,6 +145,8 @@ class Source(_Section):
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
     time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
     kafka: Annotated[dict[str, str | int | bool], AfterValidator(_kafka)] = {}
+    claim_check: ClaimCheck = ClaimCheck()
+    upstream: Upstream = Upstream()
 
 
 class TargetSection(_Section):
@@ -190,7 +242,7 @@ def _expanded(value: Any, key: str) -> Any:
         return [_expanded(inner, key) for inner in value]
     if not isinstance(value, str):
         return value
-    if value.startswith("file:"):
+    if value.startswith("file:") and not key.startswith(_NO_FILES):
         return _secret_file(Path(value.removeprefix("file:")), key)
     return _VARIABLE.sub(lambda match: _variable(match[1], key), value)
 

@@ -36,12 +36,12 @@ def suspicious(reports: Sequence[Report]) -> frozenset[int]:
 def check_contents(found: Iterable[Content]) -> None:
     """Raise InputError if two messages with one identity differ in meaning."""
     first: dict[bytes, Content] = {}
-    for content in sorted(found, key=lambda c: c.position):
+    for content in sorted(found, key=lambda c: (c.partly, c.position)):
         known = first.setdefault(content.identity, content)
-        if known.image != content.image:
+        if not known.agrees(content):
             raise InputError(
                 f"two messages with one identity and different content: {content.name}",
-                where=f"{known.position} and {content.position}",
+                where=" and ".join(str(c.position) for c in sorted((known, content), key=lambda c: c.position)),
                 hint="the topic holds messages of two changefeeds or of a restored upstream: use a new topic",
             )
 

@@ -27,14 +27,27 @@ from sinks.schema import TableSchema
 _SHOWN = 100
 """Characters of a key's value in a message."""
 
+_decode_columns = msgspec.msgpack.Decoder(list[tuple[str, str | None]]).decode
+
 
 class Content(NamedTuple):
-    """The content of one message: what it is called, its identity, its image with the columns sorted."""
+    """The content of one message: what it is called, its identity, its image with the columns sorted.
+
+    `partly`: only some columns are in the message, the row is elsewhere.
+    """
 
     identity: bytes
     position: Position
     name: str
     image: bytes
+    partly: bool = False
+
+    def agrees(self, other: "Content") -> bool:
+        """Whether nothing speaks against one row in both."""
+        if not (self.partly or other.partly):
+            return self.image == other.image
+        mine, theirs = _columns(self.image), _columns(other.image)
+        return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
 
 class Place(NamedTuple):
@@ -148,4 +161,9 @@ class ContentTask:
             hint = "values are texts or null in Canal-JSON: something other than TiCDC wrote this message"
             raise InputError(f"row of {name} can't be read: {error}", where=str(position), hint=hint) from error
         title = f"{name}, commitTs {ts} ({utc_text(ts)} UTC)"
-        return Content(ts.to_bytes(8) + key, position, title, image)
+        partly = message.tidb.only_handle_key or bool(message.tidb.claim_check_location)
+        return Content(ts.to_bytes(8) + key, position, title, image, partly)
+
+
+def _columns(image: bytes) -> canal.Image:
+    return dict(_decode_columns(image))

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import structlog
 
+from consumer.bodies.fetching import bodies_of
 from consumer.config import Config
 from consumer.ddl import is_filtered, understood
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
@@ -53,6 +54,7 @@ class Pipeline:
     ) -> None:
         self.config, self.source, self.target, self.jobs, self.observe = config, source, target, jobs, observe
         self.filter = table_filter(config.filter.rules)
+        self._bodies = bodies_of(config)
         stored = target.claim(config.changefeed, self._first_progress(), held)
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
         self._check_filter()
@@ -174,7 +176,7 @@ class Pipeline:
         return self.config.target.consistency == "row"
 
     def _order(self, *, whole_transactions: bool = False) -> OrderTask:
-        return OrderTask(self.target.catalog().tables, self.target.encoder, whole_transactions)
+        return OrderTask(self.target.catalog().tables, self.target.encoder, self._bodies, whole_transactions)
 
     def _expected(self, window: Window) -> int:
         """About how many messages have to be read: few for a window that ends at a near barrier or cut."""

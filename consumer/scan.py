@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from consumer import canal
+from consumer.bodies.reference import reference
 from consumer.images import TableKeys
 from ordering.errors import InputError
 from ordering.events import Half, Kind, Position, TableName, ddl_identity
@@ -27,6 +28,8 @@ from ordering.window import Histogram, Range, Window
 _FLUSH_ROWS = 100_000
 _FLUSH_BYTES = 64 << 20
 _HISTOGRAM_STEPS = 256
+_ELSEWHERE = content_hash(b"elsewhere")
+"""Stands for the content of a row that is not in its message: where it is says nothing about its meaning."""
 _UNDOCUMENTED = "not written by TiCDC as documented"
 
 encode_block = msgspec.msgpack.Encoder().encode
@@ -167,7 +170,7 @@ class Scan:
             return self._uncommon(offset, value, unpacked=unpacked)
         report.messages += 1
         report.size += len(value)  # type: ignore[arg-type]
-        if message.is_ddl or commit_ts <= 0 or tidb.only_handle_key:  # type: ignore[union-attr]
+        if message.is_ddl or commit_ts <= 0:
             return self._uncommon(offset, value, unpacked=unpacked)
         if commit_ts > self._high and self.spec.accepts(message.database, message.table):
             self._above(offset, commit_ts)
@@ -265,9 +268,14 @@ class Scan:
             return
         key, left, image = found
         order, left_order = split(kind, CommitTs(commit_ts), moved=left is not None)
+        tidb: canal.Extension = message.tidb  # type: ignore[assignment]  # it told the commitTs
         content = b"" if kind is Kind.DELETE else bytes(image)
         self._fingerprints.append(fingerprint(key, order))
-        self._contents.append(content_hash(content))
+        if content and (tidb.claim_check_location or tidb.only_handle_key):
+            content = reference(tidb.claim_check_location, Position(*self.report.range.partition, offset))
+            self._contents.append(_ELSEWHERE)
+        else:
+            self._contents.append(content_hash(content))
         if left is not None and left_order is not None:
             self._more.append(fingerprint(left, left_order))
         if commit_ts <= self._low:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from consumer import canal
+from consumer.bodies.fetching import Bodies
 from consumer.reader import Readers
 from consumer.scan import Block, ReadSpec, Reduction, Report, Scan, decode_block
 from ordering.errors import InputError, ReconcilerError, TargetError
@@ -105,6 +106,7 @@ class OrderTask:
 
     schemas: Mapping[TableName, TableSchema]
     encoder: Encoder
+    bodies: Bodies
     whole_transactions: bool
     only: Half | None = None
     """Only the deletes, or only the writes."""
@@ -131,7 +133,8 @@ class OrderTask:
     def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
         for commit_ts, halves in transactions(in_order(runs)):
             while some := list(islice(halves, _CHUNK_ROWS)):
-                yield Part(commit_ts, tuple(self.chunks(some, names)))
+                for chunks in _grouped(self.chunks(some, names)):
+                    yield Part(commit_ts, chunks)
 
     def chunks(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
         """Encode netted rows, table by table. Raises ReconcilerError and UnreadableError."""
@@ -170,7 +173,7 @@ class OrderTask:
             written = [half for half in halves if half[1] & Half.WRITE]
             yield from self._deletes(schema, key, written, plain=True)
         if self.only is not Half.DELETE:
-            yield from self._writes(schema, halves, plain=plain)
+            yield from self._writes(schema, key, halves, plain=plain)
 
     def _deletes(
         self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf], *, plain: bool
@@ -179,8 +182,11 @@ class OrderTask:
         for some in _slices(gone):
             yield self._encoded(schema, Half.DELETE, key, _distinct(key_values(k) for k, _, _ in some), plain=plain)
 
-    def _writes(self, schema: TableSchema, halves: list[KeyedHalf], *, plain: bool) -> Iterator[Chunk]:
-        for some in _slices([half for half in halves if half[1] & Half.WRITE]):
+    def _writes(
+        self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf], *, plain: bool
+    ) -> Iterator[Chunk]:
+        written = [half for half in halves if half[1] & Half.WRITE]
+        for some in _slices(self.bodies.whole(schema.name, key, written)):
             for columns, rows in _by_columns(_decoded(schema.name, some)):
                 positions = writable(schema, columns, deleted_first=plain)
                 names = tuple(columns[i] for i in positions)
@@ -266,7 +272,19 @@ def _distinct(keys: Iterable[list[str | None]]) -> list[tuple[str | None, ...]]:
     return list(dict.fromkeys(map(tuple, keys)))
 
 
-def _slices(halves: list[KeyedHalf]) -> Iterator[list[KeyedHalf]]:
+def _grouped(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ...]]:
+    """Chunks that travel together: several small ones, or one that is large."""
+    some: list[Chunk] = []
+    for chunk in chunks:
+        some.append(chunk)
+        if sum(len(one.payload) for one in some) >= _CHUNK_BYTES:
+            yield tuple(some)
+            some = []
+    if some:
+        yield tuple(some)
+
+
+def _slices(halves: Iterable[KeyedHalf]) -> Iterator[list[KeyedHalf]]:
     """Cut so that a chunk stays small in rows and in bytes."""
     some: list[KeyedHalf] = []
     held = 0

@@ -3,8 +3,9 @@
     ReconcilerError              fact, where, hint; exit_code
     ├── ConfigError        2     the user: usage, config file, environment
     ├── InputError         3     the operator: the input is broken at a position, or lost (R8)
-    ├── SourceError        3     Kafka refuses us
-    │   └── SourceUnreachableError   worth a retry
+    ├── SourceError        3     Kafka, or a store that messages refer to, refuses us
+    │   ├── SourceUnreachableError   worth a retry
+    │   └── BodyMissingError         worth a retry: it may only be late
     ├── TargetError        4     the target refuses a statement, a value, a right
     │   └── TargetUnreachableError   worth a retry
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
@@ -51,13 +52,17 @@ class InputError(ReconcilerError):
 
 
 class SourceError(ReconcilerError):
-    """Kafka refuses what we ask."""
+    """Kafka, or what its messages refer to, refuses what we ask."""
 
     exit_code = 3
 
 
 class SourceUnreachableError(SourceError):
     """Kafka does not answer."""
+
+
+class BodyMissingError(SourceError):
+    """What a message refers to, a claim-check file or a row upstream, can't be had, or not yet."""
 
 
 class TargetError(ReconcilerError):
@@ -84,4 +89,4 @@ class WorkerLostError(ReconcilerError):
     """A Spark task failed for no reason of the input's: its worker or executor died."""
 
 
-TRANSIENT = (SourceUnreachableError, TargetUnreachableError, WorkerLostError)
+TRANSIENT = (SourceUnreachableError, BodyMissingError, TargetUnreachableError, WorkerLostError)

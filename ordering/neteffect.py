@@ -21,12 +21,12 @@ class NetEffect:
         self.bytes_held = 0
 
     def add(self, key: bytes, order: int, image: bytes) -> None:
-        """Take one half; of two with one ordinal the first stays."""
+        """Take one half; of two with one ordinal, which mean the same, the larger image stays."""
         known = self.rows.get(key)
         if known is None:
             self.rows[key] = (order, image)
             self.bytes_held += len(key) + len(image)
-        elif order > known[0]:
+        elif order > known[0] or (order == known[0] and image > known[1]):
             self.rows[key] = (order, image)
             self.bytes_held += len(image) - len(known[1])
 

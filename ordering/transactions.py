@@ -7,6 +7,7 @@ The identity of a half is (row key, ordinal): an exact repetition is dropped her
 import heapq
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 
 from ordering.identity import commit_ts_of
 from ordering.neteffect import Half
@@ -14,13 +15,20 @@ from ordering.timestamps import CommitTs
 
 
 def in_order(runs: Iterable[Iterable[Half]]) -> Iterator[Half]:
-    """Merge sorted runs into one, by commitTs, then DELETE before WRITE, then row; each half once."""
-    last: tuple[int, bytes] | None = None
+    """Merge sorted runs into one, by commitTs, then DELETE before WRITE, then row; each half once.
+
+    Of two with one identity, which mean the same, the larger image stays, as in the net effect.
+    """
+    last: Half | None = None
     for half in heapq.merge(*runs, key=sort_key):
-        here = sort_key(half)
-        if here != last:
-            last = here
-            yield half
+        if last is not None:
+            if half[1] == last[1] and half[0] == last[0]:
+                last = max(last, half, key=itemgetter(2))
+                continue
+            yield last
+        last = half
+    if last is not None:
+        yield last
 
 
 def sort_key(half: Half) -> tuple[int, bytes]:

@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlsplit
 from ordering.errors import ConfigError
 
 _PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432}
+_UPSTREAM_PORT = 4000
 _SYNONYMS = {"postgres": "postgresql"}
 
 
@@ -44,17 +45,24 @@ def parse_target_uri(text: str) -> TargetUri:
         return TargetUri("sqlite", path=path)
     kind = _SYNONYMS.get(parts.scheme, parts.scheme)
     if kind in _PORTS:
-        return _server(kind, text)
+        return _server(kind, text, "target.uri", _PORTS[kind])
     known = "sqlite, mysql, mariadb, postgresql"
     raise ConfigError(f"target.uri has the unknown scheme {parts.scheme!r}", hint=f"known are: {known}")
 
 
-def _server(kind: str, text: str) -> TargetUri:
+def parse_upstream_uri(text: str) -> TargetUri:
+    """Read `tidb://USER:PASSWORD@HOST:PORT`: where rows are read that messages leave out. Raises ConfigError."""
+    if urlsplit(text).scheme != "tidb":
+        raise ConfigError("source.upstream.uri is no URI of a TiDB", hint="write tidb://USER:PASSWORD@HOST:4000")
+    return _server("tidb", text, "source.upstream.uri", _UPSTREAM_PORT)
+
+
+def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
     parts = urlsplit(text)
     try:
-        port = parts.port or _PORTS[kind]
+        port = parts.port or usual
     except ValueError as error:
-        raise ConfigError("target.uri has a port that is no number from 1 to 65535") from error
+        raise ConfigError(f"{key} has a port that is no number from 1 to 65535") from error
     if not parts.hostname or not parts.username:
         raise ConfigError("target.uri lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{_PORTS[kind]}")
     path = unquote(parts.path.strip("/"))

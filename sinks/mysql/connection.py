@@ -20,6 +20,12 @@ SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW
 """Strict, so that no value is changed silently; zero dates and a zero AUTO_INCREMENT as upstream holds them."""
 
 
+def is_lost(error: pymysql.MySQLError) -> bool:
+    """Whether the server is gone or does not answer."""
+    code = error.args[0] if error.args else 0
+    return code in _LOST or isinstance(error, pymysql.InterfaceError)
+
+
 class _Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyped
     """Sends a server that asks for a local file the one that we named, and no other.
 
@@ -176,7 +182,7 @@ class MysqlConnection:
     def _as_error(self, error: pymysql.MySQLError) -> TargetError:
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         text = error.args[1] if len(error.args) > 1 else str(error)
-        if code in _LOST or isinstance(error, pymysql.InterfaceError):
+        if is_lost(error):
             return TargetUnreachableError(f"the target is out of reach: {code} {text}", where=self.where)
         if code in _AGAIN:
             return TargetBusyError(f"the target asks to try again: {code} {text}", where=self.where)

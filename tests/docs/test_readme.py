@@ -124,6 +124,13 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield key, field
 
 
+LEAST = """changefeed = "x"
+source.bootstrap-servers = "x"
+source.topics = ["x"]
+target.uri = "sqlite:///x"
+"""
+
+
 def test_every_key_is_documented_with_its_default() -> None:
     told = table("Config reference")
     assert list(told) == [key for key, _ in keys(Config)]
@@ -132,15 +139,8 @@ def test_every_key_is_documented_with_its_default() -> None:
         if field.is_required():
             assert default == "required", key
             continue
-        section, name = key.split(".")
-        values = tomllib.loads(f"{name} = {default}")
-        given = {
-            "changefeed": "x",
-            "source": {"bootstrap-servers": "x", "topics": ["x"]},
-            "target": {"uri": "sqlite:///x"},
-        }
-        plain = config_from(given, "")
-        assert config_from({**given, section: {**given.get(section, {}), **values}}, "") == plain, key  # type: ignore[dict-item]
+        values = tomllib.loads(f"{LEAST}\n{key} = {default}")
+        assert config_from(values, "") == config_from(tomllib.loads(LEAST), ""), key
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -1,0 +1,1 @@
+"""Rows that are not in their message: in a claim-check file, or only upstream. Fetched late, for survivors only."""
