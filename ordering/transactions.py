@@ -7,7 +7,6 @@ The identity of a half is (row key, ordinal): an exact repetition is dropped her
 import heapq
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from operator import itemgetter
 
 from ordering.identity import commit_ts_of
 from ordering.neteffect import Half
@@ -23,7 +22,7 @@ def in_order(runs: Iterable[Iterable[Half]]) -> Iterator[Half]:
     for half in heapq.merge(*runs, key=sort_key):
         if last is not None:
             if half[1] == last[1] and half[0] == last[0]:
-                last = max(last, half, key=itemgetter(2))
+                last = max(last, half, key=lambda one: one[2])
                 continue
             yield last
         last = half

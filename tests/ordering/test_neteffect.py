@@ -37,3 +37,8 @@ def test_what_is_held_is_known_in_bytes(transactions: list[Transaction], data: s
     held = len(net.rows)
     assert len(net.drain()) == held
     assert (net.rows, net.bytes_held) == ({}, 0)
+
+
+def test_of_two_halves_with_one_ordinal_the_larger_image_stays_in_any_order() -> None:
+    halves = [(b"k", 3, b"a"), (b"k", 3, b"b")]
+    assert net_effect(halves) == net_effect(reversed(halves)) == [(b"k", 3, b"b")]

@@ -21,3 +21,8 @@ def test_runs_lead_through_every_upstream_state(given_: list[Transaction], data:
         table, seen = applied_net(table, halves), commit_ts
         assert table == applied(START, given_[:commit_ts])
     assert table == applied(START, given_)
+
+
+def test_of_two_halves_with_one_identity_the_larger_image_stays() -> None:
+    for runs in ([[(b"k", 3, b"a"), (b"k", 3, b"b")]], [[(b"k", 3, b"b")], [(b"k", 3, b"a")]]):
+        assert list(in_order(runs)) == [(b"k", 3, b"b")]
