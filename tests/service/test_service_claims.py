@@ -53,7 +53,7 @@ def rows(feed: Feed) -> dict[int, Any]:
     return {int(row["id"]): row["s"] for row in feed.cells.tables(["d"])["d.t"][1]}
 
 
-@pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 @pytest.mark.parametrize("recording", sorted(STORES))
 def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
     with tarfile.open(VECTORS / "large.claim-checks.tar.gz") as files:
