@@ -91,13 +91,13 @@ class Sought:
         return encoded == chunk.payload
 
 
-def messages_of(readers: Readers, ranges: Iterable[Range]) -> Iterator[tuple[Position, canal.Envelope]]:
+def messages_of(spec: ReadSpec, readers: Readers, ranges: Iterable[Range]) -> Iterator[tuple[Position, canal.Envelope]]:
     """All messages of some ranges, decoded."""
     for part in ranges:
         for partition, run in readers.get().read([(part.partition, part.start, part.stop)]):
             for message in run:
                 position = Position(*partition, message.offset())
-                yield position, canal.decode(message.value(), position)
+                yield position, canal.decode(canal.plain(message.value(), position, spec.message_bytes), position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class RowTask:
 
     def __call__(self, ranges: Iterable[Range]) -> Iterator[Place]:
         """Read the ranges again."""
-        for position, message in messages_of(self.readers, ranges):
+        for position, message in messages_of(self.spec, self.readers, ranges):
             kind = canal.KINDS.get(message.type)
             if kind is None or message.is_ddl or not message.data or message.tidb is None:
                 continue
@@ -139,7 +139,7 @@ class ContentTask:
 
     def __call__(self, ranges: Iterable[Range]) -> Iterator[Content]:
         """Read the ranges again."""
-        for position, message in messages_of(self.readers, ranges):
+        for position, message in messages_of(self.spec, self.readers, ranges):
             found = self._content(message, position)
             if found is not None:
                 yield found
