@@ -21,6 +21,7 @@ from consumer.kafka_settings import OURS, Settings
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri, parse_upstream_uri
 
+Consistency = Literal["snapshot", "transaction", "row"]
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _NO_FILES = ("source.claim-check.locations", "source.claim-check.map.")
 """Keys whose values may begin with `file:` and mean a place, not a secret."""
@@ -98,6 +99,11 @@ def _moved(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
+def _consistency(values: dict[str, Any]) -> Consistency:
+    """The default: TiDB bounds its transactions, so a window may not fit into one."""
+    return "row" if str(values.get("uri", "")).startswith("tidb:") else "snapshot"
+
+
 def _kafka(value: Settings) -> Settings:
     wrong = sorted(OURS & value.keys())
     if wrong:
@@ -153,7 +159,7 @@ class TargetSection(_Section):
     """Where the rows go, and how."""
 
     uri: Annotated[str, AfterValidator(_target)]
-    consistency: Literal["snapshot", "transaction", "row"] = "snapshot"
+    consistency: Annotated[Consistency, Field(default_factory=_consistency)]
     invalid_dates: Literal["error", "null"] = "error"
 
 

@@ -6,6 +6,7 @@ from sinks.mysql.target import MysqlTarget
 from sinks.postgres.target import PostgresTarget
 from sinks.sqlite.target import SqliteTarget
 from sinks.target import Target
+from sinks.tidb.target import TidbTarget
 from sinks.uri import parse_target_uri
 from sinks.values import ValueRules
 
@@ -17,4 +18,5 @@ def open_target(uri: str, rules: ValueRules) -> Target:
         return SqliteTarget(Path(parsed.path), rules)
     if parsed.kind == "postgresql":
         return PostgresTarget(parsed, rules)
-    return MysqlTarget(parsed, rules)
+    family = TidbTarget if parsed.kind == "tidb" else MysqlTarget
+    return family(parsed, rules)

@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 from ordering.errors import ConfigError
 
-_PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432}
+_PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
 _UPSTREAM_PORT = 4000
 _SYNONYMS = {"postgres": "postgresql"}
 
@@ -30,7 +30,7 @@ class TargetUri:
 
 
 def parse_target_uri(text: str) -> TargetUri:
-    """Read `sqlite:///DIR`, `mysql://USER:PASSWORD@HOST:PORT`, `mariadb://...` or `postgresql://.../DB`.
+    """Read `sqlite:///DIR`, `mysql://USER:PASSWORD@HOST:PORT`, `mariadb://`, `tidb://` or `postgresql://.../DB`.
 
     Raises ConfigError.
     """
@@ -46,7 +46,7 @@ def parse_target_uri(text: str) -> TargetUri:
     kind = _SYNONYMS.get(parts.scheme, parts.scheme)
     if kind in _PORTS:
         return _server(kind, text, "target.uri", _PORTS[kind])
-    known = "sqlite, mysql, mariadb, postgresql"
+    known = "sqlite, mysql, mariadb, tidb, postgresql"
     raise ConfigError(f"target.uri has the unknown scheme {parts.scheme!r}", hint=f"known are: {known}")
 
 

@@ -4,9 +4,25 @@ import os
 
 import pytest
 
-from tests.services import database_prefix, kafka_broker, mariadb_server, postgres_server, redis_server, topic_name
+from tests.services import (
+    database_prefix,
+    kafka_broker,
+    mariadb_server,
+    postgres_server,
+    redis_server,
+    tidb_server,
+    topic_name,
+)
 
-__all__ = ["database_prefix", "kafka_broker", "mariadb_server", "postgres_server", "redis_server", "topic_name"]
+__all__ = [
+    "database_prefix",
+    "kafka_broker",
+    "mariadb_server",
+    "postgres_server",
+    "redis_server",
+    "tidb_server",
+    "topic_name",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,9 +10,17 @@ from uuid import uuid4
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer, TidbServer
 
-__all__ = ["database_prefix", "kafka_broker", "mariadb_server", "postgres_server", "redis_server", "topic_name"]
+__all__ = [
+    "database_prefix",
+    "kafka_broker",
+    "mariadb_server",
+    "postgres_server",
+    "redis_server",
+    "tidb_server",
+    "topic_name",
+]
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +48,13 @@ def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A PostgreSQL that leaves flushing to the machine."""
     with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tidb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidbServer]:
+    """A TiDB as it comes."""
+    with TidbServer(tmp_path_factory.mktemp("tidb")) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Real servers on one machine, as child processes: Kafka, Redis, MariaDB, PostgreSQL; no root, no containers.
+"""Real servers on one machine, as child processes: Kafka, Redis, MariaDB, PostgreSQL, TiDB; no root, no containers.
 
 The demo, the tests and the benchmark share them. Each server is a context manager over a data directory:
 
@@ -15,5 +15,14 @@ from consumer.embedded.kafka import KafkaBroker
 from consumer.embedded.mariadb import MariaDbServer
 from consumer.embedded.postgres import PostgresServer
 from consumer.embedded.redis import RedisServer
+from consumer.embedded.tidb import TidbServer
 
-__all__ = ["EmbeddedError", "KafkaBroker", "MariaDbServer", "PostgresServer", "RedisServer", "java_home"]
+__all__ = [
+    "EmbeddedError",
+    "KafkaBroker",
+    "MariaDbServer",
+    "PostgresServer",
+    "RedisServer",
+    "TidbServer",
+    "java_home",
+]

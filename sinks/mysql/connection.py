@@ -1,6 +1,6 @@
 """One connection to a MySQL-family server: session settings, streaming LOAD DATA, and errors by who must act."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -12,7 +12,7 @@ from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
-_AGAIN = {1020, 1205, 1213, 1689, 8022, 9007}
+_AGAIN = {1020, 1205, 1213, 1689, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9005, 9007}
 _NOT_ASKED = 2068
 _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
@@ -52,6 +52,10 @@ class _Connection(pymysql.connections.Connection):  # type: ignore[misc]  # unty
 class MysqlConnection:
     """A PyMySQL connection that raises our errors. Transactions are the caller's. The session's time zone is UTC."""
 
+    _is_tidb = False
+    _kill = "KILL"
+    _hints: Mapping[int, str] = {}
+
     def __init__(self, uri: TargetUri) -> None:
         self.where = uri.place
         try:
@@ -71,6 +75,10 @@ class MysqlConnection:
         except pymysql.MySQLError as error:
             raise self._as_error(error) from error
         self.version = str(self.value("SELECT VERSION()"))
+        if ("tidb" in self.version.lower()) != self._is_tidb:
+            right = "mysql" if self._is_tidb else "tidb"
+            hint = f"write target.uri = {right}://... for it"
+            raise TargetError(f"the target is another server: {self.version}", where=self.where, hint=hint)
         self.is_mariadb = "mariadb" in self.version.lower()
         self.has_full_collation_names = self.is_mariadb and self._has_full_collation_names()
         self._set_up()
@@ -156,7 +164,7 @@ class MysqlConnection:
     def end_connection(self, connection_id: int) -> None:
         """Kill a connection of our own user; one that is gone meanwhile is what was wanted."""
         try:
-            self.run(f"KILL {connection_id:d}")
+            self.run(f"{self._kill} {connection_id:d}")
         except TargetError:
             if self.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %s", (connection_id,)):
                 raise
@@ -186,4 +194,4 @@ class MysqlConnection:
             return TargetUnreachableError(f"the target is out of reach: {code} {text}", where=self.where)
         if code in _AGAIN:
             return TargetBusyError(f"the target asks to try again: {code} {text}", where=self.where)
-        return TargetError(f"the target refuses: {code} {text}", where=self.where)
+        return TargetError(f"the target refuses: {code} {text}", where=self.where, hint=self._hints.get(code, ""))

@@ -15,6 +15,8 @@ from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.schema import Catalog
 
+_COUNTERS = ("AUTO_INCREMENT=", "AUTO_RANDOM_BASE=")
+
 
 def session_database(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> str | None:
     """Under which database the statement means what it meant upstream; None for statements about a database.
@@ -61,7 +63,7 @@ def _table(connection: MysqlConnection, name: TableName) -> str | None:
         return None
     text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
     # rows change the counter, a statement does not
-    return " ".join(word for word in text.split(" ") if not word.startswith("AUTO_INCREMENT="))
+    return " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS))
 
 
 def ran(statement: Statement, before: dict[str, str | None], now: dict[str, str | None]) -> bool:

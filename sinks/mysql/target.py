@@ -45,7 +45,8 @@ _TABLES = (
 _CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
 _WRITER = f"{PROGRESS_DATABASE}.writer"
 _DDL = f"{PROGRESS_DATABASE}.ddl"
-_FENCE_S = 30
+LOCK_S = 30
+"""How long a killed connection may take to let go of its named lock."""
 _RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
 
 
@@ -65,8 +66,14 @@ class MysqlTarget(Target):
     @property
     def _db(self) -> MysqlConnection:
         if self._open is None:
-            self._open = MysqlConnection(self._uri)
+            self._open = self._connected()
         return self._open
+
+    def _connected(self) -> MysqlConnection:
+        return MysqlConnection(self._uri)
+
+    def _writer(self) -> MysqlWriter:
+        return MysqlWriter(self._db)
 
     def connect(self) -> None:
         """See `Target.connect`."""
@@ -116,19 +123,21 @@ class MysqlTarget(Target):
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds a named lock, so the server knows which one it is."""
-        name = _lock(holder)
-        connection = self._holder(name)
+        name = lock_name(holder)
+        connection = self._db.value("SELECT IS_USED_LOCK(%s)", (name,))
         if connection is not None and connection != self._db.value("SELECT CONNECTION_ID()"):
-            self._db.end_connection(connection)
-        if self._db.value("SELECT GET_LOCK(%s, %s)", (name, _FENCE_S)) != 1:
-            raise TargetUnreachableError(f"the former connection {connection} does not end", where=self.name)
+            self._db.end_connection(int(connection))
+        if not self._locks(name, LOCK_S):
+            raise self._does_not_end(connection)
 
-    def _holder(self, name: str) -> int | None:
-        """The connection that holds a named lock."""
-        return self._db.value("SELECT IS_USED_LOCK(%s)", (name,))  # type: ignore[no-any-return]
+    def _locks(self, name: str, seconds: int) -> bool:
+        return bool(self._db.value("SELECT GET_LOCK(%s, %s)", (name, seconds)) == 1)
+
+    def _does_not_end(self, connection: int | None) -> TargetError:
+        return TargetUnreachableError(f"the former connection {connection} does not end", where=self.name)
 
     def _release(self, holder: str) -> None:
-        self._db.value("SELECT RELEASE_LOCK(%s)", (_lock(holder),))
+        self._db.value("SELECT RELEASE_LOCK(%s)", (lock_name(holder),))
 
     def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
         self._db.run(f"DELETE FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
@@ -199,17 +208,17 @@ class MysqlTarget(Target):
         return schema
 
     def _delete(self, group: Group) -> None:
-        MysqlWriter(self._db).delete(group, self._schema(group))
+        self._writer().delete(group, self._schema(group))
 
     def _write(self, group: Group) -> None:
-        MysqlWriter(self._db).write(group, self._schema(group))
+        self._writer().write(group, self._schema(group))
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`; how it survives crashes stands in `sinks.mysql.ddl`."""
         statement = read_statement(ddl.sql)
         self.forget_catalog()
         session = rules.session_database(statement, ddl, self.catalog())
-        fitted = adapted(ddl.sql, server_of(self._db))
+        fitted = self._fitted(ddl.sql)
         intent, before = self._recorded(ddl, statement, session, lease, fitted)
         observe(Step.DDL_RECORDED)
         now = rules.definitions(self._db, statement, session)
@@ -263,6 +272,9 @@ class MysqlTarget(Target):
             raise
         return rows[0][0], orjson.loads(rows[0][1])
 
+    def _fitted(self, sql: str) -> Adapted:
+        return adapted(sql, server_of(self._db))
+
     def _execute(self, fitted: Adapted, session: str | None) -> None:
         for note in fitted.notes:
             log.warning("DDL is executed with a difference", what=note)
@@ -287,6 +299,6 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def _lock(holder: str) -> str:
+def lock_name(holder: str) -> str:
     """The name of a lock; they have 64 characters at most."""
     return f"ticdc-reconciler {xxhash.xxh3_64_hexdigest(holder.encode())}"

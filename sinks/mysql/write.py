@@ -23,6 +23,8 @@ _BULK_ROWS = 200
 _STATEMENT_ROWS = 1000
 _NUMBERS = (Shape.BIT, Shape.ENUM, Shape.SET)
 _EXPRESSIONS = {Shape.BYTES: "UNHEX({})", **dict.fromkeys(_NUMBERS, "CAST({} AS UNSIGNED)")}
+NUMBER = "bigint unsigned"
+"""The type in which an ENUM's number waits."""
 _TRUNCATED = 1265
 _KEYS = f"{PROGRESS_DATABASE}.deleted_keys"
 _STAGE = f"{PROGRESS_DATABASE}.staged_rows"
@@ -49,7 +51,7 @@ class MysqlWriter:
     def _delete_by_join(self, group: Group, table: TableName, columns: list[Column]) -> None:
         """Delete by a temporary table of keys: typed and collated as the table's own, and looked up by its index."""
         place = place_of(table)
-        with self._temporary(_KEYS, f"SELECT {_names(columns)} FROM {place}"):  # noqa: S608 quoted
+        with self._temporary(_KEYS, table, columns):
             self._insert("INSERT", _KEYS, group, columns)
             # the table under its full name: an alias is looked for in the current database, and there may be none
             match = [f"{place}.{quoted(c.name)} = k.{quoted(c.name)}" for c in columns]
@@ -80,10 +82,9 @@ class MysqlWriter:
     def _by_stage(self, group: Group, schema: TableSchema, columns: list[Column]) -> None:
         """Load into a table of the same types, with numbers for ENUMs; strict there, so that it need not be after."""
         place, names = place_of(schema.name), _names(columns)
-        typed = ", ".join(_staged(column) for column in columns)
         update = "" if group.first.plain_insert else " ON DUPLICATE KEY UPDATE " + _updates(schema, columns)
-        with self._temporary(_STAGE, f"SELECT {typed} FROM {place}"):  # noqa: S608 quoted
-            staged = [column if column.shape is not Shape.ENUM else _number(column) for column in columns]
+        staged = [column if column.shape is not Shape.ENUM else _number(column) for column in columns]
+        with self._temporary(_STAGE, schema.name, staged):
             self._insert("INSERT", _STAGE, group, staged)
             self._db.run("SET SESSION sql_mode = %s", (SQL_MODE.replace("STRICT_ALL_TABLES,", ""),))
             try:
@@ -92,12 +93,18 @@ class MysqlWriter:
                 self._db.run("SET SESSION sql_mode = %s", (SQL_MODE,))
 
     @contextmanager
-    def _temporary(self, name: str, select: str) -> Iterator[None]:
-        self._db.run(f"CREATE TEMPORARY TABLE {name} ENGINE=InnoDB AS {select} LIMIT 0")
+    def _temporary(self, name: str, table: TableName, columns: list[Column]) -> Iterator[None]:
+        """A table with some columns of another, in its types; those that are to be numbers are numbers."""
+        self._db.run(f"CREATE TEMPORARY TABLE {name} {self._like(table, columns)}")
         try:
             yield
         finally:
             self._db.run(f"DROP TEMPORARY TABLE IF EXISTS {name}")
+
+    def _like(self, table: TableName, columns: list[Column]) -> str:
+        names = [(quoted(column.name), column.type == NUMBER) for column in columns]
+        typed = ", ".join(f"CAST({name} AS UNSIGNED) AS {name}" if is_number else name for name, is_number in names)
+        return f"ENGINE=InnoDB AS SELECT {typed} FROM {place_of(table)} LIMIT 0"  # noqa: S608 quoted
 
     def _insert(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
         if group.rows >= _BULK_ROWS and self._db.takes_load_data:
@@ -150,13 +157,8 @@ def _names(columns: list[Column]) -> str:
     return ", ".join(quoted(column.name) for column in columns)
 
 
-def _staged(column: Column) -> str:
-    name = quoted(column.name)
-    return f"CAST({name} AS UNSIGNED) AS {name}" if column.shape is Shape.ENUM else name
-
-
 def _number(column: Column) -> Column:
-    return Column(column.name, "bigint unsigned", Shape.INTEGER)
+    return Column(column.name, NUMBER, Shape.INTEGER)
 
 
 def _updates(schema: TableSchema, columns: list[Column]) -> str:

@@ -45,7 +45,7 @@ class SqliteTarget(Target):
     """A directory of SQLite files. DDL and progress share a transaction, so a DDL happens once or not at all."""
 
     def __init__(self, directory: Path, rules: ValueRules) -> None:
-        self.directory = directory
+        self.directory, self._rules = directory, rules
         self.name = f"SQLite in {directory}"
         self.encoder = SqliteEncoder(rules)
         self._connection: sqlite3.Connection | None = None
@@ -53,7 +53,7 @@ class SqliteTarget(Target):
 
     def opener(self) -> Callable[[], Target]:
         """See `Target.opener`."""
-        return partial(SqliteTarget, self.directory)
+        return partial(SqliteTarget, self.directory, self._rules)
 
     @property
     def _db(self) -> sqlite3.Connection:

@@ -85,7 +85,7 @@ class SqliteCells:
 
 
 class MariaDbCells:
-    """A MariaDB server, read through the text protocol without any conversion."""
+    """A server of the MySQL family, read through the text protocol without any conversion."""
 
     def __init__(self, uri: str) -> None:
         parts = urlsplit(uri)

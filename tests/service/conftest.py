@@ -8,7 +8,7 @@ from pyspark import SparkContext
 
 from consumer import logs, runner
 from consumer.config import Spark
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, TidbServer
 from consumer.spark import start_spark, stop_spark, warm_up
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
@@ -41,9 +41,21 @@ def mariadb_feed(
     spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, mariadb_server: MariaDbServer
 ) -> Iterator[Feed]:
     """A changefeed into MariaDB, without Redis. What tests leave behind is dropped."""
-    cells = MariaDbCells(mariadb_server.uri)
+    yield from _into(mariadb_server.uri, spark, kafka_broker, topic_name, tmp_path)
+
+
+@pytest.fixture
+def tidb_feed(
+    spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, tidb_server: TidbServer
+) -> Iterator[Feed]:
+    """A changefeed into TiDB, without Redis. What tests leave behind is dropped."""
+    yield from _into(tidb_server.uri, spark, kafka_broker, topic_name, tmp_path)
+
+
+def _into(uri: str, spark: SparkContext, kafka: KafkaBroker, topic: str, place: Path) -> Iterator[Feed]:
+    cells = MariaDbCells(uri)
     before = cells.databases()
-    yield Feed(spark, kafka_broker.bootstrap, topic_name, mariadb_server.uri, cells, tmp_path)
+    yield Feed(spark, kafka.bootstrap, topic, uri, cells, place)
     cells.drop(cells.databases() - before)
     cells.close()
 

@@ -1,0 +1,1 @@
+"""TiDB, as a member of the MySQL family: pessimistic transactions, bounded in size; DDL as it came."""

@@ -1,0 +1,48 @@
+"""The TiDB target: MySQL's, but for what TiDB does in another way."""
+
+from sinks.mysql.adapt import Adapted
+from sinks.mysql.target import LOCK_S, MysqlTarget, lock_name
+from sinks.mysql.write import MysqlWriter
+from sinks.target import PROGRESS_DATABASE
+from sinks.tidb.connection import TidbConnection
+from sinks.tidb.write import TidbWriter
+
+_HOLDER = f"{PROGRESS_DATABASE}.holder"
+_HOLDERS = f"""CREATE TABLE IF NOT EXISTS {_HOLDER} (
+  name VARCHAR(64) NOT NULL PRIMARY KEY, connection BIGINT UNSIGNED NOT NULL
+) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"""
+_FREE_S = 1
+"""What TiDB takes as the shortest time to wait for a named lock."""
+
+
+class TidbTarget(MysqlTarget):
+    """TiDB: database `d`, table `t` as upstream."""
+
+    def _connected(self) -> TidbConnection:
+        return TidbConnection(self._uri)
+
+    def _writer(self) -> MysqlWriter:
+        return TidbWriter(self._db)
+
+    def connect(self) -> None:
+        """See `Target.connect`."""
+        super().connect()
+        self._db.run(_HOLDERS)
+
+    def _begin(self) -> None:
+        # a server or session may be set to optimistic, where FOR UPDATE locks nothing before COMMIT
+        self._db.run("BEGIN PESSIMISTIC")
+
+    def _fence(self, holder: str) -> None:
+        """See `Target._fence`: TiDB does not tell who holds a named lock, so holders write it down."""
+        name = lock_name(holder)
+        if not self._locks(name, _FREE_S):
+            connection = self._db.value(f"SELECT connection FROM {_HOLDER} WHERE name = %s", (name,))  # noqa: S608 a constant
+            if connection is not None:
+                self._db.end_connection(int(connection))
+            if not self._locks(name, LOCK_S):
+                raise self._does_not_end(connection)
+        self._db.run(f"REPLACE INTO {_HOLDER} VALUES (%s, CONNECTION_ID())", (name,))  # noqa: S608 a constant
+
+    def _fitted(self, sql: str) -> Adapted:
+        return Adapted(sql)
