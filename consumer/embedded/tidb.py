@@ -42,6 +42,8 @@ class TidbServer(EmbeddedServer):
             *(str(tidb_program()), "-store", "unistore", "-path", str(self.directory / "data"), "-config", str(config)),
             *("-host", "127.0.0.1", "-P", str(self.port), "-status", str(self._status), "-L", "warn"),
             *("-socket", "", "-temp-dir", str(self.directory / "temp")),
+            # without files of their own, records of memory and slow queries would lie in our current directory
+            *("-log-file", str(self.log), "-log-slow-query", str(self.directory / "slow.log")),
         ]
 
     def _ready(self) -> bool:
