@@ -8,7 +8,7 @@ import redis
 from consumer.bodies.fetching import bodies_of
 from consumer.config import Config
 from consumer.control import Control
-from consumer.filters import table_filter
+from consumer.filters.changefeed import read_filter, told
 from consumer.ledger import Ledger
 from consumer.source import Source
 from consumer.targets import target_of
@@ -28,8 +28,8 @@ class Finding:
 def findings(config: Config) -> Iterator[Finding]:
     """Try everything; a failure does not keep the rest from being tried."""
     yield Finding("config", f"changefeed {config.changefeed}, consistency {config.target.consistency}")
-    yield from _tried("filter", lambda: [f"{len(table_filter(config.filter.rules).rules)} rules"])
     yield from _tried("target", lambda: _target(config))
+    yield from _tried("filter", lambda: _filter(config))
     yield from _tried("kafka", lambda: _kafka(config))
     upstream = bodies_of(config).upstream
     if upstream is not None:
@@ -63,6 +63,15 @@ def _refuse_far_tasks(config: Config) -> None:
             where=config.target.uri,
             hint='set consistency = "snapshot", or spark.master = "local[*]"',
         )
+
+
+def _filter(config: Config) -> list[str]:
+    target = target_of(config)
+    try:
+        known = target.stored(config.changefeed) is not None  # before its first run nothing of the target is opened
+        return told(read_filter(config.filter), target.catalog() if known else None)
+    finally:
+        target.close()
 
 
 def _kafka(config: Config) -> list[str]:

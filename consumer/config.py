@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -16,7 +16,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from consumer.bodies.claims import opened
 from consumer.bodies.locations import place_of
 from consumer.control import matcher
-from consumer.filters import table_filter
+from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
+from consumer.filters.tables import table_filter, with_files
 from consumer.kafka_settings import OURS, Settings
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri, parse_upstream_uri
@@ -25,6 +26,7 @@ Consistency = Literal["snapshot", "transaction", "row"]
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _NO_FILES = ("source.claim-check.locations", "source.claim-check.map.")
 """Keys whose values may begin with `file:` and mean a place, not a secret."""
+T = TypeVar("T")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -66,7 +68,30 @@ def _rules(value: list[str]) -> list[str]:
     return _fine(value, table_filter)
 
 
-def _fine(value: list[str], read: Callable[[list[str]], object]) -> list[str]:
+def _matcher(value: list[str]) -> list[str]:
+    return _fine(value, lambda rules: table_filter(rules, key="matcher"))
+
+
+def _events(value: list[str]) -> list[str]:
+    return _fine(value, ignored_events)
+
+
+def _sql(value: list[str]) -> list[str]:
+    return _fine(value, ignored_sql)
+
+
+def _condition(value: str) -> str:
+    return _fine(value, lambda text: condition_or_none(text, "expression"))
+
+
+def _no_start_ts(value: list[int]) -> list[int]:
+    if value:
+        message = "messages do not tell at which TSO their transaction began: set it in the changefeed upstream"
+        raise ValueError(message)
+    return value
+
+
+def _fine(value: T, read: Callable[[T], object]) -> T:
     """The value, once what reads it later has nothing against it."""
     try:
         read(value)
@@ -191,10 +216,28 @@ class Limits(_Section):
     retry_seconds: Annotated[float, Field(ge=0, strict=False)] = 60.0
 
 
+Condition = Annotated[str, AfterValidator(_condition)]
+
+
+class EventFilterSection(_Section):
+    """Which events of some tables to leave out."""
+
+    matcher: Annotated[list[str], Field(min_length=1), AfterValidator(_matcher)]
+    ignore_event: Annotated[list[str], AfterValidator(_events)] = []
+    ignore_sql: Annotated[list[str], AfterValidator(_sql)] = []
+    ignore_insert_value_expr: Condition = ""
+    ignore_update_new_value_expr: Condition = ""
+    ignore_update_old_value_expr: Condition = ""
+    ignore_delete_value_expr: Condition = ""
+
+
 class Filter(_Section):
-    """Which tables, in the spelling of a TiCDC changefeed."""
+    """Which tables and events, in the spelling of a TiCDC changefeed."""
 
     rules: Annotated[list[str], AfterValidator(_rules)] = ["*.*"]
+    case_sensitive: bool = False
+    ignore_txn_start_ts: Annotated[list[int], AfterValidator(_no_start_ts)] = []
+    event_filters: list[EventFilterSection] = []
     force_replicate: Literal[False] = False
 
 
@@ -220,7 +263,21 @@ def load_config(path: Path) -> Config:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    return config_from(_expanded(values, ""), str(path))
+    return config_from(_with_rule_files(_expanded(values, ""), path.parent), str(path))
+
+
+def _with_rule_files(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The values with the rules of `@file` in their place. Raises ConfigError."""
+    section = values.get("filter")
+    if not isinstance(section, dict):
+        return values
+    event_filters = section.get("event-filters")
+    for one in event_filters if isinstance(event_filters, list) else []:
+        if isinstance(one, dict) and isinstance(one.get("matcher"), list):
+            one["matcher"] = with_files(one["matcher"], folder, "filter.event-filters.matcher")
+    if isinstance(section.get("rules"), list):
+        section["rules"] = with_files(section["rules"], folder, "filter.rules")
+    return values
 
 
 def config_from(values: dict[str, Any], place: str) -> Config:

@@ -1,11 +1,15 @@
-"""From a DDL message to a DdlEvent: which tables it takes away, which it brings."""
+"""From a DDL message to a DdlEvent: which tables it takes away, which it brings, and whether it is to be executed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from consumer.filters import renames
+from consumer.filters.changefeed import ChangefeedFilter
+from consumer.filters.tables import TableFilter
 from consumer.scan import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs
+from sinks.ddl.kinds import Clauses, clauses_of, replicates
 from sinks.ddl.statement import DdlKind, Reference, read_statement
 from sinks.schema import Catalog
 
@@ -39,11 +43,52 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
     )
 
 
-def is_filtered(ddl: DdlEvent, accepts: "object") -> bool:
-    """Whether the filter leaves the DDL out: none of the tables that it names counts."""
+def why_ignored(ddl: DdlEvent, waiting: Iterable[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:
+    """Why the DDL is not executed, as TiCDC would not; "" if it is. `waiting`: all DDLs still to be executed.
+
+    Raises InputError with the position for a RENAME into the filter.
+    """
+    try:
+        return _judged(ddl, [one for one in waiting if one.commit_ts == ddl.commit_ts], wanted, catalog)
+    except InputError as error:
+        raise InputError(error.fact, where=str(ddl.position), hint=error.hint) from error
+
+
+def _judged(ddl: DdlEvent, together: Sequence[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:
+    clauses = clauses_of(ddl.sql)
+    renamed = _renamed(ddl)
+    if renamed:
+        # what one statement renames comes as several messages with one commitTs: each DDL has its own otherwise
+        because = renames.why_ignored(renamed, [p for one in together for p in _renamed(one)], wanted.tables)
+    else:
+        because = _left_out(ddl, wanted.tables)
+    if because:
+        return because
+    if not clauses.events:
+        return f"TiCDC's list of DDLs to replicate does not hold it: {', '.join(clauses.unlisted)}"
+    before = renamed[0][0] if renamed else TableName(ddl.database, ddl.table)
+    because = wanted.events.ignores_ddl(*before, clauses.events, ddl.sql)
+    return because or _without_index(before, clauses, wanted, catalog)
+
+
+def _renamed(ddl: DdlEvent) -> list[tuple[TableName, TableName]]:
+    """Old and new names of a RENAME."""
+    return list(zip(ddl.removes, ddl.adds, strict=True)) if ddl.removes and ddl.adds else []
+
+
+def _left_out(ddl: DdlEvent, tables: TableFilter) -> str:
+    """Why the table rules leave the DDL out: they take in none of the tables that it names."""
     names = {*ddl.removes, *ddl.adds}
     if ddl.table:
         names.add(TableName(ddl.database, ddl.table))
-    if not names:
-        return not accepts.accepts_database(ddl.database)  # type: ignore[attr-defined]
-    return not any(accepts(*name) for name in names)  # type: ignore[operator]
+    counts = any(tables(*name) for name in names) if names else tables.accepts_database(ddl.database)
+    return "" if counts else "filter.rules leave it out"
+
+
+def _without_index(name: TableName, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:
+    """Why a DDL of a table without a valid index is left out. A table that is not there is the target's to refuse."""
+    schema = catalog.get(name)
+    valid = schema is None or bool(schema.handle_key)
+    if any(replicates(event, valid_index=valid, force=wanted.force_replicate) for event in clauses.events):
+        return ""
+    return f"table {name} has no valid index in the target, and filter.force-replicate is false"

@@ -14,10 +14,10 @@ import structlog
 
 from consumer.bodies.fetching import bodies_of
 from consumer.config import Config
-from consumer.ddl import is_filtered, understood
+from consumer.ddl import understood, why_ignored
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.explain import Sought, place_of_row
-from consumer.filters import table_filter
+from consumer.filters.changefeed import read_filter
 from consumer.job import Job, Jobs, Outcome, buckets_for
 from consumer.ledger import Ledger
 from consumer.progressing import advanced, carried, counted, kept_reports, read_on, refused_tables
@@ -26,7 +26,7 @@ from consumer.source import FIRST_WINDOW, Probe, Source
 from consumer.tasks import Failure, OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
-from ordering.errors import InputError, ReconcilerError, TargetError
+from ordering.errors import ReconcilerError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs, utc_text
@@ -53,11 +53,13 @@ class Pipeline:
         held: Lease | None = None,
     ) -> None:
         self.config, self.source, self.target, self.jobs, self.observe = config, source, target, jobs, observe
-        self.filter = table_filter(config.filter.rules)
+        self.filter = read_filter(config.filter)
         self._bodies = bodies_of(config)
         stored = target.claim(config.changefeed, self._first_progress(), held)
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
-        self._check_filter()
+        torn = self.progress.window is not None
+        self.filter.check_change(self.progress.filter_digest, config.changefeed, torn=torn)
+        self.progress = replace(self.progress, filter_digest=self.filter.digest)
         self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)
         self._ddls: dict[str, DdlEvent] = {}
         self._cuts = Cuts()
@@ -68,15 +70,6 @@ class Pipeline:
     def _first_progress(self) -> Progress:
         start = CheckpointTs(self.config.source.start_ts)
         return Progress.first(start, self.filter.digest, uuid4().hex)
-
-    def _check_filter(self) -> None:
-        if self.progress.filter_digest != self.filter.digest:
-            raise InputError(
-                "filter.rules differ from those that this changefeed has run with: rows of tables that are new to it"
-                " and lie below the checkpoint would be missing",
-                where=f"changefeed {self.config.changefeed}",
-                hint="use the old rules, or another changefeed id with its own start-ts for the new tables",
-            )
 
     def round(self, caps: Mapping[Partition, int] | None = None, *, to_end: bool = False) -> bool:
         """Do one window. False if there is none to do.
@@ -165,7 +158,8 @@ class Pipeline:
         return ReadSpec(
             window=window,
             handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
-            accepts=self.filter,
+            accepts=self.filter.tables,
+            ignored=self.filter.for_rows(self.target.catalog()),
             # the rows of a window that tasks have begun to write are written by tasks
             buckets=max(2, buckets) if self.progress.window or (self._in_rows() and buckets > 1) else buckets,
             message_bytes=self.config.limits.message_bytes,
@@ -302,15 +296,18 @@ class Pipeline:
         waiting = {ddl.identity for ddl in self._pending()}
         ready = executable(self._pending(), seen, next_row)
         while ready and (ddl := next_of(ready, self.target.catalog().tables, window.resolved)):
+            because = why_ignored(ddl, self._pending(), self.filter, self.target.catalog())
             ready.remove(ddl)
             self._looked.pop(Partition(ddl.position.topic, ddl.position.partition), None)  # what waited for it goes on
             waiting.discard(ddl.identity)
             progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
             topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
             progress = replace(progress, topics=topics)
-            if is_filtered(ddl, self.filter):
-                with Spool() as nothing:
-                    self._apply(nothing, progress)
+            if because:
+                tell = log.info if because.startswith("filter.") else log.warning  # what the config asks for is no news
+                tell("DDL ignored", at=utc_text(ddl.commit_ts), because=because, statement=ddl.sql[:200])
+                self.target.ignore_ddl(ddl, because, progress, self.lease, self.observe)
+                self.progress = progress
                 continue
             log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:200])
             with _named(ddl):

@@ -37,7 +37,7 @@ def kept_reports(reports: Sequence[Report]) -> list[Report]:
 
 
 def _uncounted(report: Report, counted_to: int) -> Report:
-    return replace(report, counted_to=counted_to, events=0, repeated=b"", unjudged=0)
+    return replace(report, counted_to=counted_to, events=0, filtered=0, repeated=b"", unjudged=0)
 
 
 def counted(reports: Sequence[Report], progress: Progress) -> list[Report]:
@@ -99,6 +99,7 @@ def advanced(
         duplicates_proven=proven,
         duplicates_unproven=unproven,
         windows=int(window.high > window.low),
+        filtered=sum(r.filtered for r in reports),
     )
     high = CheckpointTs(window.high)
     moved = progress.at(high, base_ts=high, topics=carried(progress, reports), counts=counts, window=None)

@@ -30,6 +30,7 @@ def _counts(progress: Progress) -> dict[str, int]:
         "duplicates": counts.duplicates,
         "duplicates_proven": counts.duplicates_proven,
         "duplicates_unproven": counts.duplicates_unproven,
+        "filtered": counts.filtered,
         "ddls": counts.ddls,
         "rows_written": counts.rows_written,
         "windows": counts.windows,

@@ -54,6 +54,8 @@ class Counts:
     ddls: int = 0
     rows_written: int = 0
     windows: int = 0
+    filtered: int = 0
+    """Row messages that event filters left out."""
 
     def plus(self, **more: int) -> "Counts":
         """These totals with some raised."""

@@ -93,7 +93,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class DdlRecord:
-    """A line of the DDL log: what came, what was executed in the target, when it was done."""
+    """A line of the DDL log: what came, what was executed in the target (or why nothing was), when it was done."""
 
     commit_ts: int
     database: str
@@ -150,6 +150,10 @@ class Target(ABC):
     @abstractmethod
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Execute a DDL exactly once and save `progress`, whatever crashes in between."""
+
+    @abstractmethod
+    def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
+        """Add a line to the DDL log, in the transaction that has begun."""
 
     @abstractmethod
     def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
@@ -356,6 +360,20 @@ class Target(ABC):
                 raise
             self._back_to_point()
             raise Trial(self.encoder, put, self._save_point, self._back_to_point).refused(group, error) from error
+
+    def ignore_ddl(self, ddl: DdlEvent, why: str, progress: Progress, lease: Lease, observe: Observer) -> None:
+        """Pass over a DDL: log why, and save `progress`."""
+        self._begin()
+        try:
+            self.check_epoch(lease)
+            self._record(ddl, why, "ignored", lease)
+            observe(Step.DDL_RECORDED)
+            self._save(progress, lease)
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+        observe(Step.DDL_DONE)
 
     def check_epoch(self, lease: Lease) -> None:
         """Lock the epoch row and raise LeadershipLostError if it is no longer ours."""

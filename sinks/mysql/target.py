@@ -1,6 +1,6 @@
 """The MySQL-family target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -47,6 +47,7 @@ _WRITER = f"{PROGRESS_DATABASE}.writer"
 _DDL = f"{PROGRESS_DATABASE}.ddl"
 LOCK_S = 30
 """How long a killed connection may take to let go of its named lock."""
+_NOTHING: Mapping[str, str | None] = {}
 _RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
 
 
@@ -251,20 +252,7 @@ class MysqlTarget(Target):
             )
             if not rows:
                 before = rules.definitions(self._db, statement, session)
-                self._db.run(
-                    f"INSERT INTO {_DDL} (changefeed, commit_ts, `database`, name, statement, executed, state,"  # noqa: S608 a constant
-                    " before_it, updated_at) VALUES (%s, %s, %s, %s, %s, %s, 'intent', %s, %s)",
-                    (
-                        lease.changefeed,
-                        ddl.commit_ts,
-                        ddl.database,
-                        ddl.table,
-                        ddl.sql,
-                        fitted.logged,
-                        orjson.dumps(before).decode(),
-                        _now(),
-                    ),
-                )
+                self._record(ddl, fitted.logged, "intent", lease, before)
                 rows = [(self._db.value("SELECT LAST_INSERT_ID()"), orjson.dumps(before))]
             self._commit()
         except BaseException:
@@ -274,6 +262,16 @@ class MysqlTarget(Target):
 
     def _fitted(self, sql: str) -> Adapted:
         return adapted(sql, server_of(self._db))
+
+    def _record(
+        self, ddl: DdlEvent, executed: str, state: str, lease: Lease, before: Mapping[str, str | None] = _NOTHING
+    ) -> None:
+        told = (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state)
+        self._db.run(
+            f"INSERT INTO {_DDL} (changefeed, commit_ts, `database`, name, statement, executed, state, before_it,"  # noqa: S608 a constant
+            " updated_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (*told, orjson.dumps(before).decode(), _now()),
+        )
 
     def _execute(self, fitted: Adapted, session: str | None) -> None:
         for note in fitted.notes:

@@ -218,7 +218,7 @@ class PostgresTarget(Target):
             executed = list(translation.executed())
             observe(Step.DDL_EXECUTED)
             self._save(progress, lease)
-            self._record(ddl, "; ".join(executed), lease)
+            self._record(ddl, "; ".join(executed), "done", lease)
 
         try:
             self._in_transaction(execute)
@@ -235,11 +235,11 @@ class PostgresTarget(Target):
             self._rollback()
             raise
 
-    def _record(self, ddl: DdlEvent, executed: str, lease: Lease) -> None:
+    def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
         self._db.run(
             f"INSERT INTO {_DDL} (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"  # noqa: S608 a constant
-            " VALUES (%s, %s, %s, %s, %s, %s, 'done', clock_timestamp())",
-            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed),
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp())",
+            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state),
         )
 
     def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:

@@ -265,7 +265,7 @@ class SqliteTarget(Target):
                 self._run(sql)
             observe(Step.DDL_EXECUTED)
             self._save(progress, lease)
-            self._record(ddl, "; ".join(executed), lease)
+            self._record(ddl, "; ".join(executed), "done", lease)
             self._commit()
         except BaseException:
             self._rollback()
@@ -290,11 +290,11 @@ class SqliteTarget(Target):
             self._attached.remove(database)
         file_of(self.directory, database).unlink(missing_ok=True)
 
-    def _record(self, ddl: DdlEvent, executed: str, lease: Lease) -> None:
+    def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
         self._run(
             "INSERT INTO ddl (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, 'done', ?)",
-            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, _now()),
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state, _now()),
         )
 
     def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:

@@ -1,10 +1,11 @@
 """What a config may hold is found out before anything is started."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from consumer.config import config_from
+from consumer.config import config_from, load_config
 from ordering.errors import ConfigError
 
 
@@ -14,6 +15,10 @@ def values(**sections: dict[str, Any]) -> dict[str, Any]:
     return {"changefeed": "c", **merged}
 
 
+def event_filter(**values: Any) -> dict[str, dict[str, Any]]:
+    return {"filter": {"event-filters": [{"matcher": ["*.*"], **values}]}}
+
+
 def test_the_least_config_is_enough() -> None:
     assert config_from(values(), "here").filter.rules == ["*.*"]
 
@@ -21,8 +26,23 @@ def test_the_least_config_is_enough() -> None:
 @pytest.mark.parametrize(
     ("sections", "told"),
     [
-        ({"filter": {"rules": ["no-dot"]}}, "'filter.rules': filter.rules: 'no-dot' is not of the form schema.table"),
+        ({"filter": {"rules": ["nodot"]}}, "'filter.rules': filter.rules: 'nodot' is not of the form schema.table"),
         ({"filter": {"rules": ["/(/.t"]}}, "holds no regular expression"),
+        ({"filter": {"ignore-txn-start-ts": [1]}}, "messages do not tell at which TSO"),
+        (event_filter(matcher=["a.%"]), "'filter.event-filters.0.matcher': matcher: 'a.%' holds '%'"),
+        (event_filter(matcher=[]), "'filter.event-filters.0.matcher'"),
+        ({"filter": {"event-filters": [{}]}}, "key 'filter.event-filters.0.matcher' is missing"),
+        (
+            event_filter(**{"ignore-event": ["all"]}),
+            "'filter.event-filters.0.ignore-event': ignore-event: unknown event 'all'",
+        ),
+        (event_filter(**{"ignore-sql": ["a", "(?=b)"]}), "'(?=b)' holds no regular expression"),
+        (
+            event_filter(**{"ignore-insert-value-expr": "a >"}),
+            "'filter.event-filters.0.ignore-insert-value-expr': expression",
+        ),
+        (event_filter(**{"ignore-delete-value-expr": "now() > a"}), "can't be computed here; what can be: comparisons"),
+        (event_filter(colour=1), "unknown key 'filter.event-filters.0.colour'"),
         ({"source": {"topics": ["~("]}}, "'source.topics': source.topics: '~(' is no regular expression"),
         ({"source": {"topics": ["~a", "b"]}}, "beside other entries"),
         ({"source": {"topics": []}}, "'source.topics'"),
@@ -36,3 +56,21 @@ def test_what_is_wrong_is_told_with_its_key(sections: dict[str, dict[str, Any]],
     with pytest.raises(ConfigError, match="the config is wrong") as caught:
         config_from(values(**sections), "here")
     assert told in str(caught.value)
+
+
+def test_rules_come_from_files_beside_the_config(tmp_path: Path) -> None:
+    (tmp_path / "tables.txt").write_text("# mine\na.*\n!a.b\n")
+    (tmp_path / "config.toml").write_text("""
+changefeed = "c"
+source = { bootstrap-servers = "h:1", topics = ["t"] }
+target = { uri = "sqlite:////tmp/x" }
+[filter]
+rules = ["@tables.txt", "c.*"]
+ignore-txn-start-ts = []
+[[filter.event-filters]]
+matcher = ["@tables.txt"]
+ignore-event = ["all dml"]
+""")
+    found = load_config(tmp_path / "config.toml").filter
+    assert found.rules == ["a.*", "!a.b", "c.*"]
+    assert found.event_filters[0].matcher == ["a.*", "!a.b"]

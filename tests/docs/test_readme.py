@@ -12,7 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from consumer.cli import main
-from consumer.config import Config, config_from
+from consumer.config import Config, EventFilterSection, config_from
+from consumer.filters.changefeed import read_filter
 from consumer.runner import Outcome
 from ordering.errors import ReconcilerError
 
@@ -103,7 +104,7 @@ def test_every_command_is_documented() -> None:
 
 
 def test_the_sample_is_the_defaults() -> None:
-    (sample,) = blocks("toml")
+    sample, _ = blocks("toml")
     values = tomllib.loads(sample)
     config = config_from(values, "README.md")
     required = {
@@ -112,6 +113,19 @@ def test_the_sample_is_the_defaults() -> None:
         "target": {"uri": values["target"]["uri"]},
     }
     assert config == config_from(required, "required keys")
+
+
+def test_the_example_of_a_filter_is_one() -> None:
+    _, example = blocks("toml")
+    required = {
+        "changefeed": "x",
+        "source": {"bootstrap-servers": "x", "topics": ["x"]},
+        "target": {"uri": "sqlite:///x"},
+    }
+    section = config_from({**required, **tomllib.loads(example)}, "README.md").filter
+    assert len(read_filter(section).events.filters) == 1
+    told = " ".join(table("Filters"))
+    assert all(field.alias in told for field in EventFilterSection.model_fields.values())
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,189 @@
+"""Event filters: which events of a table are left out, as TiCDC's `[[filter.event-filters]]` says.
+
+Each filter names tables (`matcher`) and what to ignore of them: kinds of events, DDLs by a regular expression over
+their text, row events by a condition over their values. Filters only ever take away, so the order of them means nothing
+(TiCDC documentation, "Changefeed Log Filters"; tiflow `pkg/filter`).
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from consumer import canal
+from consumer.filters.expressions import Condition, condition
+from consumer.filters.regular import compiled
+from consumer.filters.tables import TableFilter, digest
+from consumer.filters.values import EvaluationError, Value, value_of
+from ordering.errors import ConfigError, InputError
+from ordering.events import Kind, Position, TableName
+from sinks.ddl.kinds import Event
+
+ALL_DML, ALL_DDL, ALTER_TABLE = "all dml", "all ddl", "alter table"
+_ROWS = {Kind.INSERT: "insert", Kind.UPDATE: "update", Kind.DELETE: "delete"}
+ALIASES = {"create schema": Event.CREATE_DATABASE.value, "drop schema": Event.DROP_DATABASE.value}
+NAMES = (ALL_DML, ALL_DDL, *_ROWS.values(), ALTER_TABLE, *ALIASES, *sorted(event.value for event in Event))
+"""What `ignore-event` takes."""
+
+
+class _Typed(msgspec.Struct, gc=False):
+    """What a condition needs of a row event."""
+
+    data: list[dict[str, str | None]]
+    types: dict[str, str] = msgspec.field(name="mysqlType")
+    old: list[dict[str, str | None]] | None = None
+    tidb: canal.Extension = msgspec.field(name="_tidb", default_factory=canal.Extension)
+
+
+_typed = msgspec.json.Decoder(_Typed).decode
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """One event filter."""
+
+    matcher: TableFilter
+    events: frozenset[str] = frozenset()
+    sql: Any = None
+    insert: Condition | None = None
+    update_old: Condition | None = None
+    update_new: Condition | None = None
+    delete: Condition | None = None
+
+    def ignored_rows(self) -> Iterator[str]:
+        """A short text for each sort of row events that this filter leaves out."""
+        tables = self.matcher.digest_of(len(self.matcher.texts))
+        names = set(_ROWS.values()) if ALL_DML in self.events else self.events & set(_ROWS.values())
+        told = {"insert": self.insert, "old": self.update_old, "new": self.update_new, "delete": self.delete}
+        for what in sorted([*names, *(f"{name}: {c.text}" for name, c in told.items() if c is not None)]):
+            yield digest((tables, what))[:12]
+
+    def conditions(self, kind: Kind) -> tuple[tuple[Condition, bool], ...]:
+        """The conditions for such an event, each with whether it is about the old image."""
+        found = {
+            Kind.INSERT: [(self.insert, False)],
+            Kind.UPDATE: [(self.update_old, True), (self.update_new, False)],
+            Kind.DELETE: [(self.delete, False)],
+        }
+        return tuple((c, is_old) for c, is_old in found[kind] if c is not None)
+
+    def all_conditions(self) -> Iterator[Condition]:
+        """Every condition."""
+        for kind in Kind:
+            for found, _ in self.conditions(kind):
+                yield found
+
+
+@dataclass(slots=True)
+class EventFilters:
+    """All event filters of a changefeed; asked in the reading tasks and by the driver."""
+
+    filters: tuple[EventFilter, ...]
+    members: Mapping[tuple[TableName, str], tuple[str, ...]] = field(default_factory=dict)
+    """Of ENUM and SET columns, as far as the target's tables tell them."""
+    _known: dict[tuple[str, str, Kind], bool | tuple[tuple[Condition, bool], ...]] = field(default_factory=dict)
+
+    def ignores_ddl(self, database: str, table: str, events: Collection[Event], sql: str) -> str:
+        """Why the DDL is left out; "" if it is not. `table`: its name before a RENAME; "" for a database's DDL."""
+        names = {event.value for event in events}
+        if len(events) > 1:
+            names = {Event.MULTI_SCHEMA_CHANGE.value}
+        if any(event.is_alter for event in events):
+            names.add(ALTER_TABLE)
+        for number, one in enumerate(self.filters):
+            if not (one.matcher(database, table) if table else one.matcher.accepts_database(database)):
+                continue
+            if hit := sorted(names & one.events) or ([ALL_DDL] if names and ALL_DDL in one.events else []):
+                return f"filter.event-filters.{number} ignores {hit[0]!r}"
+            if one.sql is not None and one.sql.search(sql):
+                return f"filter.event-filters.{number}.ignore-sql matches"
+        return ""
+
+    def ignores_row(self, kind: Kind, name: tuple[str, str], value: bytes, place: Callable[[], Position]) -> bool:
+        """Whether a row event is left out. `value`: the whole message. Raises InputError with its place."""
+        known = self._known.get((*name, kind))
+        if known is None:
+            known = self._known[*name, kind] = self._rules(kind, name)
+        if isinstance(known, bool):
+            return known
+        return self._any_holds(known, kind, TableName(*name), value, place)
+
+    def _rules(self, kind: Kind, name: tuple[str, str]) -> bool | tuple[tuple[Condition, bool], ...]:
+        """Whether such events are ignored whatever is in them, or the conditions to look at."""
+        matching = [one for one in self.filters if one.matcher(*name)]
+        if any(_ROWS[kind] in one.events or ALL_DML in one.events for one in matching):
+            return True
+        return tuple(pair for one in matching for pair in one.conditions(kind)) or False
+
+    def _any_holds(
+        self,
+        conditions: tuple[tuple[Condition, bool], ...],
+        kind: Kind,
+        name: TableName,
+        value: bytes,
+        place: Callable[[], Position],
+    ) -> bool:
+        try:
+            message = _typed(value)
+            new = message.data[0]
+            old = {**new, **message.old[0]} if message.old else new
+            image = _Image(name, message.types, self.members, _what_lacks(kind, message.tidb))
+            return any(c.holds(image.of(old if is_old else new, c)) for c, is_old in conditions)
+        except (msgspec.DecodeError, UnicodeDecodeError, IndexError) as error:
+            raise InputError(f"row of {name} can't be read for its event filter: {error}", where=str(place())) from None
+        except EvaluationError as error:
+            raise InputError(
+                f"row of {name} can't be judged by its event filter: {error}",
+                where=str(place()),
+                hint="mend the expression in [[filter.event-filters]] or narrow its matcher",
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """Gives a condition the values of one row."""
+
+    table: TableName
+    types: dict[str, str]
+    members: Mapping[tuple[TableName, str], tuple[str, ...]]
+    lacking: str
+
+    def of(self, texts: dict[str, str | None], asking: Condition) -> Callable[[str], Value]:
+        """What finds a column's value in this image."""
+
+        def column(name: str) -> Value:
+            spelled = name if name in texts else next((key for key in texts if key.lower() == name.lower()), None)
+            if spelled is None:
+                raise EvaluationError(f"the message lacks column {name!r} of {asking.text!r}{self.lacking}")
+            kind = self.types.get(spelled, "")
+            return value_of(texts[spelled], kind, self.members.get((self.table, spelled), ()))
+
+        return column
+
+
+def _what_lacks(kind: Kind, tidb: canal.Extension) -> str:
+    """Why a message may lack a column."""
+    if tidb.claim_check_location or tidb.only_handle_key:
+        return " (the row was too large for the message: event filters see its handle key only)"
+    return " (delete-only-output-handle-key-columns leaves it out)" if kind is Kind.DELETE else ""
+
+
+def ignored_events(names: Sequence[str], key: str = "ignore-event") -> frozenset[str]:
+    """Kinds of events by TiCDC's names. Raises ConfigError."""
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise ConfigError(f"{key}: unknown event {unknown[0]!r}", hint=f"known are: {', '.join(NAMES)}")
+    return frozenset(ALIASES.get(name, name) for name in names)
+
+
+def ignored_sql(texts: Sequence[str], key: str = "ignore-sql") -> Any:
+    """One expression for DDLs to leave out, without regard to case as TiCDC has it; None for none."""
+    for text in texts:
+        compiled(text, whose=f"{key}: {text!r}")
+    return compiled("|".join(texts), whose=key, case_sensitive=False) if texts else None
+
+
+def condition_or_none(text: str, key: str) -> Condition | None:
+    """The condition; None for an empty text. Raises ConfigError."""
+    return condition(text, key) if text else None

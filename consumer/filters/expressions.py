@@ -1,0 +1,261 @@
+"""Conditions over a row's columns: `ignore-insert-value-expr` and its kin.
+
+sqlglot parses the SQL once, where the config is read; what is sent to the tasks is a small tree of our own that knows
+only what `functions` can compute. Anything else in a condition is a ConfigError, as it is a SQL error in TiCDC.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from consumer.filters.functions import FUNCTIONS
+from consumer.filters.values import Bits, Value
+from ordering.errors import ConfigError
+
+Row = Callable[[str], Value]
+"""Gives the value of a column. Raises EvaluationError."""
+
+_KNOWN = (
+    "comparisons, <=>, BETWEEN, IN, LIKE, REGEXP, IS, AND, OR, XOR, NOT, + - * / DIV %, CASE, IF, IFNULL, COALESCE,"
+    " NULLIF, ABS, FLOOR, CEIL, MOD, LOWER, UPPER, LENGTH, CHAR_LENGTH, CONCAT, LEFT, RIGHT, SUBSTRING, TRIM,"
+    " CAST AS BINARY, CHAR, SIGNED, DATE, DATETIME, TIME"
+)
+_BINARY = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
+    exp.And: "and", exp.Or: "or", exp.Xor: "xor", exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/",
+    exp.IntDiv: "div", exp.Mod: "mod", exp.Like: "like", exp.RegexpLike: "regexp", exp.Nullif: "nullif",
+    exp.Left: "left", exp.Right: "right",
+}  # fmt: skip
+_UNARY = {
+    exp.Not: "not", exp.Neg: "negative", exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Lower: "lower",
+    exp.Upper: "upper",
+}  # fmt: skip
+_CASTS = {
+    "BINARY": "binary", "CHAR": "char", "VARCHAR": "char", "NCHAR": "char", "TEXT": "char", "BIGINT": "signed",
+    "UBIGINT": "signed", "DATE": "date", "DATETIME": "datetime", "TIMESTAMP": "datetime", "TIME": "time",
+}  # fmt: skip
+_SIDES = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_LAZY = {"and": 0, "or": 1}
+"""What decides an operator whatever the other side is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that the condition spells out."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnName:
+    """A column; upper and lower case mean the same in MySQL."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One of `FUNCTIONS` with its arguments."""
+
+    function: str
+    arguments: tuple["Node", ...]
+
+
+Node = Constant | ColumnName | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition: its text, and what it computes."""
+
+    text: str
+    node: Node
+
+    def holds(self, row: Row) -> bool:
+        """Whether it gives the integer 1, which is what TiCDC asks for. Raises EvaluationError."""
+        found = _evaluated(self.node, row)
+        return isinstance(found, int) and found == 1
+
+    def columns(self) -> set[str]:
+        """The columns that it names, as it spells them."""
+        return set(_columns(self.node))
+
+
+def _evaluated(node: Node, row: Row) -> Value:
+    if isinstance(node, Constant):
+        return node.value
+    if isinstance(node, ColumnName):
+        return row(node.name)
+    decided = _LAZY.get(node.function)
+    first = _evaluated(node.arguments[0], row)
+    if decided is not None and FUNCTIONS["is true" if decided else "is false"](first):
+        return decided
+    return FUNCTIONS[node.function](first, *(_evaluated(argument, row) for argument in node.arguments[1:]))
+
+
+def _columns(node: Node) -> Iterator[str]:
+    if isinstance(node, ColumnName):
+        yield node.name
+    if isinstance(node, Call):
+        for argument in node.arguments:
+            yield from _columns(argument)
+
+
+def condition(text: str, key: str) -> Condition:
+    """Read a condition. `key` names it in the ConfigError for what can't be read or computed."""
+    try:
+        # in a SELECT, as TiCDC completes it: so nothing but one condition can stand there
+        tree = sqlglot.parse_one(f"SELECT * FROM t WHERE {text}", read="mysql")  # noqa: S608 parsed, never executed
+    except SqlglotError as error:
+        raise ConfigError(f"{key}: {text!r} is no SQL expression: {str(error).splitlines()[0]}") from error
+    where = tree.args.get("where")
+    more = [
+        name for name, value in tree.args.items() if value and name not in {"expressions", "from_", "from", "where"}
+    ]
+    if not isinstance(tree, exp.Select) or where is None or more:
+        raise ConfigError(f"{key}: {text!r} is not one SQL expression")
+    return Condition(text, _Reading(text, key).node(where.this))
+
+
+class _Reading:
+    """From sqlglot's tree to ours."""
+
+    def __init__(self, text: str, key: str) -> None:
+        self.text, self.key = text, key
+
+    def node(self, tree: Any) -> Node:
+        kind = type(tree)
+        if kind in _BINARY:
+            found = Call(_BINARY[kind], (self.node(tree.this), self.node(tree.expression)))
+            return Call("not", (found,)) if tree.args.get("negate") else found
+        if kind in _UNARY:
+            return Call(_UNARY[kind], (self.node(tree.this),))
+        rule = _RULES.get(kind)
+        if rule is None:
+            raise self._unknown(tree)
+        return rule(self, tree)
+
+    def nodes(self, trees: list[Any]) -> tuple[Node, ...]:
+        return tuple(self.node(tree) for tree in trees)
+
+    def _unknown(self, tree: Any) -> ConfigError:
+        fact = f"{self.key}: {tree.sql(dialect='mysql')!r} in {self.text!r} can't be computed here"
+        return ConfigError(fact, hint=f"what can be: {_KNOWN}")
+
+    def literal(self, tree: exp.Literal) -> Node:
+        text = str(tree.this)
+        if tree.is_string:
+            return Constant(text)
+        if "e" in text.lower():
+            return Constant(float(text))
+        return Constant(Decimal(text) if "." in text else int(text))
+
+    def bits(self, tree: Any) -> Node:
+        """`0x41`, `x'41'` or `b'101'`."""
+        digits = str(tree.this)
+        if isinstance(tree, exp.HexString):
+            return Constant(Bits(bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))))
+        return Constant(Bits(int(digits or "0", 2).to_bytes((len(digits) + 7) // 8)))
+
+    def introduced(self, tree: exp.Introducer) -> Node:
+        return self.node(tree.expression)
+
+    def inner(self, tree: exp.Paren) -> Node:
+        return self.node(tree.this)
+
+    def collated(self, tree: exp.Collate) -> Node:
+        """Under a binary collation nothing changes; another one would need its tables of weights."""
+        name = tree.expression.name.lower()
+        if name != "binary" and not name.endswith("_bin"):
+            raise self._unknown(tree)
+        return self.node(tree.this)
+
+    def compared_with(self, tree: exp.Is) -> Node:
+        value = tree.expression
+        word = "null" if isinstance(value, exp.Null) else str(value.this).lower()
+        return Call(f"is {word}", (self.node(tree.this),))
+
+    def listed(self, tree: exp.In) -> Node:
+        if tree.args.get("query") or not tree.expressions:
+            raise self._unknown(tree)
+        return Call("in", (self.node(tree.this), *self.nodes(tree.expressions)))
+
+    def between(self, tree: exp.Between) -> Node:
+        return Call("between", self.nodes([tree.this, tree.args["low"], tree.args["high"]]))
+
+    def escaped(self, tree: exp.Escape) -> Node:
+        found = self.node(tree.this)
+        if not isinstance(found, Call):
+            raise self._unknown(tree)
+        if found.function == "not" and isinstance(found.arguments[0], Call):
+            inner = found.arguments[0]
+            return Call("not", (Call(inner.function, (*inner.arguments, self.node(tree.expression))),))
+        return Call(found.function, (*found.arguments, self.node(tree.expression)))
+
+    def cases(self, tree: exp.Case) -> Node:
+        parts: list[Node] = []
+        subject = None if tree.this is None else self.node(tree.this)
+        for branch in tree.args["ifs"]:
+            test = self.node(branch.this)
+            parts += [test if subject is None else Call("=", (subject, test)), self.node(branch.args["true"])]
+        default = tree.args.get("default")
+        return Call("case", (*parts, Constant(None) if default is None else self.node(default)))
+
+    def choice(self, tree: exp.If) -> Node:
+        otherwise = tree.args.get("false")
+        last = Constant(None) if otherwise is None else self.node(otherwise)
+        return Call("case", (*self.nodes([tree.this, tree.args["true"]]), last))
+
+    def coalesce(self, tree: exp.Coalesce) -> Node:
+        return Call("coalesce", self.nodes([tree.this, *tree.expressions]))
+
+    def concatenated(self, tree: exp.Concat) -> Node:
+        return Call("concat", self.nodes(tree.expressions))
+
+    def length(self, tree: exp.Length) -> Node:
+        return Call("length" if tree.args.get("binary") else "char_length", (self.node(tree.this),))
+
+    def substring(self, tree: exp.Substring) -> Node:
+        parts = (tree.this, tree.args.get("start"), tree.args.get("length"))
+        return Call("substring", self.nodes([part for part in parts if part is not None]))
+
+    def trimmed(self, tree: exp.Trim) -> Node:
+        if tree.expression:
+            raise self._unknown(tree)
+        return Call(_SIDES[str(tree.args.get("position") or "").upper()], (self.node(tree.this),))
+
+    def cast(self, tree: exp.Cast) -> Node:
+        name = _CASTS.get(tree.args["to"].this.name)
+        if name is None or tree.args["to"].expressions:
+            raise self._unknown(tree)
+        return Call(f"cast to {name}", (self.node(tree.this),))
+
+
+_RULES: dict[type[Any], Callable[[_Reading, Any], Node]] = {
+    exp.Column: lambda _, tree: ColumnName(tree.name),
+    exp.Literal: _Reading.literal,
+    exp.Null: lambda _, __: Constant(None),
+    exp.Boolean: lambda _, tree: Constant(int(tree.this)),
+    exp.HexString: _Reading.bits,
+    exp.BitString: _Reading.bits,
+    exp.Introducer: _Reading.introduced,
+    exp.Paren: _Reading.inner,
+    exp.Collate: _Reading.collated,
+    exp.Is: _Reading.compared_with,
+    exp.In: _Reading.listed,
+    exp.Between: _Reading.between,
+    exp.Escape: _Reading.escaped,
+    exp.Case: _Reading.cases,
+    exp.If: _Reading.choice,
+    exp.Coalesce: _Reading.coalesce,
+    exp.Concat: _Reading.concatenated,
+    exp.Length: _Reading.length,
+    exp.Substring: _Reading.substring,
+    exp.Trim: _Reading.trimmed,
+    exp.Cast: _Reading.cast,
+}

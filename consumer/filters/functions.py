@@ -1,0 +1,268 @@
+"""What the operators and functions of a condition compute, by MySQL's rules (MySQL 8.0 Reference Manual, 12).
+
+Each takes values and gives one; NULL in, NULL out, unless a function is for NULL. Conditions give 1, 0 or NULL.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import lru_cache
+
+import re2
+
+from consumer.filters.regular import compiled
+from consumer.filters.values import (
+    Bits,
+    EvaluationError,
+    Number,
+    Value,
+    compare,
+    moment,
+    number_of,
+    same_kind,
+    span,
+    text_of,
+    truth_of,
+)
+
+Function = Callable[..., Value]
+_DIVISION_SCALE = 4
+"""Decimal places that a division adds (MySQL's div_precision_increment), rounded up to words of TiDB's decimals."""
+_WORD = 9
+_DIGITS = 100
+
+
+def _of_values(function: Function) -> Function:
+    """NULL for NULL."""
+
+    def strict(*values: Value) -> Value:
+        return None if any(v is None for v in values) else function(*values)
+
+    return strict
+
+
+def _comparison(holds: Callable[[int], bool]) -> Function:
+    return _of_values(lambda left, right: int(holds(compare(left, right))))
+
+
+def _calculation(calculate: Callable[[Number, Number], Number | None]) -> Function:
+    def exact(left: Value, right: Value) -> Value:
+        numbers = same_kind(*(float(number_of(v)) if isinstance(v, str) else number_of(v) for v in (left, right)))
+        try:
+            with localcontext(prec=_DIGITS):
+                return calculate(*numbers)
+        except ArithmeticError as error:
+            raise EvaluationError(f"a number is out of range: {error}") from error
+
+    return _of_values(exact)
+
+
+def _divided(left: Number, right: Number) -> Number | None:
+    if right == 0:
+        return None
+    if isinstance(left, float) or isinstance(right, float):
+        return float(left) / float(right)
+    exact = Decimal(left)
+    places = -(-(max(0, -int(exact.as_tuple().exponent)) + _DIVISION_SCALE) // _WORD) * _WORD
+    return (exact / Decimal(right)).quantize(Decimal(1).scaleb(-places), rounding="ROUND_DOWN")
+
+
+def _whole(left: Number, right: Number) -> Number | None:
+    if right == 0:
+        return None
+    return int(left / float(right)) if isinstance(left, float) else _truncated(left, right)
+
+
+def _truncated(left: Number, right: Number) -> int:
+    exact, divisor = Decimal(left), Decimal(right)
+    return int(exact / divisor) if exact % divisor else int((exact / divisor).to_integral_value())
+
+
+def _rest(left: Number, right: Number) -> Number | None:
+    """With the sign of the dividend."""
+    if right == 0:
+        return None
+    if isinstance(left, float):
+        return math.fmod(left, right)
+    rest = Decimal(left) % Decimal(right)
+    return int(rest) if isinstance(left, int) and isinstance(right, int) else rest
+
+
+def both(left: Value, right: Value) -> Value:
+    """AND."""
+    one, other = truth_of(left), truth_of(right)
+    if one is False or other is False:
+        return 0
+    return None if one is None or other is None else 1
+
+
+def either(left: Value, right: Value) -> Value:
+    """OR."""
+    one, other = truth_of(left), truth_of(right)
+    if one or other:
+        return 1
+    return None if one is None or other is None else 0
+
+
+def negated(value: Value) -> Value:
+    """NOT."""
+    truth = truth_of(value)
+    return None if truth is None else int(not truth)
+
+
+def _exclusive(left: Value, right: Value) -> Value:
+    return int(bool(truth_of(left)) != bool(truth_of(right)))
+
+
+def _same(left: Value, right: Value) -> Value:
+    """`<=>`: NULL is like NULL."""
+    if left is None or right is None:
+        return int(left is right)
+    return int(compare(left, right) == 0)
+
+
+def _among(value: Value, *others: Value) -> Value:
+    """IN: NULL where it is in the list, or nothing is known."""
+    found: Value = 0
+    for other in others:
+        found = either(found, _EQUALS(value, other))
+    return found
+
+
+def _between(value: Value, low: Value, high: Value) -> Value:
+    return both(FUNCTIONS[">="](value, low), FUNCTIONS["<="](value, high))
+
+
+@lru_cache(maxsize=1000)
+def _pattern(like: str, escape: str) -> "re2._Regexp[str]":
+    """A LIKE pattern as a regular expression."""
+    found, chars = "(?s)^", iter(like)
+    for char in chars:
+        if char == escape:
+            found += re2.escape(next(chars, char))
+        else:
+            found += {"%": ".*", "_": "."}.get(char) or re2.escape(char)
+    return compiled(f"{found}$", whose=f"LIKE {like!r}")
+
+
+def _like(text: Value, pattern: Value, escape: Value = "\\") -> Value:
+    return int(_pattern(text_of(pattern), text_of(escape)).search(text_of(text)) is not None)
+
+
+@lru_cache(maxsize=1000)
+def _expression(pattern: str) -> "re2._Regexp[str]":
+    return compiled(pattern, whose=f"REGEXP {pattern!r}")
+
+
+def _regexp(text: Value, pattern: Value) -> Value:
+    return int(_expression(text_of(pattern)).search(text_of(text)) is not None)
+
+
+def _coalesce(*values: Value) -> Value:
+    return next((value for value in values if value is not None), None)
+
+
+def _null_if(left: Value, right: Value) -> Value:
+    return None if _EQUALS(left, right) == 1 else left
+
+
+def _case(*values: Value) -> Value:
+    """Condition and result in turn, then the result of ELSE."""
+    for condition, result in zip(values[:-1:2], values[1:-1:2], strict=True):
+        if truth_of(condition):
+            return result
+    return values[-1]
+
+
+def _substring(text: Value, start: Value, length: Value = None) -> Value:
+    whole, first = text_of(text), int(number_of(start))
+    begin = len(whole) + first if first < 0 else first - 1
+    if first == 0 or begin < 0:
+        return ""
+    return whole[begin:] if length is None else whole[begin : begin + max(0, int(number_of(length)))]
+
+
+def _left(text: Value, count: Value) -> Value:
+    return text_of(text)[: max(0, int(number_of(count)))]
+
+
+def _right(text: Value, count: Value) -> Value:
+    size = int(number_of(count))
+    return text_of(text)[-size:] if size > 0 else ""
+
+
+def _bytes(value: Value) -> bytes:
+    return value if isinstance(value, bytes) else text_of(value).encode()
+
+
+def _signed(value: Value) -> Value:
+    number = number_of(value)
+    if isinstance(value, str | bytes) and not isinstance(value, Bits):
+        match = re.match(r"\s*[+-]?\d+", text_of(value))
+        return int(match[0]) if match else 0
+    return int(Decimal(number).to_integral_value(rounding="ROUND_HALF_UP"))
+
+
+def _negative(value: Value) -> Value:
+    number = number_of(value)
+    return -float(number) if isinstance(value, str) else -number
+
+
+def _absolute(value: Value) -> Value:
+    number = number_of(value)
+    return -number if number < 0 else number
+
+
+_EQUALS = _comparison(lambda order: order == 0)
+
+FUNCTIONS: dict[str, Function] = {
+    "=": _EQUALS,
+    "<>": _comparison(lambda order: order != 0),
+    "<": _comparison(lambda order: order < 0),
+    "<=": _comparison(lambda order: order <= 0),
+    ">": _comparison(lambda order: order > 0),
+    ">=": _comparison(lambda order: order >= 0),
+    "<=>": _same,
+    "and": both,
+    "or": either,
+    "xor": _of_values(_exclusive),
+    "not": negated,
+    "in": _among,
+    "between": _between,
+    "is null": lambda value: int(value is None),
+    "is true": lambda value: int(truth_of(value) is True),
+    "is false": lambda value: int(truth_of(value) is False),
+    "like": _of_values(_like),
+    "regexp": _of_values(_regexp),
+    "+": _calculation(lambda left, right: left + right),  # type: ignore[operator]  # see same_kind
+    "-": _calculation(lambda left, right: left - right),  # type: ignore[operator]
+    "*": _calculation(lambda left, right: left * right),  # type: ignore[operator]
+    "/": _calculation(_divided),
+    "div": _calculation(_whole),
+    "mod": _calculation(_rest),
+    "negative": _of_values(_negative),
+    "abs": _of_values(_absolute),
+    "floor": _of_values(lambda value: math.floor(number_of(value))),
+    "ceil": _of_values(lambda value: math.ceil(number_of(value))),
+    "coalesce": _coalesce,
+    "nullif": _null_if,
+    "case": _case,
+    "lower": _of_values(lambda value: text_of(value).lower()),
+    "upper": _of_values(lambda value: text_of(value).upper()),
+    "concat": _of_values(lambda *values: "".join(map(text_of, values))),
+    "length": _of_values(lambda value: len(_bytes(value))),
+    "char_length": _of_values(lambda value: len(text_of(value))),
+    "left": _of_values(_left),
+    "right": _of_values(_right),
+    "substring": _of_values(_substring),
+    "trim": _of_values(lambda value: text_of(value).strip(" ")),
+    "ltrim": _of_values(lambda value: text_of(value).lstrip(" ")),
+    "rtrim": _of_values(lambda value: text_of(value).rstrip(" ")),
+    "cast to binary": _of_values(_bytes),
+    "cast to char": _of_values(text_of),
+    "cast to signed": _of_values(_signed),
+    "cast to date": _of_values(lambda value: moment(text_of(value)[: len("2026-01-02")])),
+    "cast to datetime": _of_values(lambda value: moment(text_of(value))),
+    "cast to time": _of_values(lambda value: span(text_of(value))),
+}

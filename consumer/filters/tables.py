@@ -1,0 +1,185 @@
+"""Which tables count: TiCDC's `filter.rules`, the table filter of TiDB's tools (TiDB documentation, "Table Filter").
+
+A rule is `schema.table`. Either part is a name of letters, digits, `$`, `_` and what is not ASCII, with the wildcards
+`*`, `?`, `[a-z]` and `[!a-z]`, and a backslash before any other character; or a name in backticks or double quotes,
+taken literally (doubled quotes inside); or a `/regular expression/`, which matches anywhere unless anchored. `!` in
+front excludes. The last rule that matches decides; no match excludes. Empty rules and those that begin with `#` are
+comments. System schemas never count (TiCDC, `pkg/filter`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from consumer.filters.regular import compiled, literally
+from ordering.errors import ConfigError
+
+SYSTEM_SCHEMAS = frozenset({
+    "dm_heartbeat", "information_schema", "inspection_schema", "lightning_task_info", "metrics_schema", "mysql",
+    "performance_schema", "sys", "tidb_cdc", "workload_schema",
+})  # fmt: skip
+"""TiDB's and TiCDC's own (tidb `pkg/util/filter`, tiflow `pkg/filter`), in lower case."""
+
+_QUOTED = {'"': re.compile(r'"((?:""|[^"])+)"'), "`": re.compile(r"`((?:``|[^`])+)`")}
+_REGULAR = re.compile(r"/((?:\\.|[^/])+)/")
+_CLASS = re.compile(r"\[(!?)((?:\\[^0-9a-zA-Z]|[^\\\]])+)\]")
+_PLAIN = re.compile(r"([$_0-9A-Za-z\u0080-\U0010ffff]+)")
+_ESCAPED = re.compile(r"\\([^0-9a-zA-Z])")
+_WILDCARDS = {"*": ".*", "?": "."}
+_EVERYTHING = "(?s)^.*$"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    accepts: bool
+    schema: Any
+    table: Any
+    whole_schema: bool
+    """Whether the table's part is `*`."""
+
+
+@dataclass(slots=True)
+class TableFilter:
+    """Compiled rules; remembers its answers, for it is asked once a message."""
+
+    texts: tuple[str, ...]
+    rules: tuple[_Rule, ...]
+    case_sensitive: bool
+    _known: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    def __call__(self, database: str, table: str) -> bool:
+        """Whether the table counts."""
+        key = (database, table)
+        answer = self._known.get(key)
+        if answer is None:
+            answer = self._known[key] = self._decide(database, table)
+        return answer
+
+    def _decide(self, database: str, table: str) -> bool:
+        if database.lower() in SYSTEM_SCHEMAS:
+            return False
+        for rule in reversed(self.rules):
+            if rule.schema.search(database) and rule.table.search(table):
+                return rule.accepts
+        return False
+
+    def accepts_database(self, database: str) -> bool:
+        """Whether statements about the database itself count: the last rule that takes it in, or leaves all of it."""
+        if database.lower() in SYSTEM_SCHEMAS:
+            return False
+        for rule in reversed(self.rules):
+            if rule.schema.search(database) and (rule.accepts or rule.whole_schema):
+                return rule.accepts
+        return False
+
+    def digest_of(self, count: int) -> str:
+        """Short text that differs when the first `count` rules differ in text or in how they take upper case."""
+        flag = "cased" if self.case_sensitive else "uncased"
+        return digest((flag, *self.texts[:count]))
+
+
+def digest(texts: Iterable[str]) -> str:
+    """64 bits of some texts, in hexadecimal."""
+    return str(xxhash.xxh3_64_hexdigest("\n".join(texts).encode()))
+
+
+def table_filter(rules: Iterable[str], *, case_sensitive: bool = False, key: str = "filter.rules") -> TableFilter:
+    """Compile rules. `key` names them in the ConfigError for what is no rule."""
+    texts = tuple(text for rule in rules if (text := rule.strip(" \t")) and not text.startswith("#"))
+    return TableFilter(texts, tuple(_Reading(text, key, case_sensitive).rule() for text in texts), case_sensitive)
+
+
+def with_files(rules: list[Any], folder: Path, key: str) -> list[Any]:
+    """The rules, with the lines of each `@file` in its place; paths are relative to the config's folder."""
+    found: list[Any] = []
+    for rule in rules:
+        if isinstance(rule, str) and rule.strip(" \t").startswith("@"):
+            found += _lines(folder / rule.strip(" \t")[1:], key)
+        else:
+            found.append(rule)
+    return found
+
+
+def _lines(path: Path, key: str) -> Iterator[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{key}: can't read the rules file {path}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            yield from table_filter([line], key=key).texts
+        except ConfigError as error:
+            raise ConfigError(error.fact, where=f"{path}, line {number}", hint=error.hint) from error
+
+
+class _Reading:
+    """One rule being read, left to right."""
+
+    def __init__(self, text: str, key: str, case_sensitive: bool) -> None:
+        self.text, self.key, self.case_sensitive = text, key, case_sensitive
+        self.at = 1 if text.startswith("!") else 0
+
+    def rule(self) -> _Rule:
+        if self.text.startswith("@"):
+            raise self._wrong("names a file, which only a rule of the config itself may do")
+        schema = self._pattern()
+        if not self.text.startswith(".", self.at):
+            raise self._wrong("is not of the form schema.table")
+        self.at += 1
+        table = self._pattern()
+        if self.at < len(self.text):
+            raise self._wrong(f"is not of the form schema.table: {self.text[self.at :]!r} is left over")
+        return _Rule(not self.text.startswith("!"), self._compiled(schema), self._compiled(table), table == _EVERYTHING)
+
+    def _wrong(self, what: str) -> ConfigError:
+        return ConfigError(f"{self.key}: {self.text!r} {what}", hint="e.g. test.t*, !test.tmp_*, `a.b`.c, /^shop_/.*")
+
+    def _compiled(self, pattern: str) -> Any:
+        return compiled(pattern, whose=f"{self.key}: {self.text!r}", case_sensitive=self.case_sensitive)
+
+    def _pattern(self) -> str:
+        """The next part of the rule as a regular expression."""
+        quote = self.text[self.at : self.at + 1]
+        if quote == "/":
+            return self._matched(_REGULAR, "lacks a closing /")
+        if quote in _QUOTED:
+            name = self._matched(_QUOTED[quote], f"lacks a closing {quote}").replace(quote * 2, quote)
+            return f"^{literally(name)}$"
+        return f"(?s)^{self._wildcards()}$"
+
+    def _matched(self, expression: re.Pattern[str], otherwise: str) -> str:
+        match = expression.match(self.text, self.at)
+        if match is None:
+            raise self._wrong(otherwise)
+        self.at = match.end()
+        return match[1]
+
+    def _wildcards(self) -> str:
+        found, start = "", self.at
+        while self.at < len(self.text) and self.text[self.at] != ".":
+            found += self._piece(self.text[self.at])
+        if self.at == start:
+            raise self._wrong("lacks a schema or a table: it is not of the form schema.table")
+        return found
+
+    def _piece(self, char: str) -> str:
+        if char in _WILDCARDS:
+            self.at += 1
+            return _WILDCARDS[char]
+        if char == "[":
+            return self._class()
+        if char == "\\":
+            return literally(self._matched(_ESCAPED, "escapes a letter, a digit or nothing with \\"))
+        return literally(self._matched(_PLAIN, f"holds {char!r}, which has to be quoted or escaped"))
+
+    def _class(self) -> str:
+        match = _CLASS.match(self.text, self.at)
+        if match is None:
+            raise self._wrong("holds a [character class] that is empty or lacks its end")
+        self.at = match.end()
+        inner = f"\\{match[2]}" if match[2].startswith("^") else match[2]
+        return f"[{'^' if match[1] else ''}{inner}]"

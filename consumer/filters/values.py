@@ -1,0 +1,251 @@
+"""Values as MySQL compares and computes with them, read from the texts of messages by their `mysqlType`.
+
+Source: MySQL 8.0 Reference Manual, 12.3 "Type Conversion in Expression Evaluation". Texts compare as under
+`utf8mb4_bin`, TiDB's default collation: by code point, upper case unlike lower case, spaces at the end without meaning.
+No message names a column's collation.
+"""
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year", "bit", "bool", "boolean"}
+_BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+_MOMENTS = {"date", "datetime", "timestamp"}
+_OPAQUE = {"json", "vector", "geometry"}
+_PREFIX = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)")
+_MOMENT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?\s*")
+_SPAN = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*")
+_MEMBERS = re.compile(r"'((?:''|[^'])*)'")
+
+
+class EvaluationError(Exception):
+    """A value can't be read or compared as the condition asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A DATE, DATETIME or TIMESTAMP: its text, and year to microsecond as numbers. Zero and partial dates are fine."""
+
+    text: str
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A TIME: its text and its length in microseconds."""
+
+    text: str
+    microseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An ENUM or SET: its number and, where the members are known, its name."""
+
+    number: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value of a type with rules of its own (JSON): no more than whether it is NULL is known of it."""
+
+    type: str
+
+
+class Bits(bytes):
+    """A hexadecimal or bit literal: bytes that count as a number beside a number."""
+
+
+Value = None | int | Decimal | float | str | bytes | Moment | Span | Member | Opaque
+Number = int | Decimal | float
+
+
+def value_of(text: str | None, mysql_type: str, members: Sequence[str] = ()) -> Value:
+    """The value of a column of this type. `members`: an ENUM's or SET's, where the type itself does not list them.
+
+    Raises EvaluationError if the text is no value of the type.
+    """
+    if text is None:
+        return None
+    base = re.split(r"[ (]", mysql_type.lower(), maxsplit=1)[0]
+    try:
+        if base in {"enum", "set"}:
+            return _member(base, int(text), _listed(mysql_type) or members)
+        if base in _OPAQUE:
+            return Opaque(base)
+        return _READERS.get(base, str)(text)
+    except (ValueError, ArithmeticError, UnicodeEncodeError) as error:
+        raise EvaluationError(f"{text[:100]!r} is no value of type {mysql_type}") from error
+
+
+def _listed(mysql_type: str) -> list[str]:
+    """The members that a type lists: `enum('a','B')`, as `content-compatible` sends it."""
+    return [name.replace("''", "'") for name in _MEMBERS.findall(mysql_type)]
+
+
+def _member(base: str, number: int, members: Sequence[str]) -> Member:
+    if number == 0:
+        return Member(0, "")
+    if base == "enum":
+        return Member(number, members[number - 1] if number <= len(members) else None)
+    if number >> len(members):
+        return Member(number, None)
+    return Member(number, ",".join(name for i, name in enumerate(members) if number >> i & 1))
+
+
+def _single(text: str) -> float:
+    """A FLOAT: the shortest text of a 32-bit number, as the 64-bit number that MySQL computes with."""
+    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
+
+
+def moment(text: str) -> Moment:
+    """A date with or without a time. Raises EvaluationError."""
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        raise EvaluationError(f"{text[:100]!r} is no date")
+    *parts, fraction = match.groups(default="0")
+    return Moment(text, (*map(int, parts), int(fraction.ljust(6, "0"))))
+
+
+def span(text: str) -> Span:
+    """A TIME. Raises EvaluationError."""
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise EvaluationError(f"{text[:100]!r} is no time")
+    sign, hours, minutes, seconds, fraction = match.groups(default="0")
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+    length = whole * 1_000_000 + int(fraction.ljust(6, "0"))
+    return Span(text, -length if sign == "-" else length)
+
+
+_READERS: dict[str, Callable[[str], Value]] = {
+    **dict.fromkeys(_INTEGERS, int),
+    **dict.fromkeys(_BYTES, lambda text: text.encode("latin-1")),
+    **dict.fromkeys(_MOMENTS, moment),
+    "decimal": Decimal,
+    "numeric": Decimal,
+    "double": float,
+    "real": float,
+    "float": _single,
+    "time": span,
+}
+
+
+def number_of(value: Value) -> Number:
+    """The value as a number; a text by the number that it begins with, or 0. Raises EvaluationError."""
+    if isinstance(value, int | Decimal | float):
+        return value
+    reading = _NUMBERS.get(type(value))
+    if reading is None:
+        raise EvaluationError(f"{_named(value)} can't be taken for a number here")
+    return reading(value)
+
+
+def _moment_number(value: Moment) -> Number:
+    year, month, day, hour, minute, second, micro = value.parts
+    date = (year * 100 + month) * 100 + day
+    whole = date if len(value.text) <= len("2026-01-02") else _clock(date * 100 + hour, minute, second)
+    return whole if micro == 0 else Decimal(whole) + Decimal(micro).scaleb(-6)
+
+
+def _clock(hours: int, minutes: int, seconds: int) -> int:
+    return (hours * 100 + minutes) * 100 + seconds
+
+
+def _span_number(value: Span) -> Number:
+    seconds, micro = divmod(abs(value.microseconds), 1_000_000)
+    whole = _clock(seconds // 3600, seconds // 60 % 60, seconds % 60)
+    found = whole if micro == 0 else Decimal(whole) + Decimal(micro).scaleb(-6)
+    return -found if value.microseconds < 0 else found
+
+
+def _leading(text: str) -> Decimal:
+    match = _PREFIX.match(text)
+    return Decimal(match[1]) if match else Decimal(0)
+
+
+_NUMBERS: dict[type, Callable[[Any], Number]] = {
+    Bits: int.from_bytes,
+    str: _leading,
+    bytes: lambda value: _leading(value.decode("latin-1")),
+    Member: lambda value: value.number,
+    Moment: _moment_number,
+    Span: _span_number,
+}
+
+
+def text_of(value: Value) -> str:
+    """The value as a text. Raises EvaluationError."""
+    reading = _TEXTS.get(type(value))
+    if reading is None:
+        raise EvaluationError(f"{_named(value)} can't be taken for a text here")
+    return reading(value)
+
+
+def _name(value: Member) -> str:
+    if value.name is None:
+        raise EvaluationError(f"nobody knows the name of member {value.number}: compare with its number")
+    return value.name
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise EvaluationError("bytes that are no UTF-8 can't be taken for a text") from error
+
+
+_TEXTS: dict[type, Callable[[Any], str]] = {
+    str: str,
+    Bits: _decoded,
+    bytes: _decoded,
+    int: str,
+    Decimal: lambda value: format(value, "f"),
+    float: lambda value: format(Decimal(repr(value)).normalize(), "f"),
+    Moment: lambda value: value.text,
+    Span: lambda value: value.text,
+    Member: _name,
+}
+
+
+def truth_of(value: Value) -> bool | None:
+    """Whether the value is true; None for NULL. Raises EvaluationError."""
+    return None if value is None else number_of(value) != 0
+
+
+def compare(left: Value, right: Value) -> int:
+    """Below, equal to or above 0 as `left` is to `right`; neither is NULL. Raises EvaluationError."""
+    if isinstance(left, Opaque) or isinstance(right, Opaque):
+        raise EvaluationError(f"{_named(left if isinstance(left, Opaque) else right)} can't be compared")
+    one, other = _comparable(left, right)
+    return int(one > other) - int(one < other)
+
+
+def _comparable(left: Value, right: Value) -> tuple[Any, ...]:
+    """Both as what they are compared as."""
+    both = (left, right)
+    if any(isinstance(v, Moment) for v in both) and all(isinstance(v, Moment | str) for v in both):
+        return tuple((v if isinstance(v, Moment) else moment(text_of(v))).parts for v in both)
+    if any(isinstance(v, Span) for v in both) and all(isinstance(v, Span | str) for v in both):
+        return tuple((v if isinstance(v, Span) else span(text_of(v))).microseconds for v in both)
+    if any(isinstance(v, bytes) for v in both) and all(isinstance(v, bytes | str | Member) for v in both):
+        return tuple(v if isinstance(v, bytes) else text_of(v).encode() for v in both)
+    if all(isinstance(v, str | Member) for v in both) and any(isinstance(v, str) for v in both):
+        return tuple(text_of(v).rstrip(" ") for v in both)
+    return same_kind(number_of(left), number_of(right))
+
+
+def same_kind(left: Number, right: Number) -> tuple[Number, Number]:
+    """Both as exact numbers, or both as floating ones if either is."""
+    if isinstance(left, float) or isinstance(right, float):
+        return float(left), float(right)
+    return left, right
+
+
+def _named(value: Value) -> str:
+    return f"a {value.type} value" if isinstance(value, Opaque) else f"a {type(value).__name__.lower()} value"

@@ -1,0 +1,110 @@
+"""Which changes of a filter a running changefeed may see (R8)."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import xxhash
+
+from consumer.config import Filter
+from consumer.filters.changefeed import ChangefeedFilter, read_filter, told
+from ordering.errors import ConfigError, InputError
+from ordering.events import TableName
+from sinks.schema import Catalog, Column, Shape, TableSchema
+
+INSERTS = {"matcher": ["*.*"], "ignore-event": ["insert"]}
+VALUES = {"matcher": ["a.*"], "ignore-insert-value-expr": "id > 5"}
+DDLS = {"matcher": ["*.*"], "ignore-event": ["drop table"], "ignore-sql": ["^drop"]}
+
+
+def wanted(rules: Sequence[str] = ("*.*",), *event_filters: dict[str, Any], cased: bool = False) -> ChangefeedFilter:
+    values = {"rules": list(rules), "case-sensitive": cased, "event-filters": list(event_filters)}
+    return read_filter(Filter.model_validate(values))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        (wanted(), wanted(), ""),
+        (wanted(), wanted([]), ""),
+        (wanted(["a.*"]), wanted(["a.*", "# more", " "]), ""),
+        (wanted(["a.*"]), wanted(["b.*"]), "filter.rules"),
+        (wanted(["a.*"]), wanted(["a.*", "b.*"]), "filter.rules"),
+        (wanted(["a.*"]), wanted(["a.*", "!a.b", "!a.c"]), ""),
+        (wanted(["a.*", "!a.b"]), wanted(["a.*"]), "filter.rules"),
+        (wanted(["a.*"]), wanted(["a.*", "!a.b", "a.c"]), "filter.rules"),
+        (wanted(["a.*"], cased=True), wanted(["a.*"]), "filter.case-sensitive"),
+        (wanted(["a.*"]), wanted(["a.*"], cased=True), "filter.case-sensitive"),
+        (wanted(), wanted(["*.*"], INSERTS), ""),
+        (wanted(["*.*"], INSERTS), wanted(), "filter.event-filters"),
+        (wanted(["*.*"], INSERTS), wanted(["*.*"], VALUES, INSERTS), ""),
+        (wanted(["*.*"], INSERTS), wanted(["*.*"], {**INSERTS, "ignore-event": ["all dml"]}), ""),
+        (wanted(["*.*"], INSERTS), wanted(["*.*"], {**INSERTS, "matcher": ["a.*"]}), "filter.event-filters"),
+        (wanted(["*.*"], VALUES), wanted(["*.*"], {**VALUES, "ignore-insert-value-expr": "id > 6"}), "event-filters"),
+        (wanted(["*.*"], DDLS), wanted(), ""),
+    ],
+)
+def test_only_what_takes_in_more_is_refused(before: ChangefeedFilter, after: ChangefeedFilter, fault: str) -> None:
+    with pytest.raises(InputError, match=fault) if fault else nullcontext() as raised:
+        after.check_change(before.digest, "orders")
+    if raised is not None:
+        assert raised.value.where == "changefeed orders"
+        assert "start-ts" in raised.value.hint
+
+
+def test_a_window_that_is_half_written_is_finished_with_the_filter_that_began_it() -> None:
+    before, after = wanted(), wanted(["*.*"], INSERTS)
+    before.check_change(before.digest, "orders", torn=True)
+    with pytest.raises(InputError, match="half written"):
+        after.check_change(before.digest, "orders", torn=True)
+
+
+def first_version(*rules: str) -> str:
+    return str(xxhash.xxh3_64_hexdigest("\n".join(rules).encode()))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        (first_version("*.*"), wanted(), ""),
+        (first_version("*.*"), wanted(["*.*"], INSERTS), ""),
+        (first_version("*.*"), wanted(["a.*"]), "filter.rules"),
+        (first_version("a.*"), wanted(["a.*"], cased=True), ""),
+        (first_version("a.*"), wanted(["a.*"]), "filter.case-sensitive"),
+        (first_version("/a/.*"), wanted(["/a/.*"], cased=True), "filter.rules with"),
+    ],
+)
+def test_progress_of_the_first_version(before: str, after: ChangefeedFilter, fault: str) -> None:
+    with pytest.raises(InputError, match=fault) if fault else nullcontext():
+        after.check_change(before, "orders")
+
+
+def catalog(**tables: str) -> Catalog:
+    names = [TableName("a", table) for table in tables]
+    return Catalog({
+        name: TableSchema(name, tuple(Column(c, "int", Shape.INTEGER) for c in tables[name.table].split()), (), ())
+        for name in names
+    })  # fmt: skip
+
+
+def test_check_says_what_the_filter_does() -> None:
+    found = wanted(["a.*", "!a.u"], VALUES)
+    assert told(found, catalog(t="ID v", u="v", w="id")) == [
+        "2 rules, 2 of 3 tables of the target match",
+        "event filter 0: 2 tables of the target match",
+    ]
+    assert told(found, None) == ["2 rules, 1 event filters"]
+
+
+def test_check_finds_a_column_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match="has no column for: id"):
+        told(wanted(["*.*"], VALUES), catalog(t="v"))
+
+
+def test_tasks_are_told_of_members() -> None:
+    column = Column("kind", "enum", Shape.ENUM, members=("x", "y"))
+    name = TableName("a", "t")
+    found = wanted(["*.*"], INSERTS).for_rows(Catalog({name: TableSchema(name, (column,), (), ())}))
+    assert found is not None
+    assert found.members == {(name, "kind"): ("x", "y")}

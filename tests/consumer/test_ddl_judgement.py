@@ -1,0 +1,127 @@
+"""Which DDLs are executed: table rules, event filters, TiCDC's allow list, valid indexes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from consumer.config import EventFilterSection, Filter
+from consumer.ddl import understood, why_ignored
+from consumer.filters.changefeed import ChangefeedFilter, read_filter
+from consumer.scan import RawDdl
+from ordering.errors import InputError
+from ordering.events import DdlEvent, Position, TableName
+from ordering.timestamps import CommitTs
+from sinks.schema import Catalog, Column, Shape, TableSchema
+
+
+def wanted(*rules: str, force: bool = False, **event_filter: Any) -> ChangefeedFilter:
+    filters = [EventFilterSection.model_validate(event_filter)] if event_filter else []
+    section = Filter.model_validate({"rules": list(rules), "event-filters": filters})
+    return read_filter(section.model_copy(update={"force_replicate": force}))
+
+
+def catalog(*names: str, key: tuple[str, ...] = ("id",)) -> Catalog:
+    column = Column("id", "int", Shape.INTEGER)
+    places = [TableName(*name.split(".")) for name in names]
+    return Catalog({place: TableSchema(place, (column,), key, (key,) if key else ()) for place in places})
+
+
+def ddl(
+    sql: str, database: str = "test", table: str = "", *, offset: int = 7, there: Catalog | None = None
+) -> DdlEvent:
+    raw = RawDdl(Position("topic", 0, offset), 100, "QUERY", database, table, sql)
+    return understood(raw, there or catalog("test.t1", "test.t2"), [])
+
+
+def is_ignored(event: DdlEvent, by: ChangefeedFilter, there: Catalog, together: Iterable[DdlEvent] = ()) -> bool:
+    return bool(why_ignored(event, [event, *together], by, there))
+
+
+EVENTS = {
+    "matcher": ["test.t1"],
+    "ignore-event": ["create table", "drop table", "truncate table", "rename table"],
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "table", "ddl_ignored", "rows_of", "rows_ignored"),
+    [
+        ("CREATE TABLE `t1` (`id` INT, `name` VARCHAR(50))", "t1", True, "t1", False),
+        ("CREATE TABLE `t2` (`id` INT, `name` VARCHAR(50))", "t2", False, "t2", False),
+        ("CREATE TABLE `ignore` (`id` INT, `name` VARCHAR(50))", "ignore", True, "ignore", True),
+        ("DROP TABLE `test`.`t1`", "t1", True, "t1", False),
+        ("TRUNCATE TABLE `t1`", "t1", True, "t1", False),
+        ("RENAME TABLE `t1` TO `t2`", "t2", True, "t2", False),
+        ("RENAME TABLE `t1` TO `ignore`", "ignore", True, "ignore", True),
+    ],
+)
+def test_the_seven_rows_of_the_event_filter_table(
+    sql: str, table: str, ddl_ignored: bool, rows_of: str, rows_ignored: bool
+) -> None:
+    by = wanted("test.t*", **EVENTS)
+    assert is_ignored(ddl(sql, table=table), by, catalog("test.t1")) is ddl_ignored
+    assert by.tables("test", rows_of) is not rows_ignored
+    assert by.for_rows(catalog("test.t1")) is None  # no filter is about rows
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("CREATE DATABASE `test`", False),
+        ("DROP DATABASE `test`", False),
+        ("CREATE DATABASE `other`", True),
+        ("CREATE DATABASE `mysql`", True),
+    ],
+)
+def test_statements_about_databases(sql: str, expected: bool) -> None:
+    database = sql.split("`")[1]
+    assert is_ignored(ddl(sql, database), wanted("*.*", "!other.*"), catalog()) is expected
+
+
+def test_what_is_on_no_list_is_named() -> None:
+    event = ddl("ALTER TABLE `t1` SET TIFLASH REPLICA 1", table="t1")
+    because = why_ignored(event, [event], wanted("*.*"), catalog("test.t1"))
+    assert because == "TiCDC's list of DDLs to replicate does not hold it: SET TIFLASH REPLICA 1"
+
+
+@pytest.mark.parametrize(
+    ("sql", "valid_index", "force", "expected"),
+    [
+        ("ALTER TABLE `t1` ADD COLUMN `a` INT", True, False, False),
+        ("ALTER TABLE `t1` ADD COLUMN `a` INT", False, False, True),
+        ("ALTER TABLE `t1` ADD COLUMN `a` INT", False, True, False),
+        ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`)", False, False, False),
+        ("ALTER TABLE `t1` ADD COLUMN `a` INT, ADD PRIMARY KEY (`id`)", False, False, False),
+        ("DROP TABLE `test`.`t1`", False, False, True),
+        ("DROP TABLE `test`.`unknown`", False, False, False),
+    ],
+)
+def test_tables_without_a_valid_index(sql: str, valid_index: bool, force: bool, expected: bool) -> None:
+    there = catalog("test.t1", key=("id",) if valid_index else ())
+    table = "unknown" if "unknown" in sql else "t1"
+    assert is_ignored(ddl(sql, table=table), wanted("*.*", force=force), there) is expected
+
+
+def test_a_rename_into_the_filter_is_told_with_its_position() -> None:
+    event = ddl("RENAME TABLE `test`.`n1` TO `test`.`t1`", table="t1")
+    with pytest.raises(InputError, match="leave out the old name") as raised:
+        why_ignored(event, [event], wanted("test.t*"), catalog("test.n1"))
+    assert raised.value.where == "topic=topic partition=0 offset=7"
+
+
+def test_renames_of_one_commit_ts_are_of_one_statement() -> None:
+    one = ddl("RENAME TABLE `test`.`t1` TO `ignore`.`t1`", "ignore", "t1")
+    other = ddl("RENAME TABLE `test`.`t2` TO `test`.`t22`", table="t22", offset=8)
+    by, there = wanted("test.t*"), catalog("test.t1", "test.t2")
+    assert not is_ignored(one, by, there)
+    with pytest.raises(InputError, match="leave out ignore"):
+        is_ignored(one, by, there, [other])
+    assert one.commit_ts == other.commit_ts == CommitTs(100)
+
+
+def test_a_rename_is_judged_by_the_old_name() -> None:
+    by = wanted("*.*", matcher=["test.t1"], **{"ignore-event": ["rename table"]})
+    there = catalog("test.t1", "test.t2")
+    assert is_ignored(ddl("RENAME TABLE `test`.`t1` TO `test`.`t3`", table="t3"), by, there)
+    assert not is_ignored(ddl("RENAME TABLE `test`.`t2` TO `test`.`t1`", table="t1"), by, there)

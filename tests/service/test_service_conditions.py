@@ -1,0 +1,43 @@
+"""What event filters compute is what a server computes from the same row."""
+
+from contextlib import closing
+from typing import Any
+
+import pymysql
+import pytest
+
+from consumer.embedded.mariadb import MariaDbServer
+from tests.consumer.filters.conditions import COLUMNS, FALSE, TRUE
+
+pytestmark = pytest.mark.service
+COLLATION = "utf8mb4_bin"
+
+
+def bound(name: str, kind: str, text: str | None) -> Any:
+    if text is not None and kind.startswith(("enum", "set", "bit")):
+        return int(text)
+    return text if text is None or name != "raw" else text.encode("latin-1")
+
+
+def holds(cursor: Any, condition: str) -> bool:
+    cursor.execute(f"SELECT ({condition}) FROM worker")
+    ((found,),) = cursor.fetchall()
+    return isinstance(found, int) and found == 1
+
+
+def test_conditions_are_those_of_a_server(mariadb_server: MariaDbServer, database_prefix: str) -> None:
+    types = {name: "set('x','y','z')" if kind == "set" else kind for name, (kind, _, _) in COLUMNS.items()}
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
+    values = [bound(name, kind, text) for name, (kind, text, _) in COLUMNS.items()]
+    with closing(
+        pymysql.connect(host="127.0.0.1", port=mariadb_server.port, user="root", password="root")
+    ) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"SET NAMES utf8mb4 COLLATE {COLLATION}")
+        cursor.execute(f"CREATE DATABASE `{database_prefix}` CHARACTER SET utf8mb4 COLLATE {COLLATION}")
+        cursor.execute(f"USE `{database_prefix}`")
+        cursor.execute(f"CREATE TABLE worker ({columns})")
+        cursor.execute(f"INSERT INTO worker VALUES ({', '.join(['%s'] * len(values))})", values)
+        assert [text for text in TRUE if not holds(cursor, text)] == []
+        assert [text for text in FALSE if holds(cursor, text)] == []
+        cursor.execute(f"DROP DATABASE `{database_prefix}`")
