@@ -2,7 +2,6 @@
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from consumer.demo.upstream.changefeed import Message
 from consumer.demo.upstream.produce import vector_messages
-from consumer.embedded import KafkaBroker
+from consumer.embedded import KafkaBroker, MariaDbServer
 from sinks.target import Step
 from tests.faults.story import Story
 from tests.faults.targets import Tables, comparable
@@ -27,7 +26,7 @@ WORLDS = [
     *(
         pytest.param(recording, target, consistency, marks=pytest.mark.soak)
         for recording in ("index-value.restarts", "index-value.raw", "index-value.split", "table.raw", "table.split")
-        for target in ("mysql", "postgresql", "sqlite")
+        for target in ("mysql", "sqlite")
         for consistency in ("snapshot", "transaction")
         if (recording, target, consistency) != ("index-value.restarts", "mysql", "snapshot")
     ),
@@ -63,7 +62,7 @@ def test_recorded_messages_end_as_upstream(
     target: str,
     consistency: str,
     kafka_broker: KafkaBroker,
-    uri_of: Callable[[str], str],
+    mariadb_server: MariaDbServer,
     environment: dict[str, str],
     tmp_path: Path,
     database_prefix: str,
@@ -74,7 +73,7 @@ def test_recorded_messages_end_as_upstream(
         tmp_path,
         [in_database(message, database) for message in recorded],
         bootstrap=kafka_broker.bootstrap,
-        uri=uri_of(target),
+        uri=mariadb_server.uri if target == "mysql" else f"sqlite:///{tmp_path}",
         database=database,
         environment=environment,
         extra=f'consistency = "{consistency}"\n[limits]\nwindow-rows = 1500\n',

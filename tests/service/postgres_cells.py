@@ -36,7 +36,7 @@ def interval(text: str) -> timedelta:
 
 
 class PostgresCells:
-    """A database: schemas are upstream's databases."""
+    """A database: schemas are upstream's databases. `invalid_dates`: what lands for a date that is none."""
 
     def __init__(self, uri: str) -> None:
         self._connection = psycopg.connect(uri, autocommit=True, row_factory=dict_row)
@@ -58,10 +58,7 @@ class PostgresCells:
             return float(text)
         if kind.startswith("json"):
             return canonical_json(text)
-        try:
-            return self._moment(kind, text)
-        except ValueError:  # zero and partial dates, which land as NULL
-            return None
+        return self._moment(kind, text)
 
     @staticmethod
     def _moment(kind: str, text: str) -> Any:
