@@ -7,6 +7,7 @@
     │   ├── SourceUnreachableError   worth a retry
     │   └── BodyMissingError         worth a retry: it may only be late
     ├── TargetError        4     the target refuses a statement, a value, a right
+    │   ├── TransactionLimitError    a unit is too large for one transaction
     │   └── TargetUnreachableError   worth a retry
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
     ├── LeadershipLostError 5    another instance took over
@@ -69,6 +70,10 @@ class TargetError(ReconcilerError):
     """The target refuses what we ask."""
 
     exit_code = 4
+
+
+class TransactionLimitError(TargetError):
+    """A unit is larger than what the target takes in one transaction: no row of it is at fault."""
 
 
 class TargetUnreachableError(TargetError):

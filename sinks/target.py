@@ -20,7 +20,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from ordering.errors import LeadershipLostError, TargetBusyError, TargetError, TargetUnreachableError
+from ordering.errors import (
+    LeadershipLostError,
+    TargetBusyError,
+    TargetError,
+    TargetUnreachableError,
+    TransactionLimitError,
+)
 from ordering.events import DdlEvent, Half
 from ordering.progress import Progress
 from sinks.chunk import Chunk, Encoder
@@ -356,7 +362,7 @@ class Target(ABC):
         try:
             put(group)
         except TargetError as error:
-            if isinstance(error, TargetUnreachableError):
+            if isinstance(error, TargetUnreachableError | TransactionLimitError):
                 raise
             self._back_to_point()
             raise Trial(self.encoder, put, self._save_point, self._back_to_point).refused(group, error) from error

@@ -1,6 +1,6 @@
 """One connection to a MySQL-family server: session settings, streaming LOAD DATA, and errors by who must act."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
@@ -54,7 +54,6 @@ class MysqlConnection:
 
     _is_tidb = False
     _kill = "KILL"
-    _hints: Mapping[int, str] = {}
 
     def __init__(self, uri: TargetUri) -> None:
         self.where = uri.place
@@ -154,7 +153,7 @@ class MysqlConnection:
         return affected
 
     def _refuse_warnings(self) -> None:
-        warnings = self.query("SHOW WARNINGS LIMIT 3")
+        warnings = self.query("SHOW WARNINGS")[:3]
         if warnings:
             raise TargetError(
                 "the target refuses rows: " + "; ".join(f"{code} {text}" for _, code, text in warnings),
@@ -194,4 +193,4 @@ class MysqlConnection:
             return TargetUnreachableError(f"the target is out of reach: {code} {text}", where=self.where)
         if code in _AGAIN:
             return TargetBusyError(f"the target asks to try again: {code} {text}", where=self.where)
-        return TargetError(f"the target refuses: {code} {text}", where=self.where, hint=self._hints.get(code, ""))
+        return TargetError(f"the target refuses: {code} {text}", where=self.where)

@@ -1,9 +1,12 @@
-"""A connection to TiDB: its own settings, and what its transaction limits mean for us."""
+"""A connection to TiDB: its own settings, and what its limits mean for us."""
 
+import pymysql
+
+from ordering.errors import TargetError, TransactionLimitError
 from sinks.mysql.connection import MysqlConnection
 
-_SMALLER = 'lower limits.window-rows, or let tasks commit in small transactions: consistency = "row"'
-_ROW = "raise performance.txn-entry-size-limit on the TiDB servers: one row is larger than it"
+_TOO_LARGE = {8004, 8175, 8176}
+_ROW_TOO_LARGE = 8025
 
 
 class TidbConnection(MysqlConnection):
@@ -15,9 +18,19 @@ class TidbConnection(MysqlConnection):
 
     _is_tidb = True
     _kill = "KILL TIDB"  # also where the connection is another TiDB server's
-    _hints = {8004: _SMALLER, 8175: _SMALLER, 8176: _SMALLER, 8025: _ROW}  # noqa: RUF012 a constant
 
     def _set_up(self) -> None:
         super()._set_up()
         # rows come with the values that upstream drew
         self.run("SET SESSION allow_auto_random_explicit_insert = 1")
+
+    def _as_error(self, error: pymysql.MySQLError) -> TargetError:
+        found = super()._as_error(error)
+        code = error.args[0] if error.args else None
+        if code in _TOO_LARGE:
+            hint = 'lower limits.window-rows, or let tasks commit in small transactions: consistency = "row"'
+            return TransactionLimitError(found.fact, where=found.where, hint=hint)
+        if code == _ROW_TOO_LARGE:
+            hint = "one row is larger than performance.txn-entry-size-limit of the TiDB servers: raise it"
+            return TargetError(found.fact, where=found.where, hint=hint)
+        return found

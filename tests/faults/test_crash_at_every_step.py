@@ -15,7 +15,7 @@ from consumer.demo.upstream.bank import Bank
 from consumer.demo.upstream.changefeed import Changefeed
 from consumer.demo.upstream.ddl import TruncateTable
 from consumer.demo.upstream.tables import Executed
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker, MariaDbServer, TidbServer
 from sinks.target import Step
 from tests.faults.story import Oracle, Story
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.service, pytest.mark.spark]
 IN_TASKS = {Step.WINDOW_RECORDED, Step.DELETES_DONE, Step.WRITES_DONE}
 IN_ONE_TRANSACTION = {Step.REDUCED, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN}
 DDL_STEPS = [Step.DDL_RECORDED.value, Step.DDL_EXECUTED.value, Step.DDL_DONE.value]
-WORLDS = list(product(("sqlite", "mysql"), ("snapshot", "transaction", "row")))
+WORLDS = [*product(("sqlite", "mysql"), ("snapshot", "transaction", "row")), ("tidb", "row")]
 SMALL_WINDOWS = "[limits]\nwindow-rows = 90\n"
 
 
@@ -36,7 +36,7 @@ def steps(consistency: str) -> list[str]:
 @dataclass
 class Servers:
     bootstrap: str
-    mysql: str
+    uris: dict[str, str]
     place: Path
     environment: dict[str, str]
 
@@ -45,7 +45,7 @@ class Servers:
             self.place,
             list(feed.messages(bank.database.log)),
             bootstrap=self.bootstrap,
-            uri=self.mysql if target == "mysql" else f"sqlite:///{self.place}",
+            uri=self.uris[target],
             database=bank.accounts[0].database,
             environment=self.environment,
             extra=f'consistency = "{consistency}"\n{SMALL_WINDOWS}',
@@ -53,10 +53,13 @@ class Servers:
 
 
 @pytest.fixture
-def servers(
-    kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path: Path, environment: dict[str, str]
-) -> Servers:
-    return Servers(kafka_broker.bootstrap, mariadb_server.uri, tmp_path, environment)
+def uris(mariadb_server: MariaDbServer, tidb_server: TidbServer, tmp_path: Path) -> dict[str, str]:
+    return {"mysql": mariadb_server.uri, "tidb": tidb_server.uri, "sqlite": f"sqlite:///{tmp_path}"}
+
+
+@pytest.fixture
+def servers(kafka_broker: KafkaBroker, uris: dict[str, str], tmp_path: Path, environment: dict[str, str]) -> Servers:
+    return Servers(kafka_broker.bootstrap, uris, tmp_path, environment)
 
 
 def crashed(story: Story, oracle: Oracle, step: str, nth: int) -> None:
@@ -132,12 +135,12 @@ def test_a_crash_that_takes_the_jvm_along(
     consistency: str,
     step: str,
     kafka_broker: KafkaBroker,
-    mariadb_server: MariaDbServer,
+    uris: dict[str, str],
     tmp_path: Path,
     database_prefix: str,
 ) -> None:
     """From an empty target each, with a JVM of its own that dies with the driver."""
-    servers = Servers(kafka_broker.bootstrap, mariadb_server.uri, tmp_path, dict(os.environ))
+    servers = Servers(kafka_broker.bootstrap, uris, tmp_path, dict(os.environ))
     bank = Bank(12, accounts=8, ddl=0.1, name=database_prefix + "bank").run(60)
     feed = Changefeed(seed=12, watermark_every=4, restart_every=3)
     story, oracle = servers.story(bank, feed, target, consistency), Oracle(bank.database.log)
