@@ -9,7 +9,7 @@ import orjson
 
 from consumer.demo.looking import reading
 from consumer.demo.upstream.tables import Key, Row
-from sinks.sqlite.catalog import quoted
+from sinks.sqlite.schema_text import quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 import orjson
 
 from ordering.progress import Progress
-from sinks.sqlite.catalog import file_of, quoted
+from sinks.sqlite.catalog import file_of
+from sinks.sqlite.schema_text import quoted
 from sinks.target import PROGRESS_DATABASE
 
 _BUSY_TIMEOUT_S = 30.0

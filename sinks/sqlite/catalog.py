@@ -1,24 +1,34 @@
-"""Reads the tables of all attached databases; quotes names."""
+"""Reads the tables of all attached databases; names files and databases."""
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from ordering.events import TableName
 from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
+from sinks.sqlite.schema_text import Check, checks_in, quoted
 
-_SHAPES = {"INTEGER": Shape.INTEGER, "REAL": Shape.REAL, "TEXT": Shape.TEXT, "BLOB": Shape.BYTES, "": Shape.EXACT}
 _GENERATED = (2, 3)
+_VIRTUAL = 2
+_SAFE = " $@!#,;=+()[]{}~"
+_OWN_NAMES = {"main", "temp"}
 
 
-def quoted(name: str) -> str:
-    """A name as an identifier. SQLite doubles the quotes inside."""
-    return '"' + name.replace('"', '""') + '"'
+def quoted_database(database: str) -> str:
+    """A database as statements name it: under its name, but for those that SQLite gives to databases of its own."""
+    return quoted(f"{database} (upstream)" if database.lower() in _OWN_NAMES else database)
+
+
+def place_of(table: TableName) -> str:
+    """A table as statements name it."""
+    return f"{quoted_database(table.database)}.{quoted(table.table)}"
 
 
 def file_of(directory: Path, database: str) -> Path:
     """The file of a database; characters that file names can't hold are percent-encoded."""
-    return directory / f"{quote(database, safe=' $@!#,;=+()[]{}~')}.sqlite"
+    name = "".join(char if char > "\x7f" else quote(char, safe=_SAFE) for char in database)
+    return directory / f"{name}.sqlite"
 
 
 def databases_in(directory: Path) -> list[str]:
@@ -26,38 +36,82 @@ def databases_in(directory: Path) -> list[str]:
     return sorted(unquote(path.stem) for path in directory.glob("*.sqlite"))
 
 
-def read_catalog(connection: sqlite3.Connection, databases: list[str]) -> Catalog:
+def read_catalog(connection: sqlite3.Connection, databases: Iterable[str]) -> Catalog:
     """All tables of these attached databases."""
     tables: dict[TableName, TableSchema] = {}
     for database in databases:
-        names = connection.execute(
-            f"SELECT name FROM {quoted(database)}.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"  # noqa: S608, E501 quoted
+        found = connection.execute(
+            f"SELECT name, sql FROM {quoted_database(database)}.sqlite_master"  # noqa: S608 quoted
+            " WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         ).fetchall()
-        for (table,) in names:
+        for table, sql in found:
             name = TableName(database, table)
-            tables[name] = _read_table(connection, name)
+            tables[name] = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
     return Catalog(tables)
 
 
-def _read_table(connection: sqlite3.Connection, name: TableName) -> TableSchema:
+def texts_of(connection: sqlite3.Connection, table: TableName) -> dict[str, str]:
+    """The SQL text of a table (under "") and its indexes."""
+    found = connection.execute(
+        f"SELECT type, name, sql FROM {quoted_database(table.database)}.sqlite_master"  # noqa: S608 quoted
+        " WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC, name",
+        (table.table,),
+    )
+    return {"" if kind == "table" else name: sql for kind, name, sql in found}
+
+
+def shape_of(kind: str) -> Shape:
+    """How texts become values of a column that is declared so (SQLite documentation, "Determination Of Affinity")."""
+    name = kind.upper()
+    if name in {"", "TIMESTAMP"}:
+        return Shape.EXACT if not name else Shape.TIMESTAMP
+    if "INT" in name:
+        return Shape.INTEGER
+    if any(part in name for part in ("CHAR", "CLOB", "TEXT")):
+        return Shape.TEXT
+    if "BLOB" in name:
+        return Shape.BYTES
+    if any(part in name for part in ("REAL", "FLOA", "DOUB")):
+        return Shape.REAL
+    # of other texts, NUMERIC affinity makes numbers, and so rounds: only whole numbers are safe there
+    return Shape.TEXT if name.startswith(("DATE", "TIME")) else Shape.INTEGER
+
+
+def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[str, Check]) -> TableSchema:
+    uniques, folding = _unique_indexes(connection, name)
     columns, primary = [], {}
-    pragma = f"PRAGMA {quoted(name.database)}.table_xinfo({quoted(name.table)})"
-    for _, column, kind, not_null, _, pk, hidden in connection.execute(pragma):
-        nullable = not (not_null or pk)
-        columns.append(Column(column, kind, _SHAPES.get(kind.upper(), Shape.TEXT), nullable, hidden in _GENERATED))
+    pragma = f"PRAGMA {quoted_database(name.database)}.table_xinfo({quoted(name.table)})"
+    for _, column, kind, not_null, default, pk, hidden in connection.execute(pragma):
+        check = checks.get(column)
+        columns.append(
+            Column(
+                column,
+                kind,
+                shape_of(kind) if check is None else check.shape,
+                nullable=not (not_null or pk),
+                generated=hidden in _GENERATED,
+                members=() if check is None else check.members,
+                virtual=hidden == _VIRTUAL,
+                folds=column in folding,
+                filled=default is not None,
+            )
+        )
         if pk:
             primary[pk] = column
-    uniques = _unique_indexes(connection, name)
     key = tuple(primary[i] for i in sorted(primary))
     handle = choose_handle_key(key, uniques, {c.name: c for c in columns})
     return TableSchema(name, tuple(columns), handle, tuple({*uniques.values(), *([key] if key else [])}))
 
 
-def _unique_indexes(connection: sqlite3.Connection, name: TableName) -> dict[str, tuple[str, ...]]:
+def _unique_indexes(connection: sqlite3.Connection, name: TableName) -> tuple[dict[str, tuple[str, ...]], set[str]]:
+    """The unique indexes, and the columns that they compare other than byte by byte."""
     found: dict[str, tuple[str, ...]] = {}
-    listing = f"PRAGMA {quoted(name.database)}.index_list({quoted(name.table)})"
-    for _, index, unique, *_ in connection.execute(listing).fetchall():
+    folding: set[str] = set()
+    listing = f"PRAGMA {quoted_database(name.database)}.index_list({quoted(name.table)})"
+    for _, index, unique, _, partial in connection.execute(listing).fetchall():
         if unique:
-            parts = connection.execute(f"PRAGMA {quoted(name.database)}.index_info({quoted(index)})").fetchall()
-            found[index] = tuple(column for _, _, column in parts)
-    return found
+            look = f"PRAGMA {quoted_database(name.database)}.index_xinfo({quoted(index)})"
+            parts = [part for part in connection.execute(look).fetchall() if part[5]]
+            found[index] = tuple(part[2] or "" for part in parts) + (("",) if partial else ())
+            folding |= {part[2] for part in parts if part[2] and part[4] != "BINARY"}
+    return found, folding

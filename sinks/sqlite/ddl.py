@@ -1,261 +1,271 @@
-"""MySQL DDL for SQLite: statements translated through sqlglot's parse tree, one by one.
+"""TiDB's DDL for SQLite: statements made from the neutral definitions of `sinks.ddl`, one by one.
 
-Types become INTEGER, REAL, TEXT, BLOB, or none for integers that pass 64 bits (no affinity would round them).
-Secondary indexes are named `table.index`, for SQLite's index names are global to a file.
+Secondary indexes are named `table.index`, for SQLite's index names are global to a file. What SQLite can't express and
+what changes no row is left out; the DDL log names it behind `--`.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import ParseError
+from typing import Protocol
 
 from ordering.errors import TargetError
 from ordering.events import TableName
+from sinks.ddl.defaults import shown
+from sinks.ddl.definition import (
+    AddColumn,
+    AddIndex,
+    Change,
+    ChangeColumn,
+    ChangePartitions,
+    ColumnDef,
+    DropColumn,
+    DropIndex,
+    IndexDef,
+    IndexKind,
+    IndexPart,
+    Passed,
+    RenameColumn,
+    RenameIndex,
+    SetComment,
+    SetDefault,
+    TableDef,
+    Unknown,
+)
+from sinks.ddl.reading import read_changes, read_dropped_index, read_index, read_table
 from sinks.ddl.statement import DdlKind, Statement, named
-from sinks.schema import Catalog
-from sinks.sqlite.catalog import quoted
-from sinks.sqlite.defaults import default_of
-
-T = exp.DataType.Type
-_INTEGERS = {T.TINYINT, T.SMALLINT, T.MEDIUMINT, T.INT, T.BIGINT, T.UTINYINT, T.USMALLINT, T.UMEDIUMINT, T.UINT}
-_INTEGERS |= {T.BOOLEAN, T.YEAR}
-_EXACT = {T.UBIGINT, T.BIT}
-_REALS = {T.FLOAT, T.DOUBLE}
-_BYTES = {T.BINARY, T.VARBINARY, T.BLOB, T.TINYBLOB, T.MEDIUMBLOB, T.LONGBLOB}
-
-HARMLESS = {"COMMENT", "AUTO_INCREMENT", "AUTO_ID_CACHE", "CONVERT", "DEFAULT", "CHARACTER", "CHARSET", "COLLATE"}
-"""First words of ALTER TABLE clauses that change no row and that SQLite can't express."""
+from sinks.schema import Catalog, Column
+from sinks.sqlite.catalog import place_of, quoted_database
+from sinks.sqlite.encode import SqliteEncoder
+from sinks.sqlite.schema_text import body_of, literal, quoted
+from sinks.sqlite.types import column_of, default_clause, type_clause, value_of
 
 
-def translate(statement: Statement, catalog: Catalog) -> list[str]:
-    """The statements for SQLite; none where it has nothing to do. Raises TargetError for what it can't do."""
-    rules: dict[DdlKind, Callable[[Statement, Catalog], Iterator[str]]] = {
-        DdlKind.CREATE_TABLE: _create_table,
-        DdlKind.DROP_TABLE: _drop_table,
-        DdlKind.TRUNCATE_TABLE: _truncate,
-        DdlKind.RENAME_TABLE: _rename,
-        DdlKind.ALTER_TABLE: _alter,
-        DdlKind.CREATE_INDEX: _create_index,
-        DdlKind.DROP_INDEX: _drop_index,
-    }
-    if statement.kind is DdlKind.ALTER_DATABASE:
-        return []
-    rule = rules.get(statement.kind)
-    if rule is None:
-        raise _unsupported(statement.sql)
-    return list(rule(statement, catalog))
+class Texts(Protocol):
+    """Where the SQL text that SQLite keeps is read from."""
+
+    def __call__(self, table: TableName) -> dict[str, str]:
+        """Of a table and its indexes, by name; the table's own is under ""."""
+        ...
 
 
-def _unsupported(sql: str, detail: str = "") -> TargetError:
-    return TargetError(
-        f"this DDL can't be executed on SQLite yet{detail}: {sql[:500]}",
-        hint="make the change in the target by hand if it is needed there, or leave the table out with filter rules",
-    )
+class Translation:
+    """One placed statement for SQLite."""
 
+    def __init__(self, statement: Statement, catalog: Catalog, texts: Texts, encoder: SqliteEncoder) -> None:
+        self._statement, self._catalog, self._texts, self._encoder = statement, catalog, texts, encoder
 
-def _parsed(sql: str) -> Any:
-    try:
-        return sqlglot.parse_one(_without_partitions(sql), read="mysql")
-    except ParseError as error:
-        raise _unsupported(sql, f" ({str(error).splitlines()[0]})") from error
+    def statements(self) -> list[str]:
+        """What to execute; none where there is nothing to do. Raises TargetError for what SQLite can't do."""
+        rules: dict[DdlKind, Callable[[], Iterator[str]]] = {
+            DdlKind.ALTER_DATABASE: lambda: iter(()),
+            DdlKind.CREATE_TABLE: self._create_table,
+            DdlKind.DROP_TABLE: self._drop_table,
+            DdlKind.TRUNCATE_TABLE: self._truncate,
+            DdlKind.RENAME_TABLE: self._rename,
+            DdlKind.ALTER_TABLE: self._alter,
+            DdlKind.CREATE_INDEX: self._create_index,
+            DdlKind.DROP_INDEX: self._drop_index,
+        }
+        rule = rules.get(self._statement.kind)
+        if rule is None:
+            raise self._unsupported()
+        return list(rule())
 
-
-def _without_partitions(sql: str) -> str:
-    """The statement up to `PARTITION BY`: SQLite has no partitions, and they change no row here."""
-    tokens = sqlglot.tokenize(f"DDL {sql}", read="mysql")
-    for i, token in enumerate(tokens[:-1]):
-        both = token.text.upper() == "PARTITION BY" or (
-            token.text.upper() == "PARTITION" and tokens[i + 1].text.upper() == "BY"
+    def _unsupported(self, detail: str = "") -> TargetError:
+        return TargetError(
+            f"this DDL can't be executed on SQLite yet{detail}: {self._statement.sql[:500]}",
+            hint="make the change in the target by hand if it is needed there, or leave the table out by filter.rules",
         )
-        if both:
-            return sql[: token.start - 4]
-    return sql
+
+    def _known(self, name: TableName) -> TableName:
+        """The table as the target spells it: upstream's names don't tell case apart."""
+        if self._catalog.get(name) is not None:
+            return name
+        folded = [n for n in self._catalog.tables if _folded(n) == _folded(name)]
+        return folded[0] if len(folded) == 1 else name
+
+    def _own(self) -> TableName:
+        return self._known(named(self._statement.tables[0]))
+
+    def _create_table(self) -> Iterator[str]:
+        name = named(self._statement.tables[0])
+        if any(_folded(name) == _folded(known) for known in self._catalog.tables):
+            hint = "drop it, or set start-ts above this CREATE TABLE; SQLite takes names that differ by case for one"
+            raise TargetError(f"table {name} is there already", hint=hint)
+        if self._statement.like is not None:
+            yield from self._copied(self._known(named(self._statement.like)), name)
+            return
+        yield from self._created(name, read_table(self._statement.sql))
+
+    def _created(self, name: TableName, table: TableDef) -> Iterator[str]:
+        columns = {column.name.lower(): column for column in table.columns if not column.virtual}
+        primary = [columns[key.lower()].name for key in table.primary_key]
+        rowid = primary[0] if len(primary) == 1 and column_of(columns[primary[0].lower()]).type == "INTEGER" else None
+        parts = [self._column(column, primary, rowid) for column in columns.values()]
+        if primary and rowid is None:
+            parts.append(f"PRIMARY KEY ({', '.join(map(quoted, primary))})")
+        yield f"CREATE TABLE {place_of(name)} ({', '.join(parts)})"
+        for index in table.indexes:
+            yield from _index(name, index, set(columns))
+        yield from (_left_out(f"virtual column {c.name!r}") for c in table.columns if c.virtual)
+        yield from (_left_out(part.text) for part in table.passed)
+
+    def _column(self, column: ColumnDef, primary: list[str], rowid: str | None) -> str:
+        text = type_clause(column_of(column))
+        if column.name == rowid:
+            return f"{text} PRIMARY KEY NOT NULL"
+        if column.name in primary or not column.nullable:
+            text += " NOT NULL"
+        return text + default_clause(column, self._encoder)
+
+    def _copied(self, model: TableName, name: TableName) -> Iterator[str]:
+        """The statements that make a table and its indexes like another one."""
+        texts = self._texts(model)
+        if not texts:
+            raise TargetError(f"table {model} is missing in the target", hint=f"{name} is to be created like it")
+        yield f"CREATE TABLE {place_of(name)} {body_of(texts.pop(''))}"
+        for index, sql in texts.items():
+            yield _remade(name, index.removeprefix(f"{model.table}."), sql)
+
+    def _drop_table(self) -> Iterator[str]:
+        for reference in self._statement.tables:
+            if self._catalog.get(self._known(named(reference))):
+                yield f"DROP TABLE {place_of(self._known(named(reference)))}"
+
+    def _truncate(self) -> Iterator[str]:
+        yield f"DELETE FROM {place_of(self._own())}"  # noqa: S608 quoted
+
+    def _rename(self) -> Iterator[str]:
+        for old, new in self._statement.renames:
+            source, goal = self._known(named(old)), named(new)
+            if source.database == goal.database:
+                yield f"ALTER TABLE {place_of(source)} RENAME TO {quoted(goal.table)}"
+                for index, sql in self._indexes(source):
+                    yield f"DROP INDEX {_index_place(goal.database, index)}"
+                    yield _remade(goal, index.removeprefix(f"{source.table}."), sql)
+                continue
+            yield from self._copied(source, goal)
+            yield f"INSERT INTO {place_of(goal)} SELECT * FROM {place_of(source)}"  # noqa: S608 quoted
+            yield f"DROP TABLE {place_of(source)}"
+
+    def _indexes(self, table: TableName) -> list[tuple[str, str]]:
+        return [(index, sql) for index, sql in self._texts(table).items() if index]
+
+    def _alter(self) -> Iterator[str]:
+        name = self._own()
+        for change in read_changes(self._statement.sql):
+            yield from self._changed(name, change)
+
+    def _changed(self, name: TableName, change: Change) -> Iterator[str]:  # noqa: C901 a case a kind of change
+        head = f"ALTER TABLE {place_of(name)}"
+        match change:
+            case AddColumn(column):
+                yield self._added(head, column)
+            case DropColumn(column):
+                yield from self._dropped(name, column)
+            case RenameColumn(old, new):
+                yield f"{head} RENAME COLUMN {quoted(old)} TO {quoted(new)}"
+            case ChangeColumn(old, column):
+                yield from self._retyped(name, old, column)
+            case AddIndex(index):
+                yield from self._add_index(name, index)
+            case DropIndex(index) if index.upper() != "PRIMARY":
+                yield f"DROP INDEX IF EXISTS {_index_name(name, index)}"
+            case RenameIndex(old, new):
+                sql = self._texts(name).get(f"{name.table}.{old}")
+                if sql is not None:
+                    yield f"DROP INDEX {_index_name(name, old)}"
+                    yield _remade(name, new, sql)
+            case Passed(text) | SetComment(text) | ChangePartitions(text, removes_rows=False):
+                yield _left_out(text)
+            case SetDefault(column):
+                yield _left_out(f"default of column {column!r}")
+            case ChangePartitions(text) | Unknown(text):
+                raise self._unsupported(f" ({text[:100]})")
+            case _:
+                raise self._unsupported()
+
+    def _added(self, head: str, column: ColumnDef) -> str:
+        """A column as ADD COLUMN takes it: rows that are there already show its default, or its type's zero."""
+        if column.virtual:
+            return _left_out(f"virtual column {column.name!r}")
+        text = f"{head} ADD COLUMN {type_clause(column_of(column))}{'' if column.nullable else ' NOT NULL'}"
+        value = value_of(column, shown(column), self._encoder)
+        return text if value is None else f"{text} DEFAULT {literal(value)}"
+
+    def _dropped(self, name: TableName, column: str) -> Iterator[str]:
+        """SQLite keeps a column that an index needs: the index goes, or loses the column, as upstream's does."""
+        if self._column_of(name, column) is None:
+            yield _left_out(f"column {column!r}, which is not there")
+            return
+        for index, sql in self._indexes(name):
+            if quoted(column).lower() in body_of(sql).lower():
+                yield f"DROP INDEX {_index_place(name.database, index)}"
+        yield f"ALTER TABLE {place_of(name)} DROP COLUMN {quoted(column)}"
+
+    def _column_of(self, name: TableName, column: str) -> Column | None:
+        schema = self._catalog.get(name)
+        return next((c for c in schema.columns if c.name.lower() == column.lower()), None) if schema else None
+
+    def _retyped(self, name: TableName, old: str, column: ColumnDef) -> Iterator[str]:
+        """MODIFY and CHANGE COLUMN, where the change is none to SQLite but for the name."""
+        before, after = self._column_of(name, old), column_of(column)
+        same = before is not None and (before.type, before.shape, before.members, before.nullable) == (
+            after.type, after.shape, after.members, after.nullable,
+        )  # fmt: skip
+        if not same:
+            raise self._unsupported()
+        if old != column.name:
+            yield f"ALTER TABLE {place_of(name)} RENAME COLUMN {quoted(old)} TO {quoted(column.name)}"
+        yield _left_out(f"column {column.name!r} is {column.type} upstream, the same to SQLite")
+
+    def _add_index(self, name: TableName, index: IndexDef) -> Iterator[str]:
+        if index.kind is IndexKind.PRIMARY:
+            raise self._unsupported(" (a primary key of a table that is there)")
+        schema = self._catalog.get(name)
+        yield from _index(name, index, {c.name.lower() for c in schema.columns} if schema else set())
+
+    def _create_index(self) -> Iterator[str]:
+        yield from self._add_index(self._own(), read_index(self._statement.sql))
+
+    def _drop_index(self) -> Iterator[str]:
+        yield f"DROP INDEX IF EXISTS {_index_name(self._own(), read_dropped_index(self._statement.sql))}"
 
 
-def _place(name: TableName) -> str:
-    return f"{quoted(name.database)}.{quoted(name.table)}"
+def _folded(name: TableName) -> tuple[str, str]:
+    return name.database, name.table.lower()
+
+
+def _left_out(what: str) -> str:
+    return f"-- left out: {' '.join(what.split())}"
+
+
+def _index_place(database: str, index: str) -> str:
+    return f"{quoted_database(database)}.{quoted(index)}"
 
 
 def _index_name(table: TableName, index: str) -> str:
-    return f"{quoted(table.database)}.{quoted(f'{table.table}.{index}')}"
+    return _index_place(table.database, f"{table.table}.{index}")
 
 
-def _create_table(statement: Statement, catalog: Catalog) -> Iterator[str]:
-    name = named(statement.tables[0])
-    if catalog.get(name):
-        raise TargetError(f"table {name} is there already", hint="drop it, or set start-ts above this CREATE TABLE")
-    if statement.like is not None:
-        yield from _create_like(name, named(statement.like), catalog)
+def _remade(table: TableName, index: str, sql: str) -> str:
+    """An index's text for a table or an index of another name."""
+    unique = "UNIQUE " if sql.upper().startswith("CREATE UNIQUE") else ""
+    return f"CREATE {unique}INDEX {_index_name(table, index)} ON {quoted(table.table)} {body_of(sql)}"
+
+
+def _index(table: TableName, index: IndexDef, columns: set[str]) -> Iterator[str]:
+    """A secondary index; a prefix becomes an expression, what SQLite can't index is left out."""
+    if index.kind is IndexKind.PRIMARY:
         return
-    tree = _parsed(statement.sql)
-    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Schema):
-        raise _unsupported(statement.sql)
-    definitions = tree.this.expressions
-    columns = [c for c in definitions if isinstance(c, exp.ColumnDef)]
-    primary = _primary_key(definitions)
-    parts = [_column(c, primary) for c in columns]
-    if len(primary) != 1 or not _is_rowid(columns, primary[0]):
-        parts += [f"PRIMARY KEY ({', '.join(map(quoted, primary))})"] if primary else []
-    yield f"CREATE TABLE {_place(name)} ({', '.join(parts)})"
-    yield from _indexes(name, definitions)
+    unknown = any(part.expression or part.column.lower() not in columns for part in index.parts)
+    if index.kind is IndexKind.OTHER or unknown:
+        yield _left_out(f"index {index.known_as!r} over what SQLite can't index")
+        return
+    unique = "UNIQUE " if index.kind is IndexKind.UNIQUE else ""
+    parts = ", ".join(map(_part, index.parts))
+    yield f"CREATE {unique}INDEX {_index_name(table, index.known_as)} ON {quoted(table.table)} ({parts})"
 
 
-def _create_like(name: TableName, model: TableName, catalog: Catalog) -> Iterator[str]:
-    schema = catalog.get(model)
-    if schema is None:
-        raise TargetError(f"table {model} is missing in the target", hint=f"{name} is to be created like it")
-    parts = [f"{quoted(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in schema.columns]
-    parts += [f"PRIMARY KEY ({', '.join(map(quoted, schema.handle_key))})"] if schema.handle_key else []
-    yield f"CREATE TABLE {_place(name)} ({', '.join(parts)})"
-
-
-def _primary_key(definitions: list[exp.Expression]) -> list[str]:
-    for part in definitions:
-        if isinstance(part, exp.ColumnDef) and part.find(exp.PrimaryKeyColumnConstraint):
-            return [part.name]
-        key = part if isinstance(part, exp.PrimaryKey) else part.find(exp.PrimaryKey)
-        if key is not None:
-            return [_key_part(column) for column in key.expressions]
-    return []
-
-
-def _key_part(part: exp.Expression) -> str:
-    inner = part.this if isinstance(part, exp.Ordered) else part
-    if not isinstance(inner, exp.Column | exp.Identifier):
-        raise _unsupported(part.sql(), " (an index over an expression or a prefix)")
-    return str(inner.name)
-
-
-def _is_rowid(columns: list[exp.ColumnDef], name: str) -> bool:
-    return any(c.name == name and _type(c) == "INTEGER" for c in columns)
-
-
-def _type(column: exp.ColumnDef) -> str:
-    kind = column.args["kind"].this
-    if kind in _INTEGERS:
-        return "INTEGER"
-    if kind in _REALS:
-        return "REAL"
-    if kind in _BYTES:
-        return "BLOB"
-    return "" if kind in _EXACT else "TEXT"
-
-
-def _constraints(column: exp.ColumnDef) -> list[exp.Expression]:
-    return [c.args["kind"] for c in column.args.get("constraints") or [] if c.args.get("kind") is not None]
-
-
-def _column(column: exp.ColumnDef, primary: list[str]) -> str:
-    text = f"{quoted(column.name)} {_type(column)}".rstrip()
-    if primary == [column.name] and _type(column) == "INTEGER":
-        return f"{text} PRIMARY KEY NOT NULL"
-    if column.name in primary or not _is_nullable(column):
-        text += " NOT NULL"
-    return text + _default(column)
-
-
-def _is_nullable(column: exp.ColumnDef) -> bool:
-    kinds = _constraints(column)
-    return not any(isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds)
-
-
-def _default(column: exp.ColumnDef) -> str:
-    """For rows that someone else inserts; upstream's come whole. What SQLite can't express is left out."""
-    try:
-        value = default_of(column, nullable=True)
-    except TargetError:
-        return ""
-    return "" if value is None else f" DEFAULT {value}"
-
-
-def _indexes(name: TableName, definitions: list[exp.Expression]) -> Iterator[str]:
-    for part in definitions:
-        if isinstance(part, exp.ColumnDef):
-            if any(isinstance(k, exp.UniqueColumnConstraint) for k in _constraints(part)):
-                yield _unique(name, part.name, [part.name])
-            continue
-        unique = part if isinstance(part, exp.UniqueColumnConstraint) else part.find(exp.UniqueColumnConstraint)
-        if unique is not None and unique.this is not None:
-            keys = [_key_part(c) for c in unique.this.expressions]
-            yield _unique(name, unique.this.name or "_".join(keys), keys)
-
-
-def _unique(table: TableName, index: str, columns: list[str]) -> str:
-    keys = ", ".join(map(quoted, columns))
-    return f"CREATE UNIQUE INDEX {_index_name(table, index)} ON {quoted(table.table)} ({keys})"
-
-
-def _drop_table(statement: Statement, catalog: Catalog) -> Iterator[str]:
-    for reference in statement.tables:
-        if catalog.get(named(reference)):
-            yield f"DROP TABLE {_place(named(reference))}"
-
-
-def _truncate(statement: Statement, _catalog: Catalog) -> Iterator[str]:
-    yield f"DELETE FROM {_place(named(statement.tables[0]))}"  # noqa: S608 quoted
-
-
-def _rename(statement: Statement, catalog: Catalog) -> Iterator[str]:
-    for old, new in statement.renames:
-        source, goal = named(old), named(new)
-        if source.database == goal.database:
-            yield f"ALTER TABLE {_place(source)} RENAME TO {quoted(goal.table)}"
-            continue
-        yield from _create_like(goal, source, catalog)
-        yield f"INSERT INTO {_place(goal)} SELECT * FROM {_place(source)}"  # noqa: S608 quoted
-        yield f"DROP TABLE {_place(source)}"
-
-
-def _alter(statement: Statement, _catalog: Catalog) -> Iterator[str]:
-    name = named(statement.tables[0])
-    tree = _parsed(statement.sql)
-    if not isinstance(tree, exp.Alter):
-        raise _unsupported(statement.sql)
-    for action in tree.args.get("actions") or []:
-        yield from _action(name, action, statement.sql)
-
-
-def _action(name: TableName, action: exp.Expression, sql: str) -> Iterator[str]:
-    if isinstance(action, exp.ColumnDef):
-        yield f"ALTER TABLE {_place(name)} ADD COLUMN {_added(action)}"
-    elif isinstance(action, exp.Drop) and str(action.args.get("kind", "")).upper() == "COLUMN":
-        yield f"ALTER TABLE {_place(name)} DROP COLUMN {quoted(_dropped(action))}"
-    elif isinstance(action, exp.Drop) and str(action.args.get("kind", "")).upper() in {"INDEX", "KEY"}:
-        yield f"DROP INDEX IF EXISTS {_index_name(name, _dropped(action))}"
-    elif isinstance(action, exp.RenameColumn):
-        yield (
-            f"ALTER TABLE {_place(name)} RENAME COLUMN {quoted(action.this.name)} TO {quoted(action.args['to'].name)}"
-        )
-    elif isinstance(action, exp.AddConstraint):
-        yield from _indexes(name, list(action.expressions))
-    elif not isinstance(action, exp.SchemaCommentProperty | exp.AutoIncrementProperty | exp.RenameIndex):
-        raise _unsupported(sql)
-
-
-def _dropped(drop: exp.Expression) -> str:
-    """The name of what a DROP drops: newer versions of sqlglot keep it in `tables`, older ones in `this`."""
-    return str((drop.this or drop.args["tables"][0]).name)
-
-
-def _added(column: exp.ColumnDef) -> str:
-    """A column as ADD COLUMN takes it: rows that are there already show its default, or its type's zero."""
-    nullable = _is_nullable(column)
-    value = default_of(column, nullable=nullable)
-    text = f"{quoted(column.name)} {_type(column)}".rstrip() + ("" if nullable else " NOT NULL")
-    return text if value is None else f"{text} DEFAULT {value}"
-
-
-def _create_index(statement: Statement, _catalog: Catalog) -> Iterator[str]:
-    tree = _parsed(statement.sql)
-    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Index):
-        raise _unsupported(statement.sql)
-    name, index = named(statement.tables[0]), tree.this
-    if tree.args.get("unique"):
-        yield _unique(name, index.name, [_key_part(c) for c in index.args["params"].args["columns"]])
-
-
-def _drop_index(statement: Statement, _catalog: Catalog) -> Iterator[str]:
-    tree = _parsed(statement.sql)
-    yield f"DROP INDEX IF EXISTS {_index_name(named(statement.tables[0]), _dropped(tree))}"
+def _part(part: IndexPart) -> str:
+    text = quoted(part.column) if part.length is None else f"substr({quoted(part.column)}, 1, {part.length})"
+    return f"{text} DESC" if part.descending else text

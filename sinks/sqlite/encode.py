@@ -59,6 +59,10 @@ class SqliteEncoder:
         converters = [self._converter(column) for column in columns]
         return _encode([[None if t is None else f(t) for f, t in zip(converters, row, strict=True)] for row in rows])
 
+    def value(self, column: Column, text: str) -> Value:
+        """The value of one text. Raises ValueError."""
+        return self._converter(column)(text)
+
     def split(self, payload: bytes) -> list[bytes]:
         """See `sinks.chunk.Encoder`."""
         return [_encode([row]) for row in decode_rows(payload)]

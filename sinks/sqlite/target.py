@@ -14,11 +14,12 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.names import older_database
 from sinks.ddl.statement import DdlKind, Statement, read_statement
-from sinks.schema import Catalog, TableSchema
+from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
-from sinks.sqlite import ddl as translation
-from sinks.sqlite.catalog import databases_in, file_of, quoted, read_catalog
+from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog, texts_of
+from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
+from sinks.sqlite.schema_text import quoted
 from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
 from sinks.values import ValueRules
 
@@ -43,6 +44,8 @@ def _now() -> str:
 
 class SqliteTarget(Target):
     """A directory of SQLite files. DDL and progress share a transaction, so a DDL happens once or not at all."""
+
+    encoder: SqliteEncoder
 
     def __init__(self, directory: Path, rules: ValueRules) -> None:
         self.directory, self._rules = directory, rules
@@ -72,6 +75,7 @@ class SqliteTarget(Target):
             self.directory.mkdir(parents=True, exist_ok=True)
             path = file_of(self.directory, PROGRESS_DATABASE)
             connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            connection.execute("PRAGMA foreign_keys = OFF")  # upstream sends the rows that its own cascaded to
             connection.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
             raise TargetError(
@@ -114,7 +118,7 @@ class SqliteTarget(Target):
             return
         try:
             path = str(file_of(self.directory, database))
-            connection.execute(f"ATTACH DATABASE ? AS {quoted(database)}", (path,))
+            connection.execute(f"ATTACH DATABASE ? AS {quoted_database(database)}", (path,))
         except sqlite3.OperationalError as error:
             hint = "SQLite attaches 10 databases at most: use several changefeeds with filter rules, or another target"
             raise TargetError(f"can't attach database {database!r}: {error}", where=self.name, hint=hint) from error
@@ -205,13 +209,14 @@ class SqliteTarget(Target):
 
     def _delete(self, group: Group) -> None:
         columns = group.first.columns
-        where = " AND ".join(f"{quoted(c)} = ?" for c in columns)
-        self._load(group, f"DELETE FROM {self._place(group.first.table)} WHERE {where}")  # noqa: S608 quoted
+        schema = self._schema(group.first.table)
+        where = " AND ".join(_equal(quoted(c), i, schema.column(c)) for i, c in enumerate(columns, 1))
+        self._load(group, f"DELETE FROM {place_of(group.first.table)} WHERE {where}")  # noqa: S608 quoted
 
     def _write(self, group: Group) -> None:
         columns, table = group.first.columns, group.first.table
         names, marks = ", ".join(map(quoted, columns)), ", ".join("?" * len(columns))
-        insert = f"INSERT INTO {self._place(table)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
+        insert = f"INSERT INTO {place_of(table)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
         if not group.first.plain_insert:
             insert += self._on_conflict(self._schema(table), columns)
         self._load(group, insert)
@@ -241,10 +246,6 @@ class SqliteTarget(Target):
             return self._db.execute(statement, parameters)
         except sqlite3.Error as error:
             raise _as_error(error, self.name) from error
-
-    @staticmethod
-    def _place(table: TableName) -> str:
-        return f"{quoted(table.database)}.{quoted(table.table)}"
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`.
@@ -277,16 +278,16 @@ class SqliteTarget(Target):
     def _statements(self, statement: Statement, ddl: DdlEvent) -> list[str]:
         if statement.kind is DdlKind.CREATE_DATABASE:
             # an empty file is a database without tables: this makes SQLite write it
-            return [f"PRAGMA {quoted(statement.database or '')}.user_version = 0"]
+            return [f"PRAGMA {quoted_database(statement.database or '')}.user_version = 0"]
         if statement.kind is DdlKind.DROP_DATABASE:
             return []
 
         placed = statement.placed(ddl.database, lambda old: older_database(statement, old, ddl, self.catalog()))
-        return translation.translate(placed, self.catalog())
+        return Translation(placed, self.catalog(), lambda table: texts_of(self._db, table), self.encoder).statements()
 
     def _drop_database(self, database: str) -> None:
         if database in self._attached:
-            self._run(f"DETACH DATABASE {quoted(database)}")
+            self._run(f"DETACH DATABASE {quoted_database(database)}")
             self._attached.remove(database)
         file_of(self.directory, database).unlink(missing_ok=True)
 
@@ -305,6 +306,12 @@ class SqliteTarget(Target):
             (changefeed, limit),
         )
         return [DdlRecord(*row) for row in rows]
+
+
+def _equal(name: str, number: int, column: Column | None) -> str:
+    """A key's condition; of a column whose collation folds, exactly this text."""
+    text = f"{name} = ?{number}"
+    return f"{text} AND {name} = ?{number} COLLATE BINARY" if column is not None and column.folds else text
 
 
 def _as_error(error: sqlite3.Error, where: str) -> TargetError:

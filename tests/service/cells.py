@@ -176,18 +176,25 @@ def _differences(upstream: Oracle, target: Cells) -> Iterable[str]:
             yield f"{name}: missing"
             continue
         columns, rows = have[name]
-        if sorted(columns) != sorted(table["columns"]):
-            yield f"{name}: columns {columns}, upstream {table['columns']}"
+        kept = sent_columns(table) if isinstance(target, SqliteCells) else table["columns"]
+        if sorted(columns) != sorted(kept):
+            yield f"{name}: columns {columns}, upstream {kept}"
             continue
-        yield from _rows(name, table, rows, target)
+        yield from _rows(name, table, rows, target, kept)
 
 
-def _rows(name: str, table: Mapping[str, Any], rows: list[dict[str, Any]], target: Cells) -> Iterable[str]:
-    columns, kinds = table["columns"], table["types"]
-    wanted = [
-        [None if text is None else target.expected(kind, text) for kind, text in zip(kinds, row, strict=True)]
-        for row in table["rows"]
-    ]
+def sent_columns(table: Mapping[str, Any]) -> list[str]:
+    """The columns of an oracle's table that messages hold: all but the virtual ones."""
+    virtual = set(re.findall(r"^ *`((?:[^`]|``)*)` .* VIRTUAL\b", table["create"], re.MULTILINE))
+    return [column for column in table["columns"] if column not in virtual]
+
+
+def _rows(
+    name: str, table: Mapping[str, Any], rows: list[dict[str, Any]], target: Cells, columns: list[str]
+) -> Iterable[str]:
+    kinds = dict(zip(table["columns"], table["types"], strict=True))
+    upstream = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    wanted = [[None if row[c] is None else target.expected(kinds[c], row[c]) for c in columns] for row in upstream]
     want = sorted(map(repr, wanted))
     got = sorted(repr([row[column] for column in columns]) for row in rows)
     yield from (f"{name}: lacks {row}" for row in sorted(set(want) - set(got))[:5])
