@@ -38,8 +38,7 @@ class Check:
 def checked(column: str, shape: Shape, members: tuple[str, ...]) -> str:
     """The constraint of a column of this shape; "" for shapes without one.
 
-    An ENUM may also be '', the invalid value, which stands first. A SET is what nothing but commas is left of once its
-    members are taken out.
+    An ENUM may also be '', the invalid value, which stands first. A SET is as long as those members that it names.
     """
     name = quoted(column)
     if shape is Shape.JSON:
@@ -47,10 +46,8 @@ def checked(column: str, shape: Shape, members: tuple[str, ...]) -> str:
     if shape is Shape.ENUM:
         return f"CHECK ({name} IN ({', '.join(map(literal, ('', *members)))}))"
     if shape is Shape.SET:
-        text = f"',' || {name} || ','"
-        for member in members:
-            text = f"replace({text}, {literal(f',{member},')}, ',')"
-        return f"CHECK ({text} IN (',', ',,'))"
+        named = [f"(instr(',' || {name} || ',', {literal(f',{m},')}) > 0) * {len(m) + 1}" for m in members]
+        return f"CHECK (length({name}) + ({name} <> '') = {' + '.join(named)})"
     return ""
 
 
@@ -73,10 +70,10 @@ def _check(tokens: list[str]) -> Check | None:
     words = {token.upper() for token in tokens}
     if "JSON_VALID" in words:
         return Check(names[0], Shape.JSON)
-    if "IN" in words and "||" not in "".join(tokens) and texts[:1] == [""]:
+    if "IN" in words and texts[:1] == [""]:
         return Check(names[0], Shape.ENUM, tuple(texts[1:]))
-    if "REPLACE" in words and texts[-2:] == [",", ",,"]:
-        return Check(names[0], Shape.SET, tuple(text[1:-1] for text in texts[2:-2:2]))
+    if "INSTR" in words and texts[:3] == ["", ",", ","]:
+        return Check(names[0], Shape.SET, tuple(text[1:-1] for text in texts[3::3]))
     return None
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from consumer import job
 from consumer.embedded import RedisServer
+from sinks.mysql import write
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, databases_of, is_row, recorded
 
@@ -25,18 +26,19 @@ ACROSS = (
     "split.ts.raw", "split.columns.raw", "split.default.split", "split.content-compatible.raw",
     "split.only-updated-columns.raw", "split.delete-only-handle-key.split", "split.index-value.restarts",
     "split.lz4.split", "split.snappy.split",
-    "ddl-basic.no-watermark-before-ddl", "ddl-basic.restarts", "ddl-defaults.index-value",
+    "ddl-basic.no-watermark-before-ddl", "ddl-basic.restarts", "ddl-defaults.index-value", "types.table",
+    "types.content-compatible", "types.only-updated-columns", "types.delete-only-handle-key",
 )  # fmt: skip
 """Differ only in what is read, so each target sees them in one consistency."""
 
 IN_TASKS = (
     "split.index-value.raw", "split.table.split", "unique-swaps.index-value.raw", "unique-moves-250.index-value.split",
-    "odd-keys.index-value.raw", "ddl-basic.table",
+    "odd-keys.index-value.raw", "ddl-basic.table", "types.table",
 )  # fmt: skip
 """Written by tasks, in `row` consistency."""
 
 SMALL = (*EVERYWHERE, *ACROSS)
-WITHOUT_NUL = tuple(recording for recording in SMALL if not recording.startswith("odd-keys"))
+WITHOUT_NUL = tuple(recording for recording in SMALL if not recording.startswith(("odd-keys", "types")))
 """PostgreSQL's texts can't hold U+0000; it sees each recording in one consistency, by turns."""
 
 DIAGONAL = (("sqlite", "transaction"), ("mariadb", "snapshot"))
@@ -81,6 +83,16 @@ def test_recordings(feed: Feed, recording: str, consistency: str, monkeypatch: p
     if consistency == "row" and recording in IN_TASKS:  # tasks are to write small windows too
         monkeypatch.setattr(job, "SMALL_WINDOW", 0)
     applied(feed.with_(target={"consistency": consistency}), recording)
+
+
+@pytest.mark.parametrize(("feed", "consistency"), DIAGONAL, indirect=["feed"])
+def test_timestamps_of_another_time_zone(feed: Feed, consistency: str) -> None:
+    applied(feed.with_(target={"consistency": consistency}, source={"time-zone": "America/New_York"}), "types.new-york")
+
+
+def test_types_by_load_data(mariadb_feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "_BULK_ROWS", 1)
+    applied(mariadb_feed, "types.table")
 
 
 @pytest.mark.parametrize("variant", BANK)
