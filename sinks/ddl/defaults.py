@@ -5,7 +5,7 @@ event of their own. What upstream computes at that moment (the time, a sequence)
 """
 
 import re
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from ordering.errors import TargetError
 from sinks.ddl.definition import ColumnDef, TypeDef
@@ -19,6 +19,8 @@ _ZEROS = {
     "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00",
     **dict.fromkeys(INTEGERS | REALS, "0"),
 }  # fmt: skip
+_EXACT = Context(prec=100)
+"""For 65 digits and more: the usual context has 28."""
 _DATE = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(.*)", re.DOTALL)
 
 
@@ -54,9 +56,9 @@ def spelled(kind: TypeDef, value: str | bytes) -> str:
 
 def _text(kind: TypeDef, text: str) -> str:  # noqa: PLR0911 a line a kind of type
     if kind.base in INTEGERS or kind.base in {"bit", "year"}:
-        return str(int(Decimal(text).quantize(Decimal(1), ROUND_HALF_UP)))
+        return str(int(Decimal(text).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)))
     if kind.base == "decimal":
-        return format(Decimal(text).quantize(Decimal(1).scaleb(-kind.number(1, 0)), ROUND_HALF_UP), "f")
+        return format(Decimal(text).quantize(Decimal((0, (1,), -kind.number(1, 0))), ROUND_HALF_UP, _EXACT), "f")
     if kind.base in REALS:
         return format(Decimal(repr(float(text))), "f")
     if kind.base == "enum":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+import psycopg
 import pymysql
 
 from tests.bench.measure import mysql_connection
@@ -188,10 +189,66 @@ class SqliteView(View):
         """See `View.drop`: the directory is the test's."""
 
 
+class PostgresView(View):
+    """A schema of a PostgreSQL database."""
+
+    def state(self) -> tuple[int, Tables]:
+        """See `View.state`."""
+        with psycopg.connect(self.uri) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            has = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS}.checkpoint",)).fetchone()
+            checkpoint = self._checkpoint(connection) if has == (True,) else 0
+            look = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+            names = [name for (name,) in connection.execute(look, (self.database,)).fetchall()]
+            return checkpoint, {f"{self.database}.{name}": self._rows(connection, name) for name in names}
+
+    def _checkpoint(self, connection: "psycopg.Connection[Any]") -> int:
+        look = f"SELECT checkpoint_ts FROM {PROGRESS}.checkpoint WHERE changefeed = %s"
+        row = connection.execute(look.encode(), (self.changefeed,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def _rows(self, connection: "psycopg.Connection[Any]", table: str) -> Rows:
+        found = connection.execute(f'SELECT * FROM "{self.database}"."{table}"'.encode())
+        names = [column.name for column in found.description or ()]
+        return sorted((_pairs(dict(zip(names, row, strict=True))) for row in found), key=repr)
+
+    def totals(self, tables: Sequence[str]) -> tuple[int, int] | None:
+        """See `View.totals`: one SELECT has one snapshot."""
+        one = f"SELECT (SELECT checkpoint_ts FROM {PROGRESS}.checkpoint WHERE changefeed = %s), "
+        try:
+            with self._kept() as connection:
+                row = connection.execute(
+                    (one + _sum(tables, self.database, '"')).encode(), (self.changefeed,)
+                ).fetchone()
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedColumn):
+            return None
+        checkpoint, total = row or (None, None)
+        return None if total is None else (int(checkpoint or 0), int(total))
+
+    @contextmanager
+    def _kept(self) -> Iterator["psycopg.Connection[Any]"]:
+        """A connection for many small reads; made anew after an error."""
+        connection = getattr(self, "_connection", None) or psycopg.connect(
+            self.uri, autocommit=True, prepare_threshold=None
+        )
+        try:
+            yield connection
+        except BaseException:
+            self._connection = None
+            connection.close()
+            raise
+        self._connection: psycopg.Connection[Any] | None = connection
+
+    def drop(self) -> None:
+        """See `View.drop`."""
+        with psycopg.connect(self.uri) as connection:
+            connection.execute(f'DROP SCHEMA IF EXISTS "{self.database}" CASCADE'.encode())
+
+
 def view_of(uri: str, database: str, changefeed: str) -> View:
     """The view of a target's URI."""
-    kind = SqliteView if uri.startswith("sqlite") else MysqlView
-    return kind(uri, database, changefeed)
+    kinds: dict[str, type[View]] = {"sqlite": SqliteView, "postgresql": PostgresView}
+    return kinds.get(uri.partition(":")[0], MysqlView)(uri, database, changefeed)
 
 
 def wait_until(condition: Any, what: str, deadline_s: float = _DEADLINE_S) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -9,6 +10,7 @@ from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
+from psycopg.types.numeric import FloatLoader
 
 from tests.service.cells import OURS, Tables
 
@@ -19,9 +21,27 @@ _SYSTEM = ("information_schema", "public", OURS)
 
 
 def canonical_json(text: str) -> str:
-    """JSON with its numbers by value: 1e100 and a one with a hundred zeros are the same."""
+    """JSON with its numbers by value: 1e100 and a one with a hundred zeros are the same, and so are 0 and -0.0."""
     value = json.loads(text, parse_int=Decimal, parse_float=Decimal)
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=lambda number: f"{number.normalize():f}")
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=_number)
+
+
+def _number(number: Decimal) -> str:
+    whole, _, fraction = f"{number:f}".partition(".")
+    found = f"{whole}.{fraction.rstrip('0')}".rstrip(".")
+    return "0" if found == "-0" else found
+
+
+class Float32(FloatLoader):
+    """Two texts may stand for one 32-bit float."""
+
+    def load(self, data: Any) -> float:
+        return single(float(bytes(data)))
+
+
+def single(number: float) -> float:
+    found: float = struct.unpack("f", struct.pack("f", number))[0]
+    return found
 
 
 def interval(text: str) -> timedelta:
@@ -39,8 +59,9 @@ class PostgresCells:
     """A database: schemas are upstream's databases. `invalid_dates`: what lands for a date that is none."""
 
     def __init__(self, uri: str) -> None:
-        self._connection = psycopg.connect(uri, autocommit=True, row_factory=dict_row)
+        self._connection = psycopg.connect(uri, autocommit=True, row_factory=dict_row, prepare_threshold=None)
         self._connection.execute("SET timezone = 'UTC'")
+        self._connection.adapters.register_loader("float4", Float32)
         psycopg.types.json.set_json_loads(lambda text: canonical_json(bytes(text).decode()), self._connection)
 
     def expected(self, kind: str, text: str) -> Any:  # noqa: PLR0911 a line a kind of type
@@ -54,7 +75,9 @@ class PostgresCells:
             return format(int(text), "b").zfill(int(kind[4:].split(")", maxsplit=1)[0]))
         if kind.startswith("decimal"):
             return Decimal(text)
-        if kind.startswith(("float", "double")):
+        if kind.startswith("float"):
+            return single(float(text))
+        if kind.startswith("double"):
             return float(text)
         if kind.startswith("json"):
             return canonical_json(text)

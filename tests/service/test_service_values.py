@@ -1,0 +1,44 @@
+"""Any value of any type lands as the upstream holds it: random values through DDL, encoder and target, read back."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from consumer.embedded import PostgresServer
+from sinks.opening import open_target
+from sinks.values import ValueRules
+from tests.service.landing import TYPES, Landing
+from tests.service.postgres_cells import PostgresCells
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(scope="module")
+def postgres_landing(postgres_server: PostgresServer) -> Iterator[Landing]:
+    cells = PostgresCells(postgres_server.uri)
+    target = open_target(postgres_server.uri, ValueRules())
+    yield Landing(target, cells, "values of `any` type")
+    target.close()
+    cells.drop(["values of `any` type"])
+    cells.close()
+
+
+@pytest.fixture(scope="module", params=["postgres"])
+def landing(request: pytest.FixtureRequest) -> Landing:
+    found: Landing = request.getfixturevalue(f"{request.param}_landing")
+    return found
+
+
+@pytest.mark.parametrize("declared", TYPES)
+def test_values(landing: Landing, declared: str) -> None:
+    landing.ddl("DROP TABLE IF EXISTS `t`")
+    landing.ddl(f"CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` {declared})")
+
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(TYPES[declared], max_size=40))
+    def lands(pairs: list[tuple[str, str]]) -> None:
+        landing.lands(declared, pairs)
+
+    lands()
