@@ -1,4 +1,4 @@
-"""`python -m tests.faults.random_kills --kills 200 --target mysql|sqlite`: kill -9 at random moments under live load.
+"""`python -m tests.faults.random_kills --kills 200 --target mysql`: kill -9 at random moments under live load.
 
 A bank goes on upstream while `reconciler run` follows it and is killed, again and again, at moments counted from the
 first movement of the checkpoint after each start. All the time a reader adds up the target's balances in one
@@ -28,7 +28,7 @@ from consumer.demo.upstream.bank import Bank
 from consumer.demo.upstream.changefeed import Changefeed
 from consumer.demo.upstream.produce import produce
 from consumer.demo.upstream.tables import LOGICAL_BITS, Entry
-from consumer.embedded import KafkaBroker, MariaDbServer, guard
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, guard
 from tests.bench.measure import RECONCILER, write_config
 from tests.faults.targets import View, comparable, view_of, wait_until
 
@@ -259,7 +259,7 @@ def main() -> int:
     """Start servers, kill, and print a JSON line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.random_kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--target", choices=["mysql", "sqlite"], default="mysql")
+    parser.add_argument("--target", choices=["mysql", "postgresql", "sqlite"], default="mysql")
     parser.add_argument("--consistency", choices=["snapshot", "transaction"], default="snapshot")
     parser.add_argument("--seed", type=int, default=1)
     told = parser.parse_args()
@@ -269,6 +269,8 @@ def main() -> int:
         uri = f"sqlite:///{place}"
         if told.target == "mysql":
             uri = stack.enter_context(MariaDbServer(place / "mariadb")).uri
+        elif told.target == "postgresql":
+            uri = stack.enter_context(PostgresServer(place / "postgres")).uri
         where = Place(place, broker.bootstrap, uri, f'consistency = "{told.consistency}"\n')
         report = under_load(where, kills(told.kills, told.seed), seed=told.seed)
     print(json.dumps(asdict(report) | {"right": report.right}))

@@ -5,6 +5,7 @@ The crashes of one test are a chain: each run goes on where the last one died, s
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -15,7 +16,7 @@ from consumer.demo.upstream.bank import Bank
 from consumer.demo.upstream.changefeed import Changefeed
 from consumer.demo.upstream.ddl import TruncateTable
 from consumer.demo.upstream.tables import Executed
-from consumer.embedded import KafkaBroker, MariaDbServer, TidbServer
+from consumer.embedded import KafkaBroker
 from sinks.target import Step
 from tests.faults.story import Oracle, Story
 
@@ -24,7 +25,14 @@ pytestmark = [pytest.mark.service, pytest.mark.spark]
 IN_TASKS = {Step.WINDOW_RECORDED, Step.DELETES_DONE, Step.WRITES_DONE}
 IN_ONE_TRANSACTION = {Step.REDUCED, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN}
 DDL_STEPS = [Step.DDL_RECORDED.value, Step.DDL_EXECUTED.value, Step.DDL_DONE.value]
-WORLDS = [*product(("sqlite", "mysql"), ("snapshot", "transaction", "row")), ("tidb", "row")]
+WORLDS = [
+    *product(("sqlite", "mysql"), ("snapshot", "transaction", "row")),
+    pytest.param("postgresql", "snapshot", marks=pytest.mark.soak),
+    pytest.param("postgresql", "transaction", marks=pytest.mark.soak),
+    ("postgresql", "row"),
+    ("tidb", "row"),
+]
+EVERY_WORLD = [*product(("sqlite", "mysql", "postgresql"), ("snapshot", "transaction", "row")), ("tidb", "row")]
 SMALL_WINDOWS = "[limits]\nwindow-rows = 90\n"
 
 
@@ -36,7 +44,7 @@ def steps(consistency: str) -> list[str]:
 @dataclass
 class Servers:
     bootstrap: str
-    uris: dict[str, str]
+    uri_of: Callable[[str], str]
     place: Path
     environment: dict[str, str]
 
@@ -45,7 +53,7 @@ class Servers:
             self.place,
             list(feed.messages(bank.database.log)),
             bootstrap=self.bootstrap,
-            uri=self.uris[target],
+            uri=self.uri_of(target),
             database=bank.accounts[0].database,
             environment=self.environment,
             extra=f'consistency = "{consistency}"\n{SMALL_WINDOWS}',
@@ -53,13 +61,10 @@ class Servers:
 
 
 @pytest.fixture
-def uris(mariadb_server: MariaDbServer, tidb_server: TidbServer, tmp_path: Path) -> dict[str, str]:
-    return {"mysql": mariadb_server.uri, "tidb": tidb_server.uri, "sqlite": f"sqlite:///{tmp_path}"}
-
-
-@pytest.fixture
-def servers(kafka_broker: KafkaBroker, uris: dict[str, str], tmp_path: Path, environment: dict[str, str]) -> Servers:
-    return Servers(kafka_broker.bootstrap, uris, tmp_path, environment)
+def servers(
+    kafka_broker: KafkaBroker, uri_of: Callable[[str], str], tmp_path: Path, environment: dict[str, str]
+) -> Servers:
+    return Servers(kafka_broker.bootstrap, uri_of, tmp_path, environment)
 
 
 def crashed(story: Story, oracle: Oracle, step: str, nth: int) -> None:
@@ -108,6 +113,7 @@ def test_a_crash_after_any_step(target: str, consistency: str, servers: Servers,
         ("mysql", "snapshot"),
         ("sqlite", "transaction"),
         ("mysql", "row"),
+        ("postgresql", "transaction"),
         pytest.param("mysql", "transaction", marks=pytest.mark.soak),
         pytest.param("sqlite", "snapshot", marks=pytest.mark.soak),
     ],
@@ -128,19 +134,19 @@ def test_rows_inserted_after_a_truncate_survive_crashes_in_it(
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("target", "consistency", "step"), [(*world, step) for world in WORLDS for step in steps(world[1])]
+    ("target", "consistency", "step"), [(*world, step) for world in EVERY_WORLD for step in steps(world[1])]
 )
 def test_a_crash_that_takes_the_jvm_along(
     target: str,
     consistency: str,
     step: str,
     kafka_broker: KafkaBroker,
-    uris: dict[str, str],
+    uri_of: Callable[[str], str],
     tmp_path: Path,
     database_prefix: str,
 ) -> None:
     """From an empty target each, with a JVM of its own that dies with the driver."""
-    servers = Servers(kafka_broker.bootstrap, uris, tmp_path, dict(os.environ))
+    servers = Servers(kafka_broker.bootstrap, uri_of, tmp_path, dict(os.environ))
     bank = Bank(12, accounts=8, ddl=0.1, name=database_prefix + "bank").run(60)
     feed = Changefeed(seed=12, watermark_every=4, restart_every=3)
     story, oracle = servers.story(bank, feed, target, consistency), Oracle(bank.database.log)

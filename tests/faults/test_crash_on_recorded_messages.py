@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from consumer.demo.upstream.changefeed import Message
 from consumer.demo.upstream.produce import vector_messages
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker
 from sinks.target import Step
 from tests.faults.story import Story
 from tests.faults.targets import Tables, comparable
@@ -26,7 +27,7 @@ WORLDS = [
     *(
         pytest.param(recording, target, consistency, marks=pytest.mark.soak)
         for recording in ("index-value.restarts", "index-value.raw", "index-value.split", "table.raw", "table.split")
-        for target in ("mysql", "sqlite")
+        for target in ("mysql", "postgresql", "sqlite")
         for consistency in ("snapshot", "transaction")
         if (recording, target, consistency) != ("index-value.restarts", "mysql", "snapshot")
     ),
@@ -62,7 +63,7 @@ def test_recorded_messages_end_as_upstream(
     target: str,
     consistency: str,
     kafka_broker: KafkaBroker,
-    mariadb_server: MariaDbServer,
+    uri_of: Callable[[str], str],
     environment: dict[str, str],
     tmp_path: Path,
     database_prefix: str,
@@ -73,7 +74,7 @@ def test_recorded_messages_end_as_upstream(
         tmp_path,
         [in_database(message, database) for message in recorded],
         bootstrap=kafka_broker.bootstrap,
-        uri=mariadb_server.uri if target == "mysql" else f"sqlite:///{tmp_path}",
+        uri=uri_of(target),
         database=database,
         environment=environment,
         extra=f'consistency = "{consistency}"\n[limits]\nwindow-rows = 1500\n',

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker
 from tests.faults.random_kills import Disturb, Place, Report, Victim, kills, lives, under_load
 from tests.faults.targets import View, wait_until
 
@@ -15,10 +15,9 @@ pytestmark = [pytest.mark.service, pytest.mark.spark]
 
 
 @pytest.fixture
-def place_on(kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path: Path) -> Callable[[str, str], Place]:
+def place_on(kafka_broker: KafkaBroker, uri_of: Callable[[str], str], tmp_path: Path) -> Callable[[str, str], Place]:
     def place(target: str, consistency: str) -> Place:
-        uri = mariadb_server.uri if target == "mysql" else f"sqlite:///{tmp_path}"
-        return Place(tmp_path, kafka_broker.bootstrap, uri, f'consistency = "{consistency}"\n')
+        return Place(tmp_path, kafka_broker.bootstrap, uri_of(target), f'consistency = "{consistency}"\n')
 
     return place
 
@@ -28,7 +27,9 @@ def place_on(kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path:
     [
         ("mysql", "snapshot", 4),
         ("sqlite", "transaction", 4),
+        ("postgresql", "snapshot", 3),
         pytest.param("mysql", "transaction", 25, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
+        pytest.param("postgresql", "transaction", 25, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
         pytest.param("sqlite", "snapshot", 25, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
     ],
 )

@@ -176,7 +176,7 @@ def _differences(upstream: Oracle, target: Cells) -> Iterable[str]:
             yield f"{name}: missing"
             continue
         columns, rows = have[name]
-        kept = sent_columns(table) if isinstance(target, SqliteCells) else table["columns"]
+        kept = table["columns"] if isinstance(target, MariaDbCells) else sent_columns(table)
         if sorted(columns) != sorted(kept):
             yield f"{name}: columns {columns}, upstream {kept}"
             continue

@@ -56,7 +56,7 @@ def interval(text: str) -> timedelta:
 
 
 class PostgresCells:
-    """A database: schemas are upstream's databases. `invalid_dates`: what lands for a date that is none."""
+    """A database: schemas are upstream's databases."""
 
     def __init__(self, uri: str) -> None:
         self._connection = psycopg.connect(uri, autocommit=True, row_factory=dict_row, prepare_threshold=None)
@@ -81,7 +81,10 @@ class PostgresCells:
             return float(text)
         if kind.startswith("json"):
             return canonical_json(text)
-        return self._moment(kind, text)
+        try:
+            return self._moment(kind, text)
+        except ValueError:  # zero and partial dates, which land as NULL
+            return None
 
     @staticmethod
     def _moment(kind: str, text: str) -> Any:
