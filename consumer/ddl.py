@@ -9,9 +9,11 @@ from consumer.scan import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs
-from sinks.ddl.kinds import Clauses, clauses_of, replicates
+from sinks.ddl.definition import DropIndex, IndexKind
+from sinks.ddl.kinds import Clauses, Event, clauses_of, replicates
+from sinks.ddl.reading import read_changes, read_dropped_index, read_table
 from sinks.ddl.statement import DdlKind, Reference, read_statement
-from sinks.schema import Catalog
+from sinks.schema import Catalog, TableSchema
 
 
 def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> DdlEvent:
@@ -68,7 +70,7 @@ def _judged(ddl: DdlEvent, together: Sequence[DdlEvent], wanted: ChangefeedFilte
         return f"TiCDC's list of DDLs to replicate does not hold it: {', '.join(clauses.unlisted)}"
     before = renamed[0][0] if renamed else TableName(ddl.database, ddl.table)
     because = wanted.events.ignores_ddl(*before, clauses.events, ddl.sql)
-    return because or _without_index(before, clauses, wanted, catalog)
+    return because or _without_index(before, ddl, clauses, wanted, catalog)
 
 
 def _renamed(ddl: DdlEvent) -> list[tuple[TableName, TableName]]:
@@ -85,10 +87,41 @@ def _left_out(ddl: DdlEvent, tables: TableFilter) -> str:
     return "" if counts else "filter.rules leave it out"
 
 
-def _without_index(name: TableName, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:
+def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:
     """Why a DDL of a table without a valid index is left out. A table that is not there is the target's to refuse."""
-    schema = catalog.get(name)
-    valid = schema is None or bool(schema.handle_key)
-    if any(replicates(event, valid_index=valid, force=wanted.force_replicate) for event in clauses.events):
+    if wanted.force_replicate:
         return ""
-    return f"table {name} has no valid index in the target, and filter.force-replicate is false"
+    schema = catalog.get(name)
+    valid = _creates_key(ddl.sql) if Event.CREATE_TABLE in clauses.events else schema is None or bool(schema.handle_key)
+    if not any(replicates(event, valid_index=valid, force=False) for event in clauses.events):
+        return f"table {name} has no valid index, and filter.force-replicate is false"
+    if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
+        return f"it drops the last valid index of table {name}, whose rows could not be told apart any more"
+    return ""
+
+
+def _creates_key(sql: str) -> bool:
+    """Whether a CREATE TABLE defines a primary key, or a unique key over columns that are NOT NULL and stored.
+
+    A table made LIKE another has its keys, and that one is there only if it has a valid index.
+    """
+    if read_statement(sql).like is not None:
+        return True
+    table = read_table(sql)
+    sound = {column.name.lower() for column in table.columns if not (column.nullable or column.virtual)}
+    keys = ({part.column.lower() for part in index.parts} for index in table.indexes if index.kind is IndexKind.UNIQUE)
+    return bool(table.primary_key) or any(key <= sound for key in keys)
+
+
+_KEY_EVENTS = {Event.DROP_INDEX, Event.DROP_PRIMARY_KEY}
+
+
+def _drops_last_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Catalog) -> bool:
+    """Whether nothing is left by which rows could be told apart."""
+    if not _KEY_EVENTS & set(clauses.events) or {Event.ADD_PRIMARY_KEY, Event.CREATE_INDEX} & set(clauses.events):
+        return False
+    alters = sql.lstrip()[:5].upper() == "ALTER"
+    names = [c.name for c in read_changes(sql) if isinstance(c, DropIndex)] if alters else [read_dropped_index(sql)]
+    gone = {name if name == "PRIMARY" else catalog.index_name(schema.name, name).lower() for name in names}
+    left = {name if name == "PRIMARY" else name.lower() for name in schema.valid_indexes} - gone
+    return bool(schema.valid_indexes) and not left

@@ -1,6 +1,6 @@
 """The target's tables as far as writing needs them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -60,6 +60,8 @@ class TableSchema:
     columns: tuple[Column, ...]
     handle_key: tuple[str, ...]
     unique_keys: tuple[tuple[str, ...], ...]
+    valid_indexes: frozenset[str] = frozenset()
+    """The target's names for what could be the handle key; `PRIMARY` for the primary key."""
 
     def column(self, name: str) -> Column | None:
         """The column of that name."""
@@ -83,11 +85,17 @@ class TableSchema:
         return self.has_other_unique_keys(key) or any(c.folds for c in self.columns if c.name in key)
 
 
+def _as_upstream(_: TableName, index: str) -> str:
+    return index
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """All tables of the target at one moment."""
 
     tables: Mapping[TableName, TableSchema]
+    index_name: Callable[[TableName, str], str] = _as_upstream
+    """What the target calls an index of upstream."""
 
     def get(self, name: TableName) -> TableSchema | None:
         """The table, or None."""
@@ -107,9 +115,18 @@ def choose_handle_key(
     """
     if primary:
         return primary
-    valid = [
-        (len(key), name, key)
-        for name, key in uniques.items()
-        if key and all(c in columns and not (columns[c].nullable or columns[c].virtual) for c in key)
-    ]
+    valid = [(len(uniques[name]), name, uniques[name]) for name in _valid(uniques, columns)]
     return min(valid)[2] if valid else ()
+
+
+def valid_indexes(
+    primary: tuple[str, ...], uniques: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column]
+) -> frozenset[str]:
+    """The names of all indexes that could be the handle key; `PRIMARY` for the primary key."""
+    return frozenset([*_valid(uniques, columns), *(["PRIMARY"] if primary else [])])
+
+
+def _valid(uniques: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column]) -> Iterator[str]:
+    for name, key in uniques.items():
+        if key and all(c in columns and not (columns[c].nullable or columns[c].virtual) for c in key):
+            yield name

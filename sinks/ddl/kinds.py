@@ -1,8 +1,8 @@
 """Which DDLs TiCDC replicates: its allow list, by kinds of its own.
 
-Source: TiCDC documentation, "Changefeed DDL Replication"; what that leaves open and the names of the kinds: the list in
-tiflow's `pkg/filter/filter.go`. One statement may hold several kinds: an ALTER TABLE with several clauses, which TiDB
-calls a multi-schema change.
+Source: TiCDC documentation, "Changefeed DDL Replication"; what that leaves open, and the names of the kinds: lists in
+`pkg/filter` of tiflow and of its successor, pingcap/ticdc, which has foreign keys too. One statement may hold several
+kinds: an ALTER TABLE with several clauses, which TiDB calls a multi-schema change.
 """
 
 import re
@@ -45,6 +45,8 @@ class Event(Enum):
     CREATE_INDEX = "create index"
     DROP_INDEX = "drop index"
     RENAME_INDEX = "rename index"
+    ADD_FOREIGN_KEY = "add foreign key"
+    DROP_FOREIGN_KEY = "drop foreign key"
     INDEX_VISIBILITY = "alter index visibility"
     TTL = "alter ttl info"
     REMOVE_TTL = "alter ttl remove"
@@ -196,7 +198,7 @@ def _add(words: Words) -> Event | list[Event] | None:
     if words.skip("CONSTRAINT"):
         if words.peek() not in {"PRIMARY", "UNIQUE", "FOREIGN", "CHECK"}:
             words.name()
-    elif words.peek() not in _ADDED and words.peek() not in {"FOREIGN", "CHECK", "STATS_EXTENDED"}:
+    elif words.peek() not in _ADDED and words.peek() not in {"CHECK", "STATS_EXTENDED"}:
         return Event.ADD_COLUMN
     return _ADDED.get(words.peek())
 
@@ -212,7 +214,7 @@ def _parts(words: Words) -> int:
 
 
 _ADDED = {
-    "PRIMARY": Event.ADD_PRIMARY_KEY, "PARTITION": Event.ADD_PARTITION,
+    "PRIMARY": Event.ADD_PRIMARY_KEY, "PARTITION": Event.ADD_PARTITION, "FOREIGN": Event.ADD_FOREIGN_KEY,
     **dict.fromkeys(("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "COLUMNAR"), Event.CREATE_INDEX),
 }  # fmt: skip
 
@@ -220,9 +222,9 @@ _ADDED = {
 def _drop_part(words: Words) -> Event | None:
     named = {
         "PRIMARY": Event.DROP_PRIMARY_KEY, "INDEX": Event.DROP_INDEX, "KEY": Event.DROP_INDEX,
-        "PARTITION": Event.DROP_PARTITION, "COLUMN": Event.DROP_COLUMN,
+        "PARTITION": Event.DROP_PARTITION, "COLUMN": Event.DROP_COLUMN, "FOREIGN": Event.DROP_FOREIGN_KEY,
     }  # fmt: skip
-    if words.peek() in {"FOREIGN", "CHECK", "CONSTRAINT", "STATS_EXTENDED"}:
+    if words.peek() in {"CHECK", "CONSTRAINT", "STATS_EXTENDED"}:
         return None
     return named.get(words.peek(), Event.DROP_COLUMN)
 

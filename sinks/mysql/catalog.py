@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from ordering.events import TableName
-from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
+from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key, valid_indexes
 
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
@@ -105,5 +105,7 @@ def _table(name: TableName, columns: list[Column], keys: dict[str, tuple[str, ..
     # a primary key over a prefix is unique as a whole too; any other index over one is no handle key
     primary = keys.get("PRIMARY", ())
     secondary = {index: key for index, key in keys.items() if index != "PRIMARY"}
-    handle = choose_handle_key(primary, secondary, {c.name: c for c in columns})
-    return TableSchema(name, tuple(columns), handle, tuple(keys.values()))
+    named = {c.name: c for c in columns}
+    handle = choose_handle_key(primary, secondary, named)
+    valid = valid_indexes(primary, secondary, named)
+    return TableSchema(name, tuple(columns), handle, tuple(keys.values()), valid)

@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Any
 
 from ordering.events import TableName
-from sinks.postgres.names import literal, quoted
-from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
+from sinks.postgres.names import index_name, literal, quoted
+from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key, valid_indexes
 
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
@@ -98,7 +98,7 @@ def read_catalog(query: Query) -> Catalog:
         name = TableName(schema, table)
         columns = [_column(row[2:], members.get((name, row[2]))) for row in rows]
         tables[name] = _table(name, columns, keys.get(name, []))
-    return Catalog(tables)
+    return Catalog(tables, index_name)
 
 
 def _column(row: tuple[Any, ...], checked: tuple[Shape, tuple[str, ...]] | None) -> Column:
@@ -116,5 +116,7 @@ def _column(row: tuple[Any, ...], checked: tuple[Shape, tuple[str, ...]] | None)
 def _table(name: TableName, columns: list[Column], keys: list[tuple[str, bool, bool, tuple[str, ...]]]) -> TableSchema:
     primary = next((key for _, is_primary, _, key in keys if is_primary), ())
     uniques = {index: key for index, is_primary, plain, key in keys if plain and not is_primary}
-    handle = choose_handle_key(primary, uniques, {c.name: c for c in columns})
-    return TableSchema(name, tuple(columns), handle, tuple(key for *_, key in keys))
+    named = {c.name: c for c in columns}
+    handle = choose_handle_key(primary, uniques, named)
+    valid = valid_indexes(primary, uniques, named)
+    return TableSchema(name, tuple(columns), handle, tuple(key for *_, key in keys), valid)

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from ordering.events import TableName
-from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
+from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key, valid_indexes
 from sinks.sqlite.schema_text import Check, checks_in, quoted
 
 _GENERATED = (2, 3)
@@ -47,7 +47,12 @@ def read_catalog(connection: sqlite3.Connection, databases: Iterable[str]) -> Ca
         for table, sql in found:
             name = TableName(database, table)
             tables[name] = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
-    return Catalog(tables)
+    return Catalog(tables, index_name)
+
+
+def index_name(table: TableName, index: str) -> str:
+    """The name of an upstream index: in SQLite the names of indexes are global to a file."""
+    return f"{table.table}.{index}"
 
 
 def texts_of(connection: sqlite3.Connection, table: TableName) -> dict[str, str]:
@@ -99,8 +104,10 @@ def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[st
         if pk:
             primary[pk] = column
     key = tuple(primary[i] for i in sorted(primary))
-    handle = choose_handle_key(key, uniques, {c.name: c for c in columns})
-    return TableSchema(name, tuple(columns), handle, tuple({*uniques.values(), *([key] if key else [])}))
+    named = {c.name: c for c in columns}
+    handle = choose_handle_key(key, uniques, named)
+    valid = valid_indexes(key, {index: parts for index, parts in uniques.items() if parts != key}, named)
+    return TableSchema(name, tuple(columns), handle, tuple({*uniques.values(), *([key] if key else [])}), valid)
 
 
 def _unique_indexes(connection: sqlite3.Connection, name: TableName) -> tuple[dict[str, tuple[str, ...]], set[str]]:

@@ -33,7 +33,7 @@ from sinks.ddl.definition import (
 from sinks.ddl.reading import read_changes, read_dropped_index, read_index, read_table
 from sinks.ddl.statement import DdlKind, Statement, named
 from sinks.schema import Catalog, Column
-from sinks.sqlite.catalog import place_of, quoted_database
+from sinks.sqlite.catalog import index_name, place_of, quoted_database
 from sinks.sqlite.encode import SqliteEncoder
 from sinks.sqlite.schema_text import body_of, literal, quoted
 from sinks.sqlite.types import column_of, default_clause, type_clause, value_of
@@ -171,7 +171,7 @@ class Translation:
             case DropIndex(index) if index.upper() != "PRIMARY":
                 yield f"DROP INDEX IF EXISTS {_index_name(name, index)}"
             case RenameIndex(old, new):
-                sql = self._texts(name).get(f"{name.table}.{old}")
+                sql = self._texts(name).get(index_name(name, old))
                 if sql is not None:
                     yield f"DROP INDEX {_index_name(name, old)}"
                     yield _remade(name, new, sql)
@@ -244,7 +244,7 @@ def _index_place(database: str, index: str) -> str:
 
 
 def _index_name(table: TableName, index: str) -> str:
-    return _index_place(table.database, f"{table.table}.{index}")
+    return _index_place(table.database, index_name(table, index))
 
 
 def _remade(table: TableName, index: str, sql: str) -> str:

@@ -1,6 +1,7 @@
 """Which DDLs are executed: table rules, event filters, TiCDC's allow list, valid indexes."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,9 +48,9 @@ EVENTS = {
 @pytest.mark.parametrize(
     ("sql", "table", "ddl_ignored", "rows_of", "rows_ignored"),
     [
-        ("CREATE TABLE `t1` (`id` INT, `name` VARCHAR(50))", "t1", True, "t1", False),
-        ("CREATE TABLE `t2` (`id` INT, `name` VARCHAR(50))", "t2", False, "t2", False),
-        ("CREATE TABLE `ignore` (`id` INT, `name` VARCHAR(50))", "ignore", True, "ignore", True),
+        ("CREATE TABLE `t1` (`id` INT PRIMARY KEY, `name` VARCHAR(50))", "t1", True, "t1", False),
+        ("CREATE TABLE `t2` (`id` INT PRIMARY KEY, `name` VARCHAR(50))", "t2", False, "t2", False),
+        ("CREATE TABLE `ignore` (`id` INT PRIMARY KEY, `name` VARCHAR(50))", "ignore", True, "ignore", True),
         ("DROP TABLE `test`.`t1`", "t1", True, "t1", False),
         ("TRUNCATE TABLE `t1`", "t1", True, "t1", False),
         ("RENAME TABLE `t1` TO `t2`", "t2", True, "t2", False),
@@ -95,11 +96,19 @@ def test_what_is_on_no_list_is_named() -> None:
         ("ALTER TABLE `t1` ADD COLUMN `a` INT, ADD PRIMARY KEY (`id`)", False, False, False),
         ("DROP TABLE `test`.`t1`", False, False, True),
         ("DROP TABLE `test`.`unknown`", False, False, False),
+        ("CREATE TABLE `n` (`a` INT, `b` INT)", True, False, True),
+        ("CREATE TABLE `n` (`a` INT, `b` INT)", True, True, False),
+        ("CREATE TABLE `n` (`a` INT PRIMARY KEY)", True, False, False),
+        ("CREATE TABLE `n` (`a` INT, `b` INT NOT NULL, UNIQUE KEY `u` (`b`))", True, False, False),
+        ("CREATE TABLE `n` (`a` INT, `b` INT NOT NULL, UNIQUE KEY `u` (`a`,`b`))", True, False, True),
+        ("CREATE TABLE `n` (`a` INT, `b` INT NOT NULL, KEY `u` (`b`))", True, False, True),
+        ("CREATE TABLE `n` (`a` INT NOT NULL, UNIQUE KEY `u` ((`a` + 1)))", True, False, True),
+        ("CREATE TABLE `n` LIKE `t1`", True, False, False),
     ],
 )
 def test_tables_without_a_valid_index(sql: str, valid_index: bool, force: bool, expected: bool) -> None:
     there = catalog("test.t1", key=("id",) if valid_index else ())
-    table = "unknown" if "unknown" in sql else "t1"
+    table = next((name for name in ("unknown", "n") if f"`{name}`" in sql), "t1")
     assert is_ignored(ddl(sql, table=table), wanted("*.*", force=force), there) is expected
 
 
@@ -125,3 +134,26 @@ def test_a_rename_is_judged_by_the_old_name() -> None:
     there = catalog("test.t1", "test.t2")
     assert is_ignored(ddl("RENAME TABLE `test`.`t1` TO `test`.`t3`", table="t3"), by, there)
     assert not is_ignored(ddl("RENAME TABLE `test`.`t2` TO `test`.`t1`", table="t1"), by, there)
+
+
+@pytest.mark.parametrize(
+    ("sql", "valid", "force", "expected"),
+    [
+        ("ALTER TABLE `t1` DROP PRIMARY KEY", ["PRIMARY"], False, True),
+        ("ALTER TABLE `t1` DROP PRIMARY KEY", ["PRIMARY"], True, False),
+        ("ALTER TABLE `t1` DROP PRIMARY KEY", ["PRIMARY", "t1.u"], False, False),
+        ("ALTER TABLE `t1` DROP PRIMARY KEY, ADD PRIMARY KEY (`v`)", ["PRIMARY"], False, False),
+        ("ALTER TABLE `t1` DROP PRIMARY KEY, DROP INDEX `U`", ["PRIMARY", "t1.u"], False, True),
+        ("DROP INDEX `u` ON `t1`", ["t1.u"], False, True),
+        ("DROP INDEX `PRIMARY` ON `t1`", ["PRIMARY"], False, True),
+        ("DROP INDEX `i` ON `t1`", ["t1.u"], False, False),
+        ("ALTER TABLE `t1` DROP INDEX `u`", ["t1.u", "t1.w"], False, False),
+        ("ALTER TABLE `t1` DROP COLUMN `v`", ["t1.u"], False, False),
+    ],
+)
+def test_the_last_valid_index_stays(sql: str, valid: list[str], force: bool, expected: bool) -> None:
+    (table,) = catalog("test.t1").tables.values()
+    there = Catalog({table.name: replace(table, valid_indexes=frozenset(valid))}, lambda t, index: f"{t.table}.{index}")
+    event = ddl(sql, table="t1")
+    because = why_ignored(event, [event], wanted("*.*", force=force), there)
+    assert because.startswith("it drops the last valid index of table test.t1") is expected
