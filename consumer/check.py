@@ -68,8 +68,9 @@ def _refuse_far_tasks(config: Config) -> None:
 def _filter(config: Config) -> list[str]:
     target = target_of(config)
     try:
-        known = target.stored(config.changefeed) is not None  # before its first run nothing of the target is opened
-        return told(read_filter(config.filter), target.catalog() if known else None)
+        # to open SQLite's files is to make them, so before the first run nobody looks into them
+        there = not config.target.uri.startswith("sqlite:") or target.stored(config.changefeed) is not None
+        return told(read_filter(config.filter), target.catalog() if there else None)
     finally:
         target.close()
 

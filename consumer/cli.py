@@ -172,6 +172,7 @@ def _print_status(found: dict[str, Any]) -> None:
     click.echo(f"lag          {source.get('lag_seconds')} s behind the watermark")
     click.echo(
         f"events       {found['events']}, duplicates {found['duplicates']} (proven {found['duplicates_proven']}),"
+        f" filtered {found['filtered']},"
         f" rows written {found['rows_written']}, DDLs {found['ddls']}, windows {found['windows']}"
     )
     click.echo(f"leader       epoch {found['leader_epoch']}; ledger: {found['ledger']['state']}")
@@ -182,7 +183,8 @@ def _print_status(found: dict[str, Any]) -> None:
             f" watermark {p['resolved_time']}"
         )
     for ddl in found["ddl_history"]:
-        click.echo(f"  DDL {ddl['time']} {ddl['state']}: {ddl['statement'][:100]}")
+        why = f" ({ddl['executed']})" if ddl["state"] == "ignored" else ""
+        click.echo(f"  DDL {ddl['time']} {ddl['state']}: {ddl['statement'][:100]}{why}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import pytest
 
 from consumer.check import findings
 from ordering.errors import ConfigError, InputError
+from sinks.target import Step
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, ddl, delete, insert, update, watermarks
 
@@ -89,6 +90,30 @@ def test_ddls_are_left_out_and_logged_and_rows_go_on(feed: Feed) -> None:
         "TiCDC's list of DDLs to replicate does not hold it: SET TIFLASH REPLICA 1",
         "filter.event-filters.0 ignores 'drop table'",
     ]
+
+
+class Crash(Exception):  # noqa: N818 not an error: the test's own
+    """Where the test lets a run die."""
+
+
+@pytest.mark.parametrize("at_step", [Step.DDL_RECORDED, Step.DDL_DONE])
+def test_a_ddl_is_passed_over_once_whatever_ends_the_run(sqlite_feed: Feed, at_step: Step) -> None:
+    def crash(step: Step) -> None:
+        if step is at_step:
+            raise Crash
+
+    feed = filtering(sqlite_feed, {"ignore-event": ["truncate table"]})
+    feed.send(begun())
+    feed.once()
+    truncated = ddl("d.t", 4, "TRUNCATE TABLE `t`", "TRUNCATE")
+    feed.send([truncated, insert("d.t", 5, id=2, v=2, s="two"), *watermarks(5)])
+    with pytest.raises(Crash):
+        feed.once(crash)
+    feed.once()
+    feed.send([truncated, *watermarks(5)])
+    feed.once()
+    assert rows(feed) == [("1", "1", "one"), ("2", "2", "two")]
+    assert [line["state"] for line in feed.status()["ddl_history"]] == ["ignored", "done", "done"]
 
 
 def test_a_table_that_is_renamed_out_of_the_filter_leaves_it(sqlite_feed: Feed) -> None:
