@@ -1,9 +1,11 @@
-"""A cursor over the words of a DDL statement: what every reader of DDL steps along.
+r"""A cursor over the words of a DDL statement: what every reader of DDL steps along.
 
 sqlglot's MySQL tokenizer does the lexing: quoting, escapes, introducers, comments. TiDB's `/*T![feature] ... */`
 comments hold storage options and are passed over like any other comment (TiDB documentation, "Comment Syntax").
+Members of ENUM and SET are printed by TiDB with their backslashes as they are, other strings with each one doubled.
 """
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -31,6 +33,11 @@ _KINDS = {
     TokenType.BIT_STRING: WordKind.BITS,
     TokenType.HEX_STRING: WordKind.HEX,
 }
+_MEMBER = "'(?:[^']|'')*'"
+_QUOTED = re.compile(
+    rf"`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|\b(?P<members>(?:ENUM|SET)\s*\(\s*{_MEMBER}(?:\s*,\s*{_MEMBER})*)",
+    re.IGNORECASE | re.DOTALL,
+)
 _SHOWN = 200
 _FRONT = "DDL "
 """A word in front: at the start of a text sqlglot takes some verbs for commands and reads no further."""
@@ -54,13 +61,18 @@ def _words(token: Token) -> list[Word]:
     return [Word(kind, part, start, stop) for part in parts]
 
 
+def _escaped(match: "re.Match[str]") -> str:
+    """What is quoted, with the backslashes of members doubled."""
+    return match[0].replace("\\", "\\\\") if match["members"] else match[0]
+
+
 class Words:
     """The statement's words and a position among them."""
 
     def __init__(self, sql: str) -> None:
-        self.sql, self.at = sql, 0
+        self.sql, self.at = _QUOTED.sub(_escaped, sql), 0
         try:
-            tokens = sqlglot.tokenize(f"{_FRONT}{sql}", read="mysql")[1:]
+            tokens = sqlglot.tokenize(f"{_FRONT}{self.sql}", read="mysql")[1:]
         except TokenError as error:
             raise InputError(f"DDL statement can't be read: {sql[:_SHOWN]}", hint=str(error)) from error
         self.words = [word for token in tokens for word in _words(token)]

@@ -21,7 +21,7 @@ from sinks.ddl.definition import (
 )
 from sinks.postgres.catalog import members_check, members_of
 from sinks.postgres.connection import PostgresConnection
-from sinks.postgres.conversion import converted
+from sinks.postgres.conversion import PADDED, converted
 from sinks.postgres.encode import spelling
 from sinks.postgres.indexes import created, note
 from sinks.postgres.names import index_name, literal, place, quoted
@@ -131,7 +131,7 @@ class Alteration:
         yield self._default(old, None)
         if before.members != after.members or before.shape is not after.shape:
             yield from self._drop_members(old)
-        if before.type != after.type or before.shape is not after.shape:
+        if before.type != after.type or before.shape is not after.shape or column.type.base in PADDED:
             yield f"{self._head} ALTER COLUMN {quoted(old)} TYPE {after.type} USING {self._using(before, column)}"
         nullable = is_nullable(column, self._rules, in_key=self._in_key(old))
         yield f"{self._head} ALTER COLUMN {quoted(old)} {'DROP' if nullable else 'SET'} NOT NULL"

@@ -20,6 +20,8 @@ _REALS = {"real", "double precision"}
 _TEXTS = {"text", "character varying"}
 _TEXT_TYPES = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 _TEMPORAL = {Shape.DATE: {"date", "datetime"}, Shape.DATETIME: {"datetime", "date"}, Shape.TIME: {"time"}}
+PADDED = {"binary", "char"}
+"""Types whose values are padded or stripped, which PostgreSQL's types don't tell."""
 Rule = Callable[[str, Column, TypeDef, str], str | None]
 
 
@@ -62,7 +64,7 @@ def _of_number(source: str, kind: TypeDef, goal: str) -> str | None:
 
 def _of_text(source: str, kind: TypeDef, goal: str) -> str | None:
     if kind.base in _TEXT_TYPES:
-        return f"{source}::{goal}"
+        return f"rtrim({source}, ' ')::{goal}" if kind.base == "char" else f"{source}::{goal}"
     if kind.base in INTEGERS | {"decimal"}:
         # a cast from numeric rounds half away from zero, as upstream does
         return f"trim({source})::numeric::{goal}"
