@@ -89,7 +89,8 @@ def test_columns(printed: str, expected: ColumnDef) -> None:
 def test_a_table() -> None:
     table = read_table(
         "CREATE TABLE IF NOT EXISTS `d`.`t` (`a` INT UNIQUE,`b` VARCHAR(9),"
-        "PRIMARY KEY(`b`(3) DESC) /*T![clustered_index] NONCLUSTERED */,INDEX(`a`, `b`) USING BTREE COMMENT 'i',UNIQUE `u`((`a`+1)),FULLTEXT `f`(`b`),"
+        "PRIMARY KEY(`b`(3) DESC) /*T![clustered_index] NONCLUSTERED */,INDEX(`a`, `b`) USING BTREE COMMENT 'i',"
+        "UNIQUE `u`((`a`+1)),FULLTEXT `f`(`b`),"
         "CONSTRAINT `fk` FOREIGN KEY (`a`) REFERENCES `o`(`x`) ON DELETE SET NULL,"
         "CHECK((`a`>0))) ENGINE = InnoDB COMMENT = 'the ''table''' PARTITION BY HASH (`a`) PARTITIONS 4"
     )
