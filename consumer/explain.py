@@ -22,7 +22,7 @@ from ordering.split import split
 from ordering.timestamps import CommitTs, utc_text
 from ordering.window import Range
 from sinks.chunk import Chunk, Encoder
-from sinks.schema import TableSchema
+from sinks.schema import TableSchema, spelled
 
 _SHOWN = 100
 """Characters of a key's value in a message."""
@@ -114,7 +114,8 @@ class RowTask:
             kind = canal.KINDS.get(message.type)
             if kind is None or message.is_ddl or not message.data or message.tidb is None:
                 continue
-            name, ts = TableName(message.database, message.table), message.tidb.commit_ts
+            name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
+            ts = message.tidb.commit_ts
             names = message.primary_key or self.spec.handle_keys.get(name, ())
             if not names or not self.spec.window.base < ts <= self.spec.window.high:
                 continue
@@ -147,7 +148,7 @@ class ContentTask:
     def _content(self, message: canal.Envelope, position: Position) -> Content | None:
         if message.is_ddl or message.type not in ("INSERT", "UPDATE") or not message.data or message.tidb is None:
             return None
-        name = TableName(message.database, message.table)
+        name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
         names = message.primary_key or self.spec.handle_keys.get(name, ())
         ts = message.tidb.commit_ts
         if not names or not self.spec.window.base < ts <= self.spec.window.high:

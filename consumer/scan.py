@@ -25,6 +25,7 @@ from ordering.split import split
 from ordering.timestamps import MAX_TSO, CommitTs
 from ordering.transactions import sort_key
 from ordering.window import Histogram, Range, Window
+from sinks.schema import spelled
 
 _FLUSH_ROWS = 100_000
 _FLUSH_BYTES = 64 << 20
@@ -243,7 +244,7 @@ class Scan:
     def _table_keys(self, message: canal.Envelope) -> TableKeys | None:
         """How to read this table's handle key; None where the message does not count or nobody knows the key."""
         place = (message.database, message.table)
-        name = TableName(*place)
+        name = spelled(TableName(*place), self.spec.handle_keys)
         if not self.spec.accepts(*place):
             self._keys[place] = None
             return None
@@ -281,7 +282,7 @@ class Scan:
         found = self._halves(offset, kind, message)
         if found is None:
             if self.spec.accepts(message.database, message.table):
-                name = TableName(message.database, message.table)
+                name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
                 self.report.keyless.setdefault(name, Position(*self.report.range.partition, offset))
             return
         key, left, image = found
@@ -304,8 +305,8 @@ class Scan:
         if left is not None and left_order is not None:
             self.reduction.add(left, left_order, b"")
         tables = self.report.tables
-        if self._keys[message.database, message.table].name not in tables:  # type: ignore[union-attr]
-            tables[TableName(message.database, message.table)] = Position(*self.report.range.partition, offset)
+        if (name := self._keys[message.database, message.table].name) not in tables:  # type: ignore[union-attr]
+            tables[name] = Position(*self.report.range.partition, offset)
 
     def _repeat(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
         found = self._halves(offset, kind, message)

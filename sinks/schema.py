@@ -1,6 +1,6 @@
 """The target's tables as far as writing needs them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -101,9 +101,30 @@ class Catalog:
         """The table, or None."""
         return self.tables.get(name)
 
+    def spelled(self, name: TableName) -> TableName:
+        """The table as the target spells it: upstream's names don't tell case apart (see `spelled`)."""
+        return spelled(name, self.tables)
+
+    def database(self, name: str) -> str:
+        """The database as the target spells it, as far as it holds tables."""
+        databases = {table.database for table in self.tables}
+        folded = {database for database in databases if database.lower() == name.lower()}
+        return folded.pop() if name not in databases and len(folded) == 1 else name
+
     def databases_with(self, table: str) -> Iterator[str]:
         """The databases that hold a table of that name."""
         return (name.database for name in self.tables if name.table == table)
+
+
+def spelled(name: TableName, tables: Collection[TableName]) -> TableName:
+    """The one of these tables that a name means: itself, else the only one that differs by case alone.
+
+    TiDB's names fold case, DDL may spell them as it likes, and after a RENAME TiCDC spells databases in lower case.
+    """
+    if name in tables:
+        return name
+    folded = [t for t in tables if (t.database.lower(), t.table.lower()) == (name.database.lower(), name.table.lower())]
+    return folded[0] if len(folded) == 1 else name
 
 
 def choose_handle_key(

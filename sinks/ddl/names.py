@@ -1,13 +1,36 @@
-"""Finds the database of a name that a statement leaves unqualified.
+"""Finds which tables a statement means: the database of a name that it leaves unqualified, the case of names.
 
 `database` in a message is that of the table after the DDL, not the session's: the old name of a RENAME and the model of
 a CREATE LIKE may lie in another one, which only the target's tables can tell.
 """
 
 from ordering.errors import InputError
-from ordering.events import DdlEvent
+from ordering.events import DdlEvent, TableName
 from sinks.ddl.statement import Reference, Statement
+from sinks.ddl.words import Word, WordKind, Words
 from sinks.schema import Catalog
+
+_INTRODUCING = {"TABLE", "EXISTS", "LIKE", "VIEW", "TRUNCATE"}
+"""Words before the name of a table; `ON` only in CREATE and DROP INDEX, a comma only between whole tables."""
+
+
+def respelled(sql: str, database: str, catalog: Catalog) -> str:
+    """The statement with its tables spelled as in the target, where names that differ by case are two."""
+    words = Words(sql).words
+    first = [word.text.upper() for word in words[:2]]
+    introducing = _INTRODUCING | ({","} if first in (["DROP", "TABLE"], ["RENAME", "TABLE"]) else set())
+    introducing |= {"ON"} if "INDEX" in [word.text.upper() for word in words[:3]] else set()
+    edits: list[tuple[Word, str]] = []
+    for before, at in zip(words, range(1, len(words)), strict=False):
+        if before.kind is WordKind.PLAIN and before.text.upper() in introducing and words[at].text.upper() != "IF":
+            qualified = len(words) > at + 2 and words[at + 1].text == "."
+            names = [words[at], words[at + 2]] if qualified else [words[at]]
+            meant = TableName(names[0].text if qualified else database, names[-1].text)
+            found = catalog.spelled(meant)
+            edits += zip(names, found if qualified else found[1:], strict=True) if found != meant else []
+    for word, name in reversed(edits):
+        sql = f"{sql[: word.start]}`{name.replace('`', '``')}`{sql[word.stop :]}"
+    return sql
 
 
 def older_database(statement: Statement, reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:
@@ -21,7 +44,7 @@ def older_database(statement: Statement, reference: Reference, ddl: DdlEvent, ca
             where=str(ddl.position),
             hint="specify all database names in such statements upstream; here execute it by hand",
         )
-    return ddl.database
+    return catalog.database(ddl.database)
 
 
 def _crosses(statement: Statement) -> bool:

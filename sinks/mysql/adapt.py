@@ -155,16 +155,17 @@ def _left_out(clause: Sequence[Word], server: Server) -> str:
     texts = [word.text.upper() if word.kind is WordKind.PLAIN else "" for word in clause]
     if "VECTOR" in texts and "INDEX" in texts and texts.index("INDEX") == texts.index("VECTOR") + 1:
         return "vector indexes are TiDB's own"
-    is_index = bool({"KEY", "INDEX"} & set(texts[:5])) and "DROP" not in texts[:1]
-    over_expression = any(a == b == "(" for a, b in pairwise(texts)) or _later_expression(texts)
-    if is_index and server.is_mariadb and over_expression and texts[0] not in {"", "DROP"}:
+    if server.is_mariadb and _is_index(texts) and any(b == "(" and a in {"(", ","} for a, b in pairwise(texts)):
         return "MariaDB has no indexes over expressions"
     return ""
 
 
-def _later_expression(texts: Sequence[str]) -> bool:
-    """Whether a part behind the first of an index's parts is an expression: `(a, (b + 1))`."""
-    return any(a == "," and b == "(" for a, b in pairwise(texts))
+def _is_index(texts: Sequence[str]) -> bool:
+    """Whether a clause makes an index."""
+    start = texts[1:4] if texts[:1] == ["ADD"] else texts[:3]
+    return bool({"KEY", "INDEX", "UNIQUE"} & set(start)) and start[0] in {
+        "KEY", "INDEX", "UNIQUE", "CONSTRAINT", "CREATE",
+    }  # fmt: skip
 
 
 def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:

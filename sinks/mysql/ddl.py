@@ -30,7 +30,7 @@ def session_database(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> s
     for reference in olds:
         if reference.database is None:
             return older_database(statement, reference, ddl, catalog)
-    return ddl.database or None
+    return catalog.database(ddl.database) or None
 
 
 def subjects(statement: Statement, session: str | None) -> list[TableName]:

@@ -12,6 +12,7 @@ import xxhash
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent
 from ordering.progress import Progress
+from sinks.ddl.names import respelled
 from sinks.ddl.statement import Statement, read_statement
 from sinks.mysql import ddl as rules
 from sinks.mysql.adapt import Adapted, adapted, server_of
@@ -216,10 +217,11 @@ class MysqlTarget(Target):
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`; how it survives crashes stands in `sinks.mysql.ddl`."""
-        statement = read_statement(ddl.sql)
         self.forget_catalog()
+        sql = respelled(ddl.sql, ddl.database, self.catalog())
+        statement = read_statement(sql)
         session = rules.session_database(statement, ddl, self.catalog())
-        fitted = self._fitted(ddl.sql)
+        fitted = self._fitted(sql)
         intent, before = self._recorded(ddl, statement, session, lease, fitted)
         observe(Step.DDL_RECORDED)
         now = rules.definitions(self._db, statement, session)

@@ -11,7 +11,7 @@ import xxhash
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
-from sinks.ddl.names import older_database
+from sinks.ddl.names import older_database, respelled
 from sinks.ddl.statement import read_statement
 from sinks.postgres import checking
 from sinks.postgres.catalog import read_catalog
@@ -208,8 +208,9 @@ class PostgresTarget(Target):
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`: the statements, their record and the progress are one transaction."""
         self.forget_catalog()
-        statement = read_statement(ddl.sql)
-        placed = statement.placed(ddl.database, lambda old: older_database(statement, old, ddl, self.catalog()))
+        statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
+        own = self.catalog().database(ddl.database)
+        placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
         translation = Translation(placed, self.catalog(), self._db, self._rules)
 
         def execute() -> None:

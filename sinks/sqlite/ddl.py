@@ -76,15 +76,8 @@ class Translation:
             hint="make the change in the target by hand if it is needed there, or leave the table out by filter.rules",
         )
 
-    def _known(self, name: TableName) -> TableName:
-        """The table as the target spells it: upstream's names don't tell case apart."""
-        if self._catalog.get(name) is not None:
-            return name
-        folded = [n for n in self._catalog.tables if _folded(n) == _folded(name)]
-        return folded[0] if len(folded) == 1 else name
-
     def _own(self) -> TableName:
-        return self._known(named(self._statement.tables[0]))
+        return named(self._statement.tables[0])
 
     def _create_table(self) -> Iterator[str]:
         name = named(self._statement.tables[0])
@@ -92,7 +85,7 @@ class Translation:
             hint = "drop it, or set start-ts above this CREATE TABLE; SQLite takes names that differ by case for one"
             raise TargetError(f"table {name} is there already", hint=hint)
         if self._statement.like is not None:
-            yield from self._copied(self._known(named(self._statement.like)), name)
+            yield from self._copied(named(self._statement.like), name)
             return
         yield from self._created(name, read_table(self._statement.sql))
 
@@ -128,15 +121,15 @@ class Translation:
 
     def _drop_table(self) -> Iterator[str]:
         for reference in self._statement.tables:
-            if self._catalog.get(self._known(named(reference))):
-                yield f"DROP TABLE {place_of(self._known(named(reference)))}"
+            if self._catalog.get(named(reference)):
+                yield f"DROP TABLE {place_of(named(reference))}"
 
     def _truncate(self) -> Iterator[str]:
         yield f"DELETE FROM {place_of(self._own())}"  # noqa: S608 quoted
 
     def _rename(self) -> Iterator[str]:
         for old, new in self._statement.renames:
-            source, goal = self._known(named(old)), named(new)
+            source, goal = named(old), named(new)
             if source.database == goal.database:
                 yield f"ALTER TABLE {place_of(source)} RENAME TO {quoted(goal.table)}"
                 for index, sql in self._indexes(source):

@@ -12,7 +12,7 @@ import orjson
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
-from sinks.ddl.names import older_database
+from sinks.ddl.names import older_database, respelled
 from sinks.ddl.statement import DdlKind, Statement, read_statement
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
@@ -252,7 +252,7 @@ class SqliteTarget(Target):
 
         A database is a file: making or removing one can be done twice; the rest is one transaction with the progress.
         """
-        statement = read_statement(ddl.sql)
+        statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
         if statement.kind is DdlKind.CREATE_DATABASE:
             self._attach(self._db, statement.database or "")
         if statement.kind is DdlKind.DROP_DATABASE:
@@ -282,7 +282,8 @@ class SqliteTarget(Target):
         if statement.kind is DdlKind.DROP_DATABASE:
             return []
 
-        placed = statement.placed(ddl.database, lambda old: older_database(statement, old, ddl, self.catalog()))
+        own = self.catalog().database(ddl.database)
+        placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
         return Translation(placed, self.catalog(), lambda table: texts_of(self._db, table), self.encoder).statements()
 
     def _drop_database(self, database: str) -> None:

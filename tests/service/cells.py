@@ -57,12 +57,15 @@ class SqliteCells:
         return float(text) if kind.startswith(("float", "double")) else text
 
     def databases(self) -> set[str]:
-        return {unquote(path.stem) for path in self.directory.glob("*.sqlite")} - {OURS}
+        return self.files().keys() - {OURS}
+
+    def files(self) -> dict[str, Path]:
+        return {unquote(path.stem): path for path in self.directory.glob("*.sqlite")}
 
     def tables(self, databases: Iterable[str]) -> Tables:
         found: Tables = {}
         for database in sorted(set(databases) & self.databases()):
-            with closing(sqlite3.connect(self.directory / f"{database}.sqlite")) as connection:
+            with closing(sqlite3.connect(self.files()[database])) as connection:
                 connection.row_factory = sqlite3.Row
                 names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
                 for (name,) in names:
@@ -124,9 +127,9 @@ class MariaDbCells:
     def tables(self, databases: Iterable[str]) -> Tables:
         found: Tables = {}
         for database in sorted(set(databases) & self.databases()):
-            for row in self.query(f"SHOW TABLES FROM `{database}`"):
+            for row in self.query(f"SHOW TABLES FROM {_named(database)}"):
                 name = str(next(iter(row.values())))
-                place = "`{}`.`{}`".format(database, name.replace("`", "``"))
+                place = f"{_named(database)}.{_named(name)}"
                 kinds = {
                     str(column["Field"]): str(column["Type"]) for column in self.query(f"SHOW COLUMNS FROM {place}")
                 }
@@ -136,21 +139,25 @@ class MariaDbCells:
         return found
 
     def run(self, database: str, statement: str) -> None:
-        self.query(f"USE `{database}`")
+        self.query(f"USE {_named(database)}")
         for part in filter(str.strip, statement.split(";")):
             self.query(part)
 
     def drop(self, databases: Iterable[str]) -> None:
         for database in databases:
-            self.query(f"DROP DATABASE IF EXISTS `{database}`")
+            self.query(f"DROP DATABASE IF EXISTS {_named(database)}")
 
     def progress(self, changefeed: str) -> dict[str, Any]:
         return self.query(f"SELECT * FROM {OURS}.checkpoint WHERE changefeed = '{changefeed}'")[0]
 
 
+def _named(name: str) -> str:
+    return "`{}`".format(name.replace("`", "``"))
+
+
 def _selected(column: str, kind: str) -> str:
     """A column as the server sends all that it stores: of a FLOAT it would send six digits."""
-    name = "`{}`".format(column.replace("`", "``"))
+    name = _named(column)
     return f"{name} + 0e0 AS {name}" if kind.startswith("float") else name
 
 
