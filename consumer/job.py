@@ -21,22 +21,10 @@ from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
 from sinks.chunk import Chunk
 
-SMALL_WINDOW = 20_000
-"""Messages up to which one task without a shuffle is faster than several with one."""
-
-_BUCKET_MESSAGES = 125_000
 _SMALLEST_RANGE = 50_000
-_MOST_BUCKETS = 512
 
 Found = TypeVar("Found")
 Outcome = Report | Chunk | Part | Failure
-
-
-def buckets_for(messages: int, cores: int) -> int:
-    """Into how many buckets a window's rows are spread: each small enough for a task's memory."""
-    if messages <= SMALL_WINDOW:
-        return 1
-    return max(cores, min(_MOST_BUCKETS, -(-messages // _BUCKET_MESSAGES)))
 
 
 class Job(Protocol):

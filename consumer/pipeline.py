@@ -18,17 +18,19 @@ from consumer.ddl import understood, why_ignored
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.explain import Sought, place_of_row
 from consumer.filters.changefeed import read_filter
-from consumer.job import Job, Jobs, Outcome, buckets_for
+from consumer.job import Job, Jobs, Outcome
 from consumer.ledger import Ledger
 from consumer.progressing import advanced, carried, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import FIRST_WINDOW, Probe, Source
+from consumer.spreading import Spreading
 from consumer.tasks import Failure, OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.errors import ReconcilerError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
+from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs, utc_text
 from ordering.topics import after, end_of
 from ordering.window import Cuts, Range, Scanned, Window, cuts, rows_below
@@ -142,19 +144,36 @@ class Pipeline:
         Returns what becomes of its rows: they come to the driver, or tasks are to write them.
         """
         recorded = window == self.progress.window
+        spread = self._spread(window)
         while True:
-            spec = self._spec(window)
+            spec = self._spec(window, spread)
             job = self.jobs.job(window.ranges, spec)
             reports, rows = self._reported(job, spec)
             reports = counted(kept_reports(reports), self.progress)
             self._remember(window, reports)
             # one that was begun is ended as it was recorded, whatever the limits are now
             if recorded or window.to_end or (end := self._end(window)) >= window.high:
-                return window, reports, rows
-            window = replace(window, high=end)
+                better = spread and self._spreading().better(spread, [report.histogram for report in reports])
+                if better is None:
+                    return window, reports, rows
+                spread = better
+            else:
+                window = replace(window, high=end)
+                spread = self._spread(window)
 
-    def _spec(self, window: Window) -> ReadSpec:
-        buckets = buckets_for(self._expected(window), self.jobs.cores)
+    def _spreading(self) -> Spreading:
+        sizes = self.source.average_bytes.values()
+        return Spreading(self.jobs.cores, sum(sizes) / len(sizes) if sizes else 1.0)
+
+    def _spread(self, window: Window) -> Spread | None:
+        """How whole transactions are spread over buckets; None where only net effects count."""
+        if self.progress.window or self.config.target.consistency != "transaction":
+            return None
+        known = self._scanned.histograms if self._scanned.resolved == window.resolved else ()
+        return self._spreading().by_commit(window, self._expected(window), known)
+
+    def _spec(self, window: Window, spread: Spread | None = None) -> ReadSpec:
+        buckets = spread.buckets if spread else self._spreading().buckets(self._expected(window))
         return ReadSpec(
             window=window,
             handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
@@ -163,7 +182,7 @@ class Pipeline:
             # the rows of a window that tasks have begun to write are written by tasks
             buckets=max(2, buckets) if self.progress.window or (self._in_rows() and buckets > 1) else buckets,
             message_bytes=self.config.limits.message_bytes,
-            whole_transactions=not self.progress.window and self.config.target.consistency == "transaction",
+            spread=spread,
         )
 
     def _in_rows(self) -> bool:

@@ -22,6 +22,7 @@ from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import NetEffect
 from ordering.split import split
+from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CommitTs
 from ordering.transactions import sort_key
 from ordering.window import Histogram, Range, Window
@@ -30,6 +31,8 @@ from sinks.schema import spelled
 _FLUSH_ROWS = 100_000
 _FLUSH_BYTES = 64 << 20
 _HISTOGRAM_STEPS = 256
+_LARGE_TRANSACTION = 10_000
+"""Rows in one range from which on a transaction has a step of its own."""
 _ELSEWHERE = content_hash(b"elsewhere")
 """Stands for the content of a row that is not in its message: where it is says nothing about its meaning."""
 _UNDOCUMENTED = "not written by TiCDC as documented"
@@ -99,9 +102,15 @@ class ReadSpec:
     accepts: Callable[[str, str], bool]
     buckets: int
     message_bytes: int
-    whole_transactions: bool = False
+    spread: Spread | None = None
+    """Of whole transactions, in the order of commits; None: of net effects, by key."""
     ignored: EventFilters | None = None
     """Event filters, where there are any about rows."""
+
+    @property
+    def whole_transactions(self) -> bool:
+        """Whether all halves of a row are kept, not only the last."""
+        return self.spread is not None
 
 
 class Reduction:
@@ -136,17 +145,11 @@ class Reduction:
 
     def _spread(self, halves: list[KeyedHalf]) -> dict[int, list[KeyedHalf]]:
         spread: dict[int, list[KeyedHalf]] = {}
-        count = self.spec.buckets
+        count, by_commit = self.spec.buckets, self.spec.spread
         for half in halves:
-            bucket = self._by_commit(half[1]) if self.spec.whole_transactions else crc32(half[0]) % count + 1
-            spread.setdefault(bucket, []).append(half)
+            at = crc32(half[0]) % count if by_commit is None else by_commit.bucket(half[1] >> 1, crc32(half[0]))
+            spread.setdefault(at + 1, []).append(half)
         return spread
-
-    def _by_commit(self, order: int) -> int:
-        window = self.spec.window
-        width = max(1, window.high - window.low)
-        at = ((order >> 1) - window.low - 1) * self.spec.buckets // width
-        return max(0, min(self.spec.buckets - 1, at)) + 1
 
 
 class Scan:
@@ -333,10 +336,13 @@ class Scan:
 
 
 def _histogram(commits: "array[int]") -> Histogram:
+    """Some steps, and a point right before and at each large transaction."""
     if not commits:
         return ()
     stamps, counts = np.unique(np.frombuffer(commits, dtype=np.uint64), return_counts=True)
     upto = np.cumsum(counts)
     step = max(1, len(stamps) // _HISTOGRAM_STEPS)
-    chosen = np.unique(np.append(np.arange(step - 1, len(stamps), step), len(stamps) - 1))
-    return [(int(stamps[i]), int(upto[i])) for i in chosen]
+    large = np.flatnonzero(counts >= _LARGE_TRANSACTION)
+    chosen = np.unique(np.concatenate([np.arange(step - 1, len(stamps), step), large, [len(stamps) - 1]]).astype(int))
+    before = {int(stamps[i]) - 1: int(upto[i] - counts[i]) for i in large}
+    return sorted((before | {int(stamps[i]): int(upto[i]) for i in chosen}).items())

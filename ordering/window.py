@@ -81,13 +81,19 @@ def rows_below(histogram: Histogram, ts: int) -> int:
     return next((upto for at, upto in histogram if at >= ts), histogram[-1][1] if histogram else 0)
 
 
+def within(histogram: Histogram, low: int, high: int) -> Histogram:
+    """The steps of a histogram that lie above `low` and not above `high`."""
+    before = max((upto for ts, upto in histogram if ts <= low), default=0)
+    return [(ts, upto - before) for ts, upto in histogram if low < ts <= high]
+
+
 def cuts(histograms: Iterable[Histogram], limit: int) -> list[CommitTs]:
     """Where to end windows so that each has at most `limit` rows, but always at least one commitTs.
 
     A histogram of many commit timestamps comes in steps: a window may pass the limit by a step of each range. A
     transaction is never cut (R10).
     """
-    points = _merged(histograms)
+    points = merged(histograms)
     found: list[CommitTs] = []
     done = 0
     for (ts, upto), (_, following) in pairwise(points):
@@ -97,7 +103,7 @@ def cuts(histograms: Iterable[Histogram], limit: int) -> list[CommitTs]:
     return found
 
 
-def _merged(histograms: Iterable[Histogram]) -> list[tuple[int, int]]:
+def merged(histograms: Iterable[Histogram]) -> list[tuple[int, int]]:
     """One histogram of several, by commitTs."""
     steps: dict[int, int] = {}
     for histogram in histograms:
@@ -105,11 +111,11 @@ def _merged(histograms: Iterable[Histogram]) -> list[tuple[int, int]]:
         for ts, upto in histogram:
             steps[ts] = steps.get(ts, 0) + upto - before
             before = upto
-    total, merged = 0, []
+    total, found = 0, []
     for ts in sorted(steps):
         total += steps[ts]
-        merged.append((ts, total))
-    return merged
+        found.append((ts, total))
+    return found
 
 
 def divided(ranges: Iterable[Range], pieces: int, smallest: int) -> list[Range]:

@@ -16,6 +16,8 @@ class Sample:
     driver: int
     jvm: int
     workers: int
+    worker: int = 0
+    """The largest of them."""
 
     @property
     def tree(self) -> int:
@@ -53,12 +55,15 @@ class TreeSampler:
             self._closing.wait(self.interval_s)
 
     def _sample(self, root: psutil.Process) -> Sample:
-        sizes = {"driver": 0, "jvm": 0, "workers": 0}
+        sizes = {"driver": 0, "jvm": 0, "workers": 0, "worker": 0}
         for process in [root, *_children(root)]:
             try:
                 with process.oneshot():
                     role = "driver" if process.pid == root.pid else "jvm" if process.name() == "java" else "workers"
-                    sizes[role] += process.memory_info().rss
+                    size = process.memory_info().rss
+                    sizes[role] += size
+                    if role == "workers":
+                        sizes["worker"] = max(size, sizes["worker"])
                     times = process.cpu_times()
                     self._cpu[process.pid] = times.user + times.system
             except psutil.Error:  # it ended meanwhile
@@ -78,7 +83,7 @@ class TreeSampler:
         return sum(self._cpu.values())
 
     def peak_mb(self, part: str) -> int:
-        """The highest sample of `driver`, `jvm`, `workers` or `tree`, in MB."""
+        """The highest sample of `driver`, `jvm`, `workers`, `worker` or `tree`, in MB."""
         return max((int(getattr(sample, part)) for sample in self.samples), default=0) >> 20
 
 

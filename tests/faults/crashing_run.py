@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from consumer import job, logs
+from consumer import logs, spreading
 from consumer.config import load_config
 from consumer.display import Display
 from consumer.runner import Runner
@@ -41,7 +41,7 @@ def main() -> int:
     logs.set_up(json=False, verbose=False)
     told = load_config(Path(config))
     if told.target.consistency == "row":
-        job.SMALL_WINDOW = 0  # so that tasks write the small windows of tests too
+        spreading.SMALL_WINDOW = 0  # so that tasks write the small windows of tests too
     runner = Runner(told, Display(), Crash(step, int(nth)), attached(os.environ))
     try:
         runner.run(once=True, started=started)

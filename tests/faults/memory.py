@@ -1,8 +1,8 @@
-"""`python -m tests.faults.memory stuck|backlog [--events N]`: memory stays flat, whatever waits in Kafka.
+"""`python -m tests.faults.memory stuck|backlog|huge`: memory stays flat, whatever waits in Kafka.
 
 `stuck`: one partition's watermarks stop while all events go on; nothing may be held in memory (R2), and all is applied
 once they move. `backlog`: many windows in a row; the target equals the upstream at every checkpoint that is looked at,
-and Kafka is read by Spark's tasks side by side, never by the driver.
+and Kafka is read by Spark's tasks side by side, never by the driver. `huge`: see there.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from statistics import mean
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 import psutil
@@ -27,6 +27,7 @@ from consumer.embedded import KafkaBroker, MariaDbServer
 from tests.bench.load import Digest, Load, Mark, Message, digest_of, watermark
 from tests.bench.measure import Sending, mysql_connection, table_digest, write_config
 from tests.bench.tree import Sample, TreeSampler
+from tests.faults.huge import Peaks, huge
 from tests.faults.random_kills import Place, Victim
 from tests.faults.targets import PROGRESS, view_of, wait_until
 
@@ -249,22 +250,35 @@ def _fill(report: Backlog, told: dict[str, float], tree: TreeSampler, watcher: W
 
 
 def main() -> int:
-    """Start servers, run one of them, and print a JSON line."""
+    """Start servers, run one of them, and print JSON lines."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.memory", description=__doc__)
-    parser.add_argument("what", choices=["stuck", "backlog"])
+    parser.add_argument("what", choices=["stuck", "backlog", "huge"])
     parser.add_argument("--events", type=int, default=0)
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of the huge transaction")
+    parser.add_argument("--small", action="store_true", help="huge: one window of small transactions instead")
+    parser.add_argument("--consistency", nargs="+", default=["snapshot", "transaction", "row"])
     told = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ticdc-memory-") as directory:
         place = Path(directory)
-        with KafkaBroker(place / "kafka") as broker, MariaDbServer(place / "mariadb", flush_at_commit=2) as mariadb:
-            where = Place(place, broker.bootstrap, mariadb.uri)
-            report = (
-                stuck_watermark(where, warm=100_000, held=told.events or 500_000, portions=50)
-                if told.what == "stuck"
-                else work_off(where, events=told.events or 2_000_000, window_rows=100_000)
-            )
-    print(json.dumps(asdict(report) | {"loadavg": os.getloadavg()[0]}))
-    return 0 if report.correct else 1
+        with (
+            KafkaBroker(place / "kafka") as broker,
+            MariaDbServer(place / "mariadb", buffer_pool="1G", flush_at_commit=2) as mariadb,
+        ):
+            reports = list(_reports(told, Place(place, broker.bootstrap, mariadb.uri)))
+    return 0 if all(report.correct for report in reports) else 1
+
+
+def _reports(told: argparse.Namespace, where: Place) -> Iterator[Stuck | Backlog | Peaks]:
+    if told.what == "stuck":
+        found: list[Any] = [stuck_watermark(where, warm=100_000, held=told.events or 500_000, portions=50)]
+    elif told.what == "backlog":
+        found = [work_off(where, events=told.events or 2_000_000, window_rows=100_000)]
+    else:
+        limits = f'[limits]\nwindow-rows = {2 * told.rows}\nwindow-bytes = "64GiB"\n' if told.small else ""
+        found = huge(where, told.rows, told.consistency, small=told.small, limits=limits)
+    for report in found:
+        print(json.dumps(asdict(report) | {"loadavg": os.getloadavg()[0]}), flush=True)
+        yield report
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from pyspark import SparkContext
 
-from consumer import job
+from consumer import spreading
 from consumer.config import config_from
 from consumer.demo.upstream.wire import watermark
 from consumer.embedded import KafkaBroker, MariaDbServer, TidbServer
@@ -46,7 +46,7 @@ def narrow(
     spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Feed]:
     """Into a TiDB that takes in a transaction more than a task's, but less than all rows to come."""
-    monkeypatch.setattr(job, "SMALL_WINDOW", ROWS // 2)
+    monkeypatch.setattr(spreading, "SMALL_WINDOW", ROWS // 2)
     with TidbServer(tmp_path / "narrow", config=LIMITS) as server:
         cells = MariaDbCells(server.uri)
         yield Feed(spark, kafka_broker.bootstrap, topic_name, server.uri, cells, tmp_path)

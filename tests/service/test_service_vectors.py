@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from consumer import job
+from consumer import spreading
 from consumer.embedded import RedisServer
 from sinks.mysql import write
 from tests.service.cells import differences, oracle
@@ -85,7 +85,7 @@ def applied(feed: Feed, recording: str) -> None:
 @pytest.mark.parametrize(("recording", "feed", "consistency"), CASES, indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if consistency == "row" and recording in IN_TASKS:  # tasks are to write small windows too
-        monkeypatch.setattr(job, "SMALL_WINDOW", 0)
+        monkeypatch.setattr(spreading, "SMALL_WINDOW", 0)
     if recording.startswith("types-without-nul"):
         feed.with_(target={"invalid-dates": "null"})
     applied(feed.with_(target={"consistency": consistency}), recording)

@@ -33,16 +33,17 @@ class LocalJobs:
         self.haunt()
         if self.log.faults.happens("worker lost"):
             raise WorkerLostError("simulated: a worker died")
-        read = ReadTask(replace(spec, buckets=self.buckets), self.log)
-        if self.buckets == 1 and spec.buckets == 1:
+        buckets = spec.spread.buckets if spec.spread else self.buckets
+        read = ReadTask(replace(spec, buckets=buckets), self.log)
+        if buckets == 1 and spec.buckets == 1:
             return LocalJob(self, 1, [list(read([ranges]))])
         tasks = [list(read([(part,)])) for part in divided(ranges, self.tasks, 1)]
         self.log.faults.chance.shuffle(tasks)
-        shuffled: list[list[Record]] = [[] for _ in range(self.buckets + 1)]
+        shuffled: list[list[Record]] = [[] for _ in range(buckets + 1)]
         for records in tasks:
             for bucket, payload in records:
                 shuffled[bucket].append((bucket, pickle.loads(pickle.dumps(payload))))  # noqa: S301 our own
-        return LocalJob(self, self.buckets, shuffled)
+        return LocalJob(self, buckets, shuffled)
 
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """As `Jobs.contents`."""

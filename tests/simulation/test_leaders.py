@@ -76,7 +76,7 @@ STEPS = [
 def test_dying_at_any_step_changes_nothing_in_the_end(
     consistency: str, step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("consumer.job.SMALL_WINDOW", 0)
+    monkeypatch.setattr("consumer.spreading.SMALL_WINDOW", 0)
     whole, torn = Script(config_of(consistency)), Script(config_of(consistency))
     for script in (whole, torn):
         script.ddl(1, CREATE)

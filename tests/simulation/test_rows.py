@@ -21,7 +21,7 @@ ROW = config_of("row")
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with small_limits():
-        monkeypatch.setattr("consumer.job.SMALL_WINDOW", 0)
+        monkeypatch.setattr("consumer.spreading.SMALL_WINDOW", 0)
         yield
 
 

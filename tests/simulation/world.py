@@ -31,7 +31,9 @@ CHANGEFEED = "sim"
 _SMALL = {
     "consumer.scan._FLUSH_ROWS": 7,
     "consumer.tasks._CHUNK_ROWS": 3,
-    "consumer.job.SMALL_WINDOW": 10,
+    "consumer.spreading.SMALL_WINDOW": 10,
+    "consumer.spreading._ROWS": 12,
+    "consumer.scan._LARGE_TRANSACTION": 4,
     "consumer.source._FIRST_CHUNK": 2,
     "consumer.source._GROWTH": 2,
     "consumer.source.FIRST_WINDOW": 25,
@@ -95,7 +97,7 @@ class World:
         self.redis = FakeRedis()
         self.checker = Checker(self.upstream, self.messages, CHANGEFEED, self.start_ts)
         self.disk = self._dump()
-        self.jobs = LocalJobs(self.log, plan.buckets, plan.tasks)
+        self.jobs = LocalJobs(self.log, plan.buckets, plan.tasks, cores=plan.buckets)
         self.source: Source | None = None
         self.pipeline: Pipeline | None = None
         self.rounds = 0
