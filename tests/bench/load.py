@@ -151,10 +151,25 @@ class Load:
             f'"_tidb":{{"commitTs":{change.commit_ts}}}}}'
         ).encode()
 
+    @property
+    def place(self) -> str:
+        """The table as statements name it."""
+        return f"`{self.database}`.`{self.table}`"
+
+    def line(self, change: Change) -> str:
+        """An inserted row as LOAD DATA reads it."""
+        k, c, pad = change.new or (0, 0, 0)
+        return f"{change.id}\t{k}\t{self._text(c, 10)}\t{self._text(pad, 5)}\n"
+
     def _ddl(self, kind: str, table: str, sql: str, ms: int) -> bytes:
         empty = {"sqlType": None, "mysqlType": None, "data": None, "old": None, "_tidb": {"commitTs": ms << 18}}
         head = {"id": 0, "database": self.database, "table": table, "pkNames": None, "isDdl": True, "type": kind}
         return orjson.dumps(head | {"es": ms, "ts": ms, "sql": sql} | empty)
+
+
+def create_statement(place: str) -> str:
+    """The table of a load, in this place."""
+    return _CREATE.replace("`%s`", place)
 
 
 def watermark(ts: int) -> bytes:

@@ -105,7 +105,7 @@ def target_rows(uri: str, database: str, table: str) -> Iterator[tuple[int, int,
         yield from cursor
 
 
-def mysql_connection(uri: str) -> "pymysql.Connection":
+def mysql_connection(uri: str, *, local_infile: bool = False) -> "pymysql.Connection":
     """Connect to the server of a target's URI."""
     parts = urlsplit(uri)
     return pymysql.connect(
@@ -114,6 +114,7 @@ def mysql_connection(uri: str) -> "pymysql.Connection":
         user=parts.username,
         password=parts.password or "",
         autocommit=True,
+        local_infile=local_infile,
     )
 
 

@@ -1,0 +1,27 @@
+"""A transaction many times larger than a bucket, in short; 5,000,000 rows with --soak. See `huge`."""
+
+from pathlib import Path
+
+import pytest
+
+from consumer.embedded import KafkaBroker, MariaDbServer
+from tests.faults.huge import huge
+from tests.faults.random_kills import Place
+
+CONSISTENCIES = ["snapshot", "transaction", "row"]
+MOST_MB = 2048
+LONG = [pytest.mark.soak, pytest.mark.timeout(7200)]
+
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+
+
+@pytest.mark.parametrize(("rows", "most_worker_mb"), [(300_000, 400), pytest.param(5_000_000, MOST_MB, marks=LONG)])
+def test_a_huge_transaction_stays_within_memory(
+    rows: int, most_worker_mb: int, kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, kafka_broker.bootstrap, mariadb_server.uri)
+    for peaks in huge(place, rows, CONSISTENCIES, small=False):
+        assert peaks.correct, peaks
+        assert max(peaks.driver_mb, peaks.jvm_mb) < MOST_MB, peaks
+        assert peaks.worker_mb < most_worker_mb, peaks
