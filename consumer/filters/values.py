@@ -10,11 +10,13 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year", "bit", "bool", "boolean"}
 _BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 _MOMENTS = {"date", "datetime", "timestamp"}
+_NUMBERED = {"enum", "set"}
 _OPAQUE = {"json", "vector", "geometry"}
 _PREFIX = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)")
 _MOMENT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?\s*")
@@ -72,10 +74,10 @@ def value_of(text: str | None, mysql_type: str, members: Sequence[str] = ()) -> 
     """
     if text is None:
         return None
-    base = re.split(r"[ (]", mysql_type.lower(), maxsplit=1)[0]
+    base, listed = _read_type(mysql_type)
     try:
-        if base in {"enum", "set"}:
-            return _member(base, int(text), _listed(mysql_type) or members)
+        if base in _NUMBERED:
+            return _member(base, int(text), listed or members)
         if base in _OPAQUE:
             return Opaque(base)
         return _READERS.get(base, str)(text)
@@ -83,9 +85,12 @@ def value_of(text: str | None, mysql_type: str, members: Sequence[str] = ()) -> 
         raise EvaluationError(f"{text[:100]!r} is no value of type {mysql_type}") from error
 
 
-def _listed(mysql_type: str) -> list[str]:
-    """The members that a type lists: `enum('a','B')`, as `content-compatible` sends it."""
-    return [name.replace("''", "'") for name in _MEMBERS.findall(mysql_type)]
+@lru_cache(maxsize=10_000)
+def _read_type(mysql_type: str) -> tuple[str, tuple[str, ...]]:
+    """A type's name, and the members that it lists: `enum('a','B')`, as `content-compatible` sends it."""
+    base = re.split(r"[ (]", mysql_type.lower(), maxsplit=1)[0]
+    members = _MEMBERS.findall(mysql_type) if base in _NUMBERED else []
+    return base, tuple(name.replace("''", "'") for name in members)
 
 
 def _member(base: str, number: int, members: Sequence[str]) -> Member:
@@ -229,6 +234,8 @@ def compare(left: Value, right: Value) -> int:
 def _comparable(left: Value, right: Value) -> tuple[Any, ...]:
     """Both as what they are compared as."""
     both = (left, right)
+    if type(left) is int and type(right) is int:
+        return both
     if any(isinstance(v, Moment) for v in both) and all(isinstance(v, Moment | str) for v in both):
         return tuple((v if isinstance(v, Moment) else moment(text_of(v))).parts for v in both)
     if any(isinstance(v, Span) for v in both) and all(isinstance(v, Span | str) for v in both):
