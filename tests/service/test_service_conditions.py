@@ -2,11 +2,11 @@
 
 from contextlib import closing
 from typing import Any
+from urllib.parse import urlsplit
 
 import pymysql
 import pytest
 
-from consumer.embedded.mariadb import MariaDbServer
 from tests.consumer.filters.conditions import COLUMNS, FALSE, TRUE
 
 pytestmark = pytest.mark.service
@@ -25,12 +25,14 @@ def holds(cursor: Any, condition: str) -> bool:
     return isinstance(found, int) and found == 1
 
 
-def test_conditions_are_those_of_a_server(mariadb_server: MariaDbServer, database_prefix: str) -> None:
+@pytest.mark.parametrize("server", ["mariadb", "tidb"])
+def test_conditions_are_those_of_a_server(request: pytest.FixtureRequest, server: str, database_prefix: str) -> None:
+    uri = urlsplit(request.getfixturevalue(f"{server}_server").uri)
     types = {name: "set('x','y','z')" if kind == "set" else kind for name, (kind, _, _) in COLUMNS.items()}
     columns = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
     values = [bound(name, kind, text) for name, (kind, text, _) in COLUMNS.items()]
     with closing(
-        pymysql.connect(host="127.0.0.1", port=mariadb_server.port, user="root", password="root")
+        pymysql.connect(host=uri.hostname, port=uri.port or 0, user="root", password=uri.password or "")
     ) as connection:
         cursor = connection.cursor()
         cursor.execute(f"SET NAMES utf8mb4 COLLATE {COLLATION}")
