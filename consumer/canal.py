@@ -22,6 +22,8 @@ class Extension(msgspec.Struct, gc=False):
     watermark_ts: int = msgspec.field(default=0, name="watermarkTs")
     only_handle_key: bool = msgspec.field(default=False, name="onlyHandleKey")
     claim_check_location: str = msgspec.field(default="", name="claimCheckLocation")
+    row_key: bytes = msgspec.field(default=b"", name="rowkey")
+    """What TiKV calls the row (`output-row-key=true`), in base64."""
 
 
 class Envelope(msgspec.Struct, gc=False):

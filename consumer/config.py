@@ -238,7 +238,7 @@ class Filter(_Section):
     case_sensitive: bool = False
     ignore_txn_start_ts: Annotated[list[int], AfterValidator(_no_start_ts)] = []
     event_filters: list[EventFilterSection] = []
-    force_replicate: Literal[False] = False
+    force_replicate: bool = False
 
 
 class Config(_Section):

@@ -117,11 +117,21 @@ class RowTask:
             name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
             ts = message.tidb.commit_ts
             names = message.primary_key or self.spec.handle_keys.get(name, ())
-            if not names or not self.spec.window.base < ts <= self.spec.window.high:
+            if not self.spec.window.base < ts <= self.spec.window.high:
+                continue
+            if not names:
+                if self._is_sought_content(name, kind, message):
+                    yield Place(ts, position, f"table {name}, commitTs {ts} ({utc_text(ts)} UTC)")
                 continue
             key = TableKeys(name, names).key(message.data[0])
             if self.sought.is_key(key, kind, ts) or self.sought.is_row(name, kind, message.data[0]):
                 yield Place(ts, position, named_row(name, names, key_values(key), ts))
+
+    def _is_sought_content(self, name: TableName, kind: Kind, message: canal.Envelope) -> bool:
+        """Whether a message of a table without a key holds the row: deleted or written, or as an UPDATE both."""
+        images = [(kind, message.data[0])] if message.data else []
+        images += [(Kind.DELETE, message.old[0])] if kind is Kind.UPDATE and message.old else []
+        return any(self.sought.is_row(name, half, image) for half, image in images)
 
 
 def named_row(table: TableName, names: Sequence[str], values: Sequence[str | None], ts: int) -> str:

@@ -166,7 +166,9 @@ def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> 
     buckets = read.spec.buckets
     if buckets == 1:
         return spark.parallelize([ranges], 1).mapPartitions(read)
-    parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
+    parts = list(ranges)
+    if not read.spec.force_replicate:  # passes are told apart within a partition, so one task has to see all of it
+        parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
     records = spark.parallelize([(part,) for part in parts], len(parts)).mapPartitions(read)
     return records.partitionBy(buckets + 1, _bucket)
 

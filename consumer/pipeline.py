@@ -4,9 +4,10 @@ What is decided here is decided by `ordering`; what is done is done by `source`,
 any failure a new pipeline goes on from the progress in the target.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from heapq import merge
 from itertools import chain, groupby
 from uuid import uuid4
 
@@ -19,14 +20,16 @@ from consumer.evidence import check_contents, duplicates_in, judged, merged_fing
 from consumer.explain import Sought, place_of_row
 from consumer.filters.changefeed import read_filter
 from consumer.job import Job, Jobs, Outcome
+from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
-from consumer.progressing import advanced, carried, counted, kept_reports, read_on, refused_tables
+from consumer.progressing import advanced, carried, copies_in, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import FIRST_WINDOW, Probe, Source
 from consumer.spreading import Spreading
 from consumer.tasks import Failure, OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
+from ordering.copies import Copies, by_commit
 from ordering.errors import ReconcilerError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
@@ -97,9 +100,9 @@ class Pipeline:
             if not isinstance(rows, Iterator):
                 self._apply_rows(window, reports, rows, progress)
             elif self.config.target.consistency == "transaction":
-                self._apply_transactions(rows, progress)
+                self._apply_transactions(reports, rows, progress)
             else:
-                self._apply_snapshot(rows, progress)
+                self._apply_snapshot(reports, rows, progress)
         self._execute_ddls(window, reports)
         self._publish(window, reports)
         return True
@@ -183,6 +186,7 @@ class Pipeline:
             buckets=max(2, buckets) if self.progress.window or (self._in_rows() and buckets > 1) else buckets,
             message_bytes=self.config.limits.message_bytes,
             spread=spread,
+            force_replicate=self.config.filter.force_replicate,
         )
 
     def _in_rows(self) -> bool:
@@ -244,18 +248,25 @@ class Pipeline:
         waiting = {ddl.identity for ddl in self._pending()}
         return advanced(self.progress, window, reports, waiting, proven=proven, unproven=verdict.unproven)
 
-    def _apply_snapshot(self, outcomes: Iterator[Outcome], progress: Progress) -> None:
+    def _keyless(self, found: Iterable[Copies]) -> Iterator[Chunk]:
+        return net_chunks(found, self.target.catalog(), self.target.encoder)
+
+    def _apply_snapshot(self, reports: list[Report], outcomes: Iterator[Outcome], progress: Progress) -> None:
         with Spool() as spool:
+            for chunk in self._keyless(copies_in(reports)):
+                spool.add(chunk)
             for outcome in _succeeded(outcomes):
                 if isinstance(outcome, Chunk):
                     spool.add(outcome)
             self.observe(Step.REDUCED)
             self._apply(spool, replace(progress, counts=progress.counts.plus(rows_written=spool.rows)))
 
-    def _apply_transactions(self, outcomes: Iterator[Outcome], progress: Progress) -> None:
+    def _apply_transactions(self, reports: list[Report], outcomes: Iterator[Outcome], progress: Progress) -> None:
         self.observe(Step.REDUCED)
         parts = (outcome for outcome in _succeeded(outcomes) if isinstance(outcome, Part))
-        for commit_ts, some in groupby(parts, key=lambda part: part.commit_ts):
+        keyless = (Part(ts, tuple(self._keyless(some))) for ts, some in by_commit(copies_in(reports)).items())
+        in_order = merge(parts, keyless, key=lambda part: part.commit_ts)
+        for commit_ts, some in groupby(in_order, key=lambda part: part.commit_ts):
             with Spool() as spool:
                 for part in some:
                     for chunk in part.chunks:
@@ -274,8 +285,11 @@ class Pipeline:
             writing = ParallelWriting(self.target, self.lease, self.observe, self.config.limits.writers)
             deletes = deletes_any(reports, self.target.catalog())
             rows = writing.write(job, self._order(), self.progress, deletes=deletes)
-        progress = replace(progress, counts=progress.counts.plus(rows_written=rows))
-        self.target.save(progress, self.lease)
+        with Spool() as spool:
+            for chunk in self._keyless(copies_in(reports)):
+                spool.add(chunk)
+            progress = replace(progress, counts=progress.counts.plus(rows_written=rows + spool.rows))
+            self.target.save(progress, self.lease, rows=spool)
         self.progress = progress
         self.observe(Step.COMMITTED)
 
@@ -372,7 +386,7 @@ def _may_have_ended(topic: str, probe: Probe) -> bool:
 
 def _ranges(probe: Probe) -> tuple[Range, ...]:
     return tuple(
-        Range(partition, found.progress.start, found.bound, found.progress.counted_to)
+        Range(partition, found.progress.start, found.bound, found.progress.counted_to, found.progress.passed)
         for partition, found in sorted(probe.partitions.items())
         if found.progress.start < found.bound
     )

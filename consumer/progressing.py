@@ -3,7 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from consumer.fingerprints import joined
 from consumer.scan import Report
+from ordering.copies import Copies, merged
 from ordering.errors import InputError, TargetError
 from ordering.events import Partition, Position, TableName
 from ordering.progress import PartitionProgress, Progress, TopicProgress
@@ -69,7 +71,7 @@ def _check_table(name: TableName, position: Position, catalog: Catalog, *, keyle
         hint = "create it as it is upstream, or begin with a topic that holds its CREATE TABLE"
         raise TargetError(f"table {name} is missing in the target", where=str(position), hint=hint)
     if keyless:
-        hint = "give it a primary key or a NOT NULL unique key; tables without one can't be told from duplicates"
+        hint = "give it a primary key or a NOT NULL unique key upstream, or set filter.force-replicate"
         raise InputError(f"table {name} has no valid index (force-replicate)", where=str(position), hint=hint)
 
 
@@ -106,6 +108,11 @@ def advanced(
     return read_on(moved, reports, waiting)
 
 
+def copies_in(reports: Sequence[Report]) -> list[Copies]:
+    """Events of rows without a key, over all partitions."""
+    return merged(copies for report in reports for copies in report.copies)
+
+
 def carried(progress: Progress, reports: Sequence[Report]) -> dict[str, TopicProgress]:
     """The topics with the tables whose rows the reports tell of."""
     topics = dict(progress.topics)
@@ -137,4 +144,11 @@ def _partition(known: PartitionProgress | None, reports: list[Report], waiting: 
     if before.start < first:  # only looked further: what is held before it stays held, and nothing of it is counted
         return replace(before, read_to=max(stop, before.read_to), watermark=watermark)
     counted = max(before.counted_to, reports[-1].counted_to)
-    return PartitionProgress(min([*held, stop]), max(stop, before.read_to), watermark, counted)
+    start = min([*held, stop])
+    return PartitionProgress(start, max(stop, before.read_to), watermark, counted, _passed(before, reports, start))
+
+
+def _passed(before: PartitionProgress, reports: list[Report], start: int) -> ResolvedTs | None:
+    """The last watermark before an offset, where reports tell of all watermarks."""
+    found = [pair for r in reports for pair in joined([r.watermarks]).reshape(-1, 2).tolist() if pair[0] < start]
+    return ResolvedTs(max(found)[1]) if found else before.passed

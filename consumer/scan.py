@@ -16,6 +16,8 @@ from consumer import canal
 from consumer.bodies.reference import reference
 from consumer.filters.events import EventFilters
 from consumer.images import TableKeys
+from consumer.keyless import KeylessRows
+from ordering.copies import Copies
 from ordering.errors import InputError
 from ordering.events import Half, Kind, Position, TableName, ddl_identity
 from ordering.identity import content_hash, fingerprint, ordinal
@@ -91,6 +93,10 @@ class Report:
     ddls: list[RawDdl] = field(default_factory=list)
     tables: dict[TableName, Position] = field(default_factory=dict)
     keyless: dict[TableName, Position] = field(default_factory=dict)
+    """Tables whose handle key nobody knows, where that is an error."""
+    copies: list[Copies] = field(default_factory=list)
+    watermarks: bytes = b""
+    """With `force_replicate`: all of them, two numbers each: offset, watermark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,7 @@ class ReadSpec:
     message_bytes: int
     spread: Spread | None = None
     """Of whole transactions, in the order of commits; None: of net effects, by key."""
+    force_replicate: bool = False
     ignored: EventFilters | None = None
     """Event filters, where there are any about rows."""
 
@@ -164,6 +171,7 @@ class Scan:
         self._ignored = spec.ignored
         self._count_from, self._count_to = part.counted_to, MAX_TSO
         self._keys: dict[tuple[str, str], TableKeys | None] = {}
+        self._keyless = KeylessRows(part.passed) if spec.force_replicate else None
         self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
         self._repeated, self._commits = array("Q"), array("Q")
 
@@ -183,7 +191,7 @@ class Scan:
         if message.is_ddl or commit_ts <= 0:
             return self._uncommon(offset, value, unpacked=unpacked)
         if commit_ts > self._high and self.spec.accepts(message.database, message.table):
-            self._above(offset, commit_ts)
+            self._above(offset, commit_ts, message)
         new = self._count_from <= offset < self._count_to
         report.events += new
         if commit_ts > self._high:
@@ -206,8 +214,10 @@ class Scan:
             return False
         return self._ignored.ignores_row(kind, name, value, lambda: Position(*self.report.range.partition, offset))
 
-    def _above(self, offset: int, commit_ts: int) -> None:
+    def _above(self, offset: int, commit_ts: int, message: canal.Envelope) -> None:
         report = self.report
+        if self._keyless is not None and not message.primary_key:
+            self._keyless.seen(spelled(TableName(message.database, message.table), self.spec.handle_keys), commit_ts)
         if report.first_above is None:
             report.first_above = offset
             if self.spec.window.to_end:
@@ -234,6 +244,8 @@ class Scan:
         if ts <= 0:
             raise InputError("watermark lacks watermarkTs", where=str(position), hint=_UNDOCUMENTED)
         self.report.watermark = max(ts, self.report.watermark or 0)
+        if self._keyless is not None:
+            self._keyless.watermark(position.offset, ts)
         self.report.ended_early = ts > self._until
         return not self.report.ended_early
 
@@ -285,8 +297,7 @@ class Scan:
         found = self._halves(offset, kind, message)
         if found is None:
             if self.spec.accepts(message.database, message.table):
-                name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
-                self.report.keyless.setdefault(name, Position(*self.report.range.partition, offset))
+                self._without_key(offset, commit_ts, kind, message)
             return
         key, left, image = found
         order, left_order = split(kind, CommitTs(commit_ts), moved=left is not None)
@@ -311,8 +322,29 @@ class Scan:
         if (name := self._keys[message.database, message.table].name) not in tables:  # type: ignore[union-attr]
             tables[name] = Position(*self.report.range.partition, offset)
 
+    def _without_key(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
+        """Take a row event of a table whose rows are only their content."""
+        name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
+        position = Position(*self.report.range.partition, offset)
+        if self._keyless is None:
+            self.report.keyless.setdefault(name, position)
+            return
+        prints = self._keyless.add(name, kind, message, position, keep=commit_ts > self._low)
+        self._fingerprints.append(prints[0])
+        self._contents.append(0)
+        self._more.extend(prints[1:])
+        if commit_ts > self._low:
+            self._commits.append(commit_ts)
+            self.report.tables.setdefault(name, position)
+
     def _repeat(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
         found = self._halves(offset, kind, message)
+        if found is None and self._keyless is not None and self.spec.accepts(message.database, message.table):
+            name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
+            position = Position(*self.report.range.partition, offset)
+            first = self._keyless.add(name, kind, message, position, keep=False)[0]
+            self._repeated.extend((first, first, commit_ts, offset))
+            return
         if found is None:
             self.report.unjudged += self.spec.accepts(message.database, message.table)
             return
@@ -332,6 +364,8 @@ class Scan:
         report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
         report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()
         report.histogram = _histogram(self._commits)
+        if self._keyless is not None:
+            report.copies, report.watermarks = self._keyless.found(), self._keyless.watermarks.tobytes()
         return report
 
 

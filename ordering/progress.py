@@ -22,12 +22,13 @@ _FLAGS = ("complete", "ended", "retired")
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """Offsets and the highest watermark of one partition."""
+    """Offsets and the highest watermark of one partition; `passed` is the last one before `start` (see `Range`)."""
 
     start: int
     read_to: int
     watermark: ResolvedTs | None = None
     counted_to: int = 0
+    passed: ResolvedTs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Progress:
         found: dict[str, dict[str, dict[str, int | None]]] = {}
         for (topic, number), p in sorted(self.partitions.items()):
             entry = {"offset": p.start, "read_to": p.read_to, "watermark": p.watermark, "counted_to": p.counted_to}
+            entry |= {} if p.passed is None else {"passed": p.passed}
             found.setdefault(topic, {})[str(number)] = entry
         return found
 
@@ -127,7 +129,9 @@ class Progress:
     def restored(cls, checkpoint_ts: int, offsets: dict[str, Any], state: dict[str, Any]) -> "Progress":
         """The value that `offsets()` and `state()` came from."""
         partitions = {
-            Partition(topic, int(number)): PartitionProgress(p["offset"], p["read_to"], p["watermark"], p["counted_to"])
+            Partition(topic, int(number)): PartitionProgress(
+                p["offset"], p["read_to"], p["watermark"], p["counted_to"], p.get("passed")
+            )
             for topic, numbers in offsets.items()
             for number, p in numbers.items()
         }
@@ -157,7 +161,7 @@ def _topic(value: dict[str, Any]) -> TopicProgress:
 
 
 def _window_state(window: Window) -> dict[str, Any]:
-    ranges = [[*r.partition, r.start, r.stop, r.counted_to] for r in window.ranges]
+    ranges = [[*r.partition, r.start, r.stop, r.counted_to, r.passed] for r in window.ranges]
     return {
         "low": window.low,
         "base": window.base,

@@ -18,12 +18,16 @@ Histogram = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What one task reads: offsets [start, stop) of a partition; those before `counted_to` were counted already."""
+    """What one task reads: offsets [start, stop) of a partition; those before `counted_to` were counted already.
+
+    `passed`: the last watermark before `start`, where it matters (`ordering.copies`).
+    """
 
     partition: Partition
     start: int
     stop: int
     counted_to: int
+    passed: ResolvedTs | None = None
 
     @property
     def messages(self) -> int:

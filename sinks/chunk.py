@@ -22,6 +22,8 @@ class Chunk:
     payload: bytes
     plain_insert: bool = False
     """Writes only: no row with these keys is left, so a conflict is an error (R5)."""
+    by_content: bool = False
+    """Deletes only, of a table without a key: for each row one that equals it in all columns is to go."""
 
 
 class Encoder(Protocol):

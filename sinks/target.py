@@ -264,12 +264,13 @@ class Target(ABC):
             self._fence(_writer(changefeed, part))
             self._release(_writer(changefeed, part))
 
-    def save(self, progress: Progress, lease: Lease, phase: Phase | None = None) -> None:
-        """Save the progress, and permit this phase's tasks, and no others, to write."""
+    def save(self, progress: Progress, lease: Lease, phase: Phase | None = None, rows: Spool | None = None) -> None:
+        """Save the progress, with rows that no task may write, and permit this phase's tasks alone to write."""
         self._begin()
         try:
             self.check_epoch(lease)
             self._set_permits(lease.changefeed, *((phase.name, phase.parts) if phase else ("", 0)))
+            self._write_groups(rows or Spool())
             self._save(progress, lease)
             self._commit()
         except BaseException:

@@ -88,7 +88,8 @@ class Claims:
         canal.check_row(message, position)
         whole = message.tidb is not None and not (message.tidb.only_handle_key or message.tidb.claim_check_location)
         same = message.tidb is not None and message.tidb.commit_ts == commit_ts and message.type != "DELETE"
-        same = same and (message.database, message.table) == keys.name
+        # the target's spelling against upstream's, which does not tell case apart
+        same = same and [n.lower() for n in (message.database, message.table)] == [n.lower() for n in keys.name]
         image = message.data[0] if message.data else msgspec.Raw()
         where = f"{position}, {reference.location[:300]!r}"
         try:

@@ -18,6 +18,7 @@ from sinks.mysql import ddl as rules
 from sinks.mysql.adapt import Adapted, adapted, server_of
 from sinks.mysql.catalog import quoted, read_catalog
 from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
 from sinks.mysql.write import MysqlWriter
 from sinks.schema import Catalog, TableSchema
@@ -210,7 +211,10 @@ class MysqlTarget(Target):
         return schema
 
     def _delete(self, group: Group) -> None:
-        self._writer().delete(group, self._schema(group))
+        if group.first.by_content:
+            delete_by_content(self._db, group, self._schema(group))
+        else:
+            self._writer().delete(group, self._schema(group))
 
     def _write(self, group: Group) -> None:
         self._writer().write(group, self._schema(group))

@@ -16,10 +16,11 @@ from sinks.ddl.statement import read_statement
 from sinks.postgres import checking
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.copies import delete_by_content
 from sinks.postgres.ddl import Translation
 from sinks.postgres.encode import PostgresEncoder
 from sinks.postgres.write import Writer
-from sinks.schema import Catalog
+from sinks.schema import Catalog, TableSchema
 from sinks.spool import Group
 from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
 from sinks.uri import TargetUri
@@ -193,14 +194,20 @@ class PostgresTarget(Target):
             ),
         )
 
-    def _writer(self, table: TableName) -> Writer:
+    def _schema(self, table: TableName) -> TableSchema:
         schema = self.catalog().get(table)
         if schema is None:
             raise TargetError(f"table {table} is missing in the target", where=self.name)
-        return Writer(self._db, schema)
+        return schema
+
+    def _writer(self, table: TableName) -> Writer:
+        return Writer(self._db, self._schema(table))
 
     def _delete(self, group: Group) -> None:
-        self._writer(group.first.table).delete(group)
+        if group.first.by_content:
+            delete_by_content(self._db, group, self._schema(group.first.table))
+        else:
+            self._writer(group.first.table).delete(group)
 
     def _write(self, group: Group) -> None:
         self._writer(group.first.table).write(group)

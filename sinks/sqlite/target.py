@@ -17,6 +17,7 @@ from sinks.ddl.statement import DdlKind, Statement, read_statement
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
 from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog, texts_of
+from sinks.sqlite.copies import delete_by_content
 from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
 from sinks.sqlite.schema_text import quoted
@@ -210,6 +211,9 @@ class SqliteTarget(Target):
     def _delete(self, group: Group) -> None:
         columns = group.first.columns
         schema = self._schema(group.first.table)
+        if group.first.by_content:
+            delete_by_content(self._run, place_of(schema.name), group, schema)
+            return
         where = " AND ".join(_equal(quoted(c), i, schema.column(c)) for i, c in enumerate(columns, 1))
         self._load(group, f"DELETE FROM {place_of(group.first.table)} WHERE {where}")  # noqa: S608 quoted
 

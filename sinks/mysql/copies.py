@@ -1,0 +1,64 @@
+"""Finds rows by their whole content, exactly: no collation, no rounding, NULL equals NULL."""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from sinks.copies import delete_copies
+from sinks.mysql.catalog import quoted
+from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.encode import decode_rows
+from sinks.mysql.write import place_of
+from sinks.schema import Column, Shape, TableSchema
+from sinks.spool import Group
+
+_BY_SHAPE = {
+    Shape.INTEGER: "{} <=> %s",
+    Shape.REAL: "{} <=> %s",
+    Shape.BYTES: "{} <=> UNHEX(%s)",
+    Shape.TIME: "{} <=> CAST(%s AS TIME(6))",
+    **dict.fromkeys((Shape.DATE, Shape.DATETIME, Shape.TIMESTAMP), "{} <=> %s"),
+    **dict.fromkeys((Shape.BIT, Shape.ENUM, Shape.SET), "CAST({} AS UNSIGNED) <=> %s"),
+}
+_BY_TYPE = {
+    "decimal": "{} <=> CAST(%s AS DECIMAL(65,30))",
+    "json": "{} <=> CAST(%s AS JSON)",
+}
+_BYTEWISE = "CAST(CAST({} AS CHAR) AS BINARY) <=> CAST(%s AS BINARY)"
+_WHOLE = (Shape.INTEGER, Shape.BIT, Shape.ENUM, Shape.SET)
+
+
+def delete_by_content(db: MysqlConnection, group: Group, schema: TableSchema) -> None:
+    """Delete a copy for each row of the group. Raises TargetError."""
+    columns = [c for name in group.first.columns if (c := schema.column(name)) is not None]
+    match = " AND ".join(map(_match, columns))
+    sql = f"DELETE FROM {place_of(schema.name).replace('%', '%%')} WHERE {match} LIMIT %s"  # noqa: S608 quoted
+
+    def delete(row: Sequence[Any], count: int) -> int:
+        return db.run(sql, [*(_bound(c, text) for c, text in zip(columns, row, strict=True)), count])
+
+    rows = (row for payload in group.payloads() for row in decode_rows(payload))
+    delete_copies(schema.name, rows, delete)
+
+
+def _base(column: Column) -> str:
+    return column.type.lower().partition("(")[0].partition(" ")[0]
+
+
+def _match(column: Column) -> str:
+    form = _BY_TYPE.get(_base(column)) or _BY_SHAPE.get(column.shape, _BYTEWISE)
+    # the driver takes a percent sign in a name for a place holder
+    return form.replace("{}", quoted(column.name).replace("%", "%%"))
+
+
+def _bound(column: Column, text: str | None) -> str | int | float | None:
+    if text is None:
+        return None
+    if column.shape in _WHOLE:
+        return int(text)
+    if column.shape is not Shape.REAL:
+        return text
+    if _base(column) != "float":
+        return float(text)
+    (near,) = struct.unpack("f", struct.pack("f", float(text)))  # held in 32 bits and compared in 64
+    return float(near)

@@ -1,0 +1,38 @@
+"""Finds rows by their whole content: IS NOT DISTINCT FROM in the column's type, and by ctid so many of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sinks.copies import delete_copies
+from sinks.postgres.catalog import base_type
+from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.encode import decode_rows
+from sinks.postgres.names import place, quoted
+from sinks.schema import Column, Shape, TableSchema
+from sinks.spool import Group
+
+
+def delete_by_content(db: PostgresConnection, group: Group, schema: TableSchema) -> None:
+    """Delete a copy for each row of the group. Raises TargetError."""
+    columns = [c for name in group.first.columns if (c := schema.column(name)) is not None]
+    # psycopg takes a percent sign in a name for a place holder
+    table, match = place(schema.name).replace("%", "%%"), " AND ".join(map(_match, columns))
+    some = f"SELECT ctid FROM {table} WHERE {match} LIMIT %s"  # noqa: S608 quoted
+    sql = f"DELETE FROM {table} WHERE ctid = ANY (ARRAY({some}))"  # noqa: S608 quoted
+
+    def delete(row: Sequence[Any], count: int) -> int:
+        return db.run(sql, [*row, count])
+
+    rows = (row for payload in group.payloads() for row in decode_rows(payload))
+    delete_copies(schema.name, rows, delete)
+
+
+def _match(column: Column) -> str:
+    name = quoted(column.name).replace("%", "%%")
+    kind = base_type(column.type)
+    if kind == "json":  # has no equality
+        return f"{name}::text IS NOT DISTINCT FROM %s::text"
+    # `character` alone is one character long
+    compared = column.type if column.shape is Shape.BIT else "bpchar" if kind == "character" else kind
+    collated = ' COLLATE "C"' if kind in {"text", "character varying", "character"} else ""
+    return f"{name}{collated} IS NOT DISTINCT FROM %s::{compared}"

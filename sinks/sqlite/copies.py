@@ -1,0 +1,30 @@
+"""Finds rows by their whole content: each column IS the value, byte by byte, and one row of those is the next copy."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sinks.copies import delete_copies
+from sinks.schema import TableSchema
+from sinks.spool import Group
+from sinks.sqlite.encode import decode_rows
+from sinks.sqlite.schema_text import quoted
+
+_ROW_IDS = ("rowid", "_rowid_", "oid")
+
+
+Run = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
+
+
+def delete_by_content(run: Run, place: str, group: Group, schema: TableSchema) -> None:
+    """Delete a copy for each row of the group. `place`: the table, as statements name it. Raises TargetError."""
+    taken = {column.name.lower() for column in schema.columns}
+    row_id = next(name for name in _ROW_IDS if name not in taken)
+    match = " AND ".join(f"{quoted(name)} IS ? COLLATE BINARY" for name in group.first.columns)
+    sql = f"DELETE FROM {place} WHERE {row_id} IN (SELECT {row_id} FROM {place} WHERE {match} LIMIT ?)"  # noqa: S608 quoted
+
+    def delete(row: Sequence[Any], count: int) -> int:
+        return run(sql, (*row, count)).rowcount
+
+    rows = (row for payload in group.payloads() for row in decode_rows(payload))
+    delete_copies(schema.name, rows, delete)

@@ -1,0 +1,152 @@
+"""Tables without a valid index (`force-replicate`): rows are bags of copies, and a repetition is no copy."""
+
+import json
+from typing import Any
+
+import pytest
+
+from consumer.demo.upstream.changefeed import Message
+from consumer.embedded import RedisServer
+from ordering.errors import InputError, TargetError
+from tests.service.cells import differences, oracle
+from tests.service.lab import Feed, is_row, recorded
+from tests.service.messages import TOPIC, at, encoded, row_value, watermark, watermarks
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+FORCED = {"rules": ["*.*"], "force-replicate": True}
+
+
+def event(kind: str, number: int, old: dict[str, Any] | None = None, mark: str = "", **row: Any) -> Message:
+    value = row_value(kind, "d.t", at(number), row, old, ())
+    tidb = {**value["_tidb"], **({"rowkey": mark} if mark else {})}
+    return Message(TOPIC, 0, encoded({**value, "_tidb": tidb}))
+
+
+def forced(feed: Feed, consistency: str = "snapshot") -> Feed:
+    feed.make_database("d", "CREATE TABLE t (a INT, b VARCHAR(10))")
+    return feed.with_(filter=FORCED, target={"consistency": consistency})
+
+
+def rows(feed: Feed) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in feed.cells.tables(["d"])["d.t"][1]), key=repr)
+
+
+def number(feed: Feed, value: int) -> Any:
+    return feed.cells.expected("int", str(value))
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+@pytest.mark.parametrize("recording", ["nokey.plain", "nokey.restarts", "nokey.updated"])
+def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
+    feed.with_(filter=FORCED, target={"consistency": consistency})
+    messages = recorded(recording)
+    feed.send(messages)
+    first = feed.once()
+    assert differences(oracle("nokey"), feed.cells) == []
+    distinct = sum(map(is_row, recorded("nokey.plain")))
+    assert first.counts.events == sum(map(is_row, messages))
+    assert first.counts.duplicates_proven + first.counts.duplicates_unproven == first.counts.events - distinct
+    feed.send(messages)
+    second = feed.once()
+    assert differences(oracle("nokey"), feed.cells) == []
+    assert second.counts.rows_written == first.counts.rows_written
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_a_table_among_others_without_a_key(sqlite_feed: Feed, consistency: str) -> None:
+    feed = sqlite_feed.with_(filter={**FORCED, "rules": ["ty.nopk"]}, target={"consistency": consistency})
+    feed.make_database("ty", "CREATE TABLE nopk (a INT, b VARCHAR(10))")
+    feed.send(m for m in recorded("nokey.types") if "CREATE" not in m.value.decode())
+    feed.once()
+    assert [tuple(row.values()) for row in feed.cells.tables(["ty"])["ty.nopk"][1]] == [(1, "x"), (1, "x")]
+
+
+def test_repetitions_are_proven_with_redis(sqlite_feed: Feed, redis_server: RedisServer) -> None:
+    feed = forced(sqlite_feed.with_(redis={"uri": redis_server.uri}))
+    sent = [event("INSERT", 1, a=1, b="x"), event("INSERT", 1, a=1, b="x"), *watermarks(2)]
+    feed.send(sent)
+    assert feed.once().counts.duplicates_proven == 0
+    feed.send(sent)
+    counts = feed.once().counts
+    assert (counts.duplicates_proven, counts.duplicates_unproven) == (2, 0)
+    assert len(rows(feed)) == 2
+
+
+def test_a_late_row_is_found_with_redis(sqlite_feed: Feed, redis_server: RedisServer) -> None:
+    feed = forced(sqlite_feed.with_(redis={"uri": redis_server.uri}))
+    feed.send([event("INSERT", 1, a=1, b="x"), *watermarks(2)])
+    feed.once()
+    feed.send([event("INSERT", 1, a=1, b="other")])
+    assert "late event" in feed.failing(InputError).fact
+
+
+def test_a_restart_between_two_windows(feed: Feed) -> None:
+    """The rows above the last watermark are sent twice, the window before told of that watermark."""
+    forced(feed)
+    feed.send([event("INSERT", 1, a=1, b="x"), *watermarks(2)])
+    feed.once()
+    two = [event("INSERT", 3, a=2, b="y")] * 2
+    feed.send([*two, watermark(2, 0), *two, *watermarks(4)])
+    outcome = feed.once()
+    assert rows(feed) == [(number(feed, 1), "x"), (number(feed, 2), "y"), (number(feed, 2), "y")]
+    assert outcome.counts.duplicates_proven == 2
+
+
+def test_row_keys_tell_a_producers_repetition_from_a_copy(sqlite_feed: Feed) -> None:
+    feed = forced(sqlite_feed)
+    feed.send([event("INSERT", 1, mark=mark, a=1, b="x") for mark in ("AAE=", "AAE=", "AAI=")])
+    feed.send(watermarks(2))
+    assert feed.once().counts.duplicates_proven == 1
+    assert rows(feed) == [(1, "x"), (1, "x")]
+
+
+def test_exactly_these_bytes_are_deleted(feed: Feed) -> None:
+    forced(feed)
+    texts = ["x", "X", "x ", "é", "e", None, ""]
+    feed.send([*(event("INSERT", 1, a=1, b=text) for text in texts for _ in range(2)), *watermarks(2)])
+    feed.once()
+    feed.send([*(event("DELETE", 3, a=1, b=text) for text in texts), *watermarks(4)])
+    feed.once()
+    assert sorted(map(repr, (row[1] for row in rows(feed)))) == sorted(map(repr, texts))
+
+
+def test_without_the_option_such_rows_are_refused(sqlite_feed: Feed) -> None:
+    feed = forced(sqlite_feed).with_(filter={"force-replicate": False})
+    feed.send([event("INSERT", 1, a=1, b="x"), *watermarks(2)])
+    error = feed.failing(InputError)
+    assert "no valid index" in error.fact
+    assert "filter.force-replicate" in error.hint
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_a_copy_that_the_target_lacks(feed: Feed, consistency: str) -> None:
+    forced(feed, consistency)
+    feed.send([event("INSERT", 1, a=1, b="x"), *watermarks(2)])
+    feed.once()
+    feed.send([event("INSERT", 3, a=2, b="new"), event("DELETE", 4, a=1, b="y"), *watermarks(5)])
+    error = feed.failing(TargetError)
+    assert "holds 0 of 1 rows" in error.fact
+    assert f"topic={feed.topic} partition=0 offset=3" in str(error)
+    assert (number(feed, 1), "x") in rows(feed)
+    assert len(rows(feed)) == (2 if consistency == "transaction" else 1)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "handle-key-only": ({"_tidb": {"commitTs": at(1), "onlyHandleKey": True}}, "not in its message"),
+    "claim-check": ({"_tidb": {"commitTs": at(1), "claimCheckLocation": "file:///x/y"}}, "not in its message"),
+    "number-for-a-value": ({"data": [{"a": 1, "b": "x"}]}, "can't be read"),
+    "no-base64": ({"_tidb": {"commitTs": at(1), "rowkey": "%"}}, "not Canal-JSON"),
+    "no-row": ({"data": None}, "exactly one row"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_rows(sqlite_feed: Feed, case: str) -> None:
+    feed = forced(sqlite_feed)
+    change, fact = BAD[case]
+    message = event("INSERT", 1, a=1, b="x")
+    feed.send([message._replace(value=encoded({**json.loads(message.value), **change})), *watermarks(2)])
+    error = feed.failing(InputError)
+    assert fact in error.fact
+    assert f"topic={feed.topic} partition=0 offset=0" in str(error).splitlines()[0]
+    assert rows(feed) == []
