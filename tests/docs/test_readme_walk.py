@@ -23,7 +23,7 @@ def config(kafka_broker: KafkaBroker, redis_server: RedisServer, topic_name: str
     """The sample, with our servers' places, and a topic with a history."""
     messages = Changefeed(topic=topic_name, default_topic=topic_name).messages(Bank(5).run(40).database.log)
     produce(messages, kafka_broker.bootstrap, partitions=3)
-    (sample,) = blocks("toml")
+    sample, *_ = blocks("toml")
     places = {
         '"127.0.0.1:9092"': f'"{kafka_broker.bootstrap}"',
         "redis://127.0.0.1:6379/0": redis_server.uri,

@@ -37,8 +37,8 @@ def number(feed: Feed, value: int) -> Any:
 
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 @pytest.mark.parametrize("recording", ["nokey.plain", "nokey.restarts", "nokey.updated"])
-def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
-    feed.with_(filter=FORCED, target={"consistency": consistency})
+def test_recordings(every_feed: Feed, recording: str, consistency: str) -> None:
+    feed = every_feed.with_(filter=FORCED, target={"consistency": consistency})
     messages = recorded(recording)
     feed.send(messages)
     first = feed.once()
@@ -100,8 +100,8 @@ def test_row_keys_tell_a_producers_repetition_from_a_copy(sqlite_feed: Feed) -> 
     assert rows(feed) == [(1, "x"), (1, "x")]
 
 
-def test_exactly_these_bytes_are_deleted(feed: Feed) -> None:
-    forced(feed)
+def test_exactly_these_bytes_are_deleted(every_feed: Feed) -> None:
+    feed = forced(every_feed)
     texts = ["x", "X", "x ", "é", "e", None, ""]
     feed.send([*(event("INSERT", 1, a=1, b=text) for text in texts for _ in range(2)), *watermarks(2)])
     feed.once()
@@ -119,8 +119,8 @@ def test_without_the_option_such_rows_are_refused(sqlite_feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
-def test_a_copy_that_the_target_lacks(feed: Feed, consistency: str) -> None:
-    forced(feed, consistency)
+def test_a_copy_that_the_target_lacks(every_feed: Feed, consistency: str) -> None:
+    feed = forced(every_feed, consistency)
     feed.send([event("INSERT", 1, a=1, b="x"), *watermarks(2)])
     feed.once()
     feed.send([event("INSERT", 3, a=2, b="new"), event("DELETE", 4, a=1, b="y"), *watermarks(5)])
