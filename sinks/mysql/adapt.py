@@ -74,7 +74,8 @@ class Adapted:
 
 def adapted(sql: str, server: Server) -> Adapted:
     """The statement as the server takes it. Raises InputError if it can't be read."""
-    words = Words(sql).words
+    read = Words(sql)  # where TiDB left the backslashes of ENUM's members as they are, it doubles them
+    sql, words = read.sql, read.words
     result = Adapted(sql)
     verb = " ".join(word.text.upper() for word in words[:2])
     if verb.split(" ")[0] not in {"CREATE", "ALTER", "DROP"}:

@@ -4,6 +4,7 @@ Fields end with a tab, rows with a newline; backslash escapes both, itself, NUL,
 documentation, "LOAD DATA", field and line handling). Binary columns travel as hexadecimal digits.
 """
 
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -57,6 +58,15 @@ def _timed(digits: int, convert: Convert) -> Convert:
     return checked
 
 
+def _float(text: str) -> str:
+    """A 32-bit float as the 64-bit one that it is: MariaDB takes the shortest text of the largest for out of range."""
+    try:
+        return repr(struct.unpack("f", struct.pack("f", float(text)))[0])
+    except OverflowError as error:
+        message = f"{text[:50]!r} is out of a FLOAT's range"
+        raise ValueError(message) from error
+
+
 def _refused(kind: str, text: str) -> str:
     message = f"values of the type {kind} are not known from TiDB: {text[:50]!r}"
     raise ValueError(message)
@@ -91,8 +101,8 @@ class MysqlEncoder:
             return lambda text: str(member_number(column.members, text))
         if shape is Shape.SET:
             return lambda text: str(set_mask(column.members, text))
-        if kind.startswith("year"):
-            return _year
+        if kind.startswith(("year", "float")):
+            return _year if kind.startswith("year") else _float
         if kind.startswith(_SPATIAL):
             return partial(_refused, kind)
         return _CONVERTERS.get(shape, _escaped)

@@ -1,5 +1,6 @@
 """The TiDB target: MySQL's, but for what TiDB does in another way."""
 
+from sinks.ddl.words import Words
 from sinks.mysql.adapt import Adapted
 from sinks.mysql.target import LOCK_S, MysqlTarget, lock_name
 from sinks.mysql.write import MysqlWriter
@@ -45,4 +46,4 @@ class TidbTarget(MysqlTarget):
         self._db.run(f"REPLACE INTO {_HOLDER} VALUES (%s, CONNECTION_ID())", (name,))  # noqa: S608 a constant
 
     def _fitted(self, sql: str) -> Adapted:
-        return Adapted(sql)
+        return Adapted(Words(sql).sql)

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from consumer.embedded import PostgresServer
+from consumer.embedded import MariaDbServer, PostgresServer
+from sinks.mysql import write
 from sinks.opening import open_target
 from sinks.values import ValueRules
+from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.landing import TYPES, Landing
 from tests.service.postgres_cells import PostgresCells
 
@@ -25,7 +27,33 @@ def postgres_landing(postgres_server: PostgresServer) -> Iterator[Landing]:
     cells.close()
 
 
-@pytest.fixture(scope="module", params=["postgres"])
+@pytest.fixture(scope="module")
+def sqlite_landing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Landing]:
+    directory = tmp_path_factory.mktemp("values")
+    target = open_target(f"sqlite:///{directory}", ValueRules())
+    yield Landing(target, SqliteCells(directory), "values of `any` type")
+    target.close()
+
+
+@pytest.fixture(scope="module")
+def mariadb_landing(mariadb_server: MariaDbServer) -> Iterator[Landing]:
+    cells = MariaDbCells(mariadb_server.uri)
+    target = open_target(mariadb_server.uri, ValueRules())
+    yield Landing(target, cells, "values of `any` type")
+    target.close()
+    cells.drop(["values of `any` type"])
+    cells.close()
+
+
+@pytest.fixture(scope="module")
+def loading_landing(mariadb_landing: Landing) -> Iterator[Landing]:
+    """By LOAD DATA, however few rows there are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "_BULK_ROWS", 1)
+        yield mariadb_landing
+
+
+@pytest.fixture(scope="module", params=["postgres", "sqlite", "mariadb", "loading"])
 def landing(request: pytest.FixtureRequest) -> Landing:
     found: Landing = request.getfixturevalue(f"{request.param}_landing")
     return found
