@@ -69,6 +69,8 @@ def _check_table(name: TableName, position: Position, catalog: Catalog, *, keyle
         raise InputError(f"a message writes to the reconciler's own database: {name}", where=str(position), hint=hint)
     if catalog.get(name) is None:
         hint = "create it as it is upstream, or begin with a topic that holds its CREATE TABLE"
+        if keyless:
+            hint += "; if it has no valid index, set filter.force-replicate or leave it out by filter.rules"
         raise TargetError(f"table {name} is missing in the target", where=str(position), hint=hint)
     if keyless:
         hint = "give it a primary key or a NOT NULL unique key upstream, or set filter.force-replicate"

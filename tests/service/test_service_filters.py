@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from consumer.check import findings
-from ordering.errors import ConfigError, InputError
+from ordering.errors import ConfigError, InputError, TargetError
 from sinks.target import Step
 from tests.service.lab import Feed
-from tests.service.messages import at, begun, ddl, delete, insert, update, watermarks
+from tests.service.messages import at, begun, ddl, delete, insert, keyed, update, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
@@ -114,6 +114,15 @@ def test_a_ddl_is_passed_over_once_whatever_ends_the_run(sqlite_feed: Feed, at_s
     feed.once()
     assert rows(feed) == [("1", "1", "one"), ("2", "2", "two")]
     assert [line["state"] for line in feed.status()["ddl_history"]] == ["ignored", "done", "done"]
+
+
+def test_a_table_without_a_valid_index_is_not_made_and_its_rows_are_refused(sqlite_feed: Feed) -> None:
+    feed = filtering(sqlite_feed)
+    feed.send([*begun(), ddl("d.t2", 4, "CREATE TABLE `t2` (`v` INT)"), *watermarks(4)])
+    feed.once()
+    assert feed.status()["ddl_history"][0]["executed"].startswith("table d.t2 has no valid index")
+    feed.send([keyed(insert("d.t2", 5, v=1)), *watermarks(5)])
+    assert "filter.force-replicate" in feed.failing(TargetError).hint
 
 
 def test_a_table_that_is_renamed_out_of_the_filter_leaves_it(sqlite_feed: Feed) -> None:
