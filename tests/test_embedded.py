@@ -13,13 +13,24 @@ from importlib.resources import files
 from pathlib import Path
 
 import psutil
+import psycopg
 import pymysql
 import pytest
 import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from consumer.embedded import EmbeddedError, KafkaBroker, MariaDbServer, RedisServer, jars, java, java_home
+from consumer.embedded import (
+    EmbeddedError,
+    KafkaBroker,
+    MariaDbServer,
+    PostgresServer,
+    RedisServer,
+    jars,
+    java,
+    java_home,
+    postgres,
+)
 from consumer.embedded.paths import cache_directory
 from consumer.embedded.ports import is_free, lease_port
 from consumer.embedded.process import ServerProcess
@@ -177,6 +188,36 @@ class TestMariaDb:
             assert query(server, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.service
+class TestPostgres:
+    def test_serves_and_keeps_rows_over_restart_and_crash(self, tmp_path: Path) -> None:
+        with PostgresServer(tmp_path) as server:
+            ask(server, "CREATE TABLE t (v TEXT)")
+            ask(server, "INSERT INTO t VALUES ('before')")
+            server.restart()
+            ask(server, "INSERT INTO t VALUES ('between')")
+            server.kill()
+            server.start()
+            assert ask(server, "SELECT v FROM t ORDER BY v") == [("before",), ("between",)]
+
+    def test_stops_while_someone_is_connected(self, tmp_path: Path) -> None:
+        with PostgresServer(tmp_path) as server, psycopg.connect(server.uri):
+            begun = time.monotonic()
+            server.stop()
+            assert time.monotonic() - begun < 20
+
+    def test_comes_packed_where_the_machine_has_none(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(postgres, "_installed", list)
+        with PostgresServer(tmp_path / ("deep" * 40)) as server:
+            assert ask(server, "SHOW server_encoding") == [("UTF8",)]
+
+
+def ask(server: PostgresServer, sql: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(server.uri, autocommit=True) as connection:
+        cursor = connection.execute(sql.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
 class TestJava:
     def test_an_old_java_is_passed_over(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         fake = tmp_path / "bin" / "java"
@@ -289,7 +330,7 @@ class TestProcess:
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("server", ["KafkaBroker", "RedisServer", "MariaDbServer"])
+@pytest.mark.parametrize("server", ["KafkaBroker", "RedisServer", "MariaDbServer", "PostgresServer"])
 def test_a_server_dies_with_its_starter(server: str, tmp_path: Path, orphan_of: Callable[[str], int]) -> None:
     start = f"from consumer.embedded import *; s = {server}(Path({str(tmp_path)!r})).start()"
     pid = orphan_of(start)

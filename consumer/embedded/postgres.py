@@ -158,11 +158,15 @@ def _as_user(place: Path) -> list[str]:
 
 def _programs() -> Path:
     """The directory of `initdb` and `postgres`: the newest on this machine, else packed ones."""
+    usable = [(version, path) for path in _installed() if (version := _version(path / "postgres")) >= _OLDEST]
+    return max(usable)[1] if usable else _packed_programs()
+
+
+def _installed() -> list[Path]:
+    """Where this machine has PostgreSQL's programs; an ordinary user's PATH lacks them on Debian."""
     found = [path.parent for place in _SYSTEM_PLACES for path in Path("/").glob(f"{place[1:]}/initdb")]
     on_path = shutil.which("initdb")
-    found += [Path(on_path).resolve().parent] if on_path else []
-    usable = [(version, path) for path in found if (version := _version(path / "postgres")) >= _OLDEST]
-    return max(usable)[1] if usable else _packed_programs()
+    return [*found, Path(on_path).resolve().parent] if on_path else found
 
 
 def _version(server: Path) -> int:

@@ -139,4 +139,5 @@ class PostgresConnection:
 
 def _place(context: str | None) -> str:
     """Which line and column of a COPY, as the server says it."""
-    return f"({context.splitlines()[0]})" if context and context.startswith("COPY") else ""
+    lines = [line for line in (context or "").splitlines() if line.startswith("COPY")]
+    return f"({lines[0]})" if lines else ""

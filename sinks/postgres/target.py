@@ -29,7 +29,7 @@ from sinks.values import ValueRules
 _TABLES = (
     f"CREATE SCHEMA IF NOT EXISTS {PROGRESS_DATABASE}",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.checkpoint (
-  changefeed text PRIMARY KEY, checkpoint_ts bigint NOT NULL, offsets jsonb NOT NULL, state jsonb NOT NULL,
+  changefeed text PRIMARY KEY, checkpoint_ts bigint NOT NULL, offsets text NOT NULL, state text NOT NULL,
   epoch bigint NOT NULL, updated_at timestamptz NOT NULL)""",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.writer (
   changefeed text NOT NULL, part integer NOT NULL, phase text NOT NULL, attempt bigint NOT NULL,
@@ -110,7 +110,8 @@ class PostgresTarget(Target):
         if not rows:
             return None
         checkpoint_ts, offsets, state, epoch, updated_at = rows[0]
-        return Stored(Progress.restored(checkpoint_ts, offsets, state), epoch, updated_at)
+        progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
+        return Stored(progress, epoch, updated_at)
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds an advisory lock, so the server knows which one it is."""

@@ -16,6 +16,7 @@ from tests.service.cells import OURS, Tables
 
 _INTEGER = re.compile(r"(tiny|small|medium|big)?int|year")
 _BINARY = re.compile(r"(var)?binary|\w*blob")
+_NAME = re.compile(r"`((?:[^`]|``)*)`")
 _TIME = re.compile(r"(-?)(\d+):(\d+):(\d+)(?:\.(\d+))?")
 _SYSTEM = ("information_schema", "public", OURS)
 
@@ -121,7 +122,7 @@ class PostgresCells:
     def run(self, database: str, statement: str) -> None:
         self.query(f"CREATE SCHEMA IF NOT EXISTS {quoted(database)}")
         self.query(f"SET search_path = {quoted(database)}")
-        self.query(statement.replace("`", '"'))
+        self.query(_NAME.sub(lambda name: quoted(name[1].replace("``", "`")), statement))
         self.query("SET search_path = public")
 
     def drop(self, databases: Iterable[str]) -> None:

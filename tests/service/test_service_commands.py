@@ -58,7 +58,8 @@ def test_once_and_json(sqlite_feed: Feed, redis_server: RedisServer) -> None:
     assert set(orjson.loads(row["offsets"])) == {feed.topic}
 
 
-def test_status_and_check(feed: Feed, redis_server: RedisServer) -> None:
+def test_status_and_check(every_feed: Feed, redis_server: RedisServer) -> None:
+    feed = every_feed
     feed.with_(redis={"uri": redis_server.uri})
     feed.send(recorded("iv.index-value.raw"))
     config = str(feed.file())

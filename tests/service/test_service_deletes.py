@@ -20,7 +20,8 @@ def rows_of(build: Callable[..., Message], numbers: range, transaction: int) -> 
 
 
 @pytest.mark.parametrize("count", [3, 450])
-def test_simple_and_composite_keys(feed: Feed, count: int) -> None:
+def test_simple_and_composite_keys(every_feed: Feed, count: int) -> None:
+    feed = every_feed
     feed.make_database(
         "del",
         "CREATE TABLE one (id INT PRIMARY KEY, v INT, s VARCHAR(10));"

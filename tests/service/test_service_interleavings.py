@@ -62,7 +62,9 @@ def every_way(name: str) -> Iterator[list[tuple[int, tuple[int, int]]]]:
 
 
 @pytest.mark.parametrize(
-    ("feed", "consistency"), [("sqlite", "transaction"), ("mariadb", "snapshot")], indirect=["feed"]
+    ("feed", "consistency"),
+    [("sqlite", "transaction"), ("mariadb", "snapshot"), ("postgres", "transaction")],
+    indirect=["feed"],
 )
 @pytest.mark.parametrize("name", sorted(CHANGES))
 def test_each_order_and_choice_of_partitions(feed: Feed, name: str, consistency: str) -> None:

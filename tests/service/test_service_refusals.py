@@ -63,6 +63,30 @@ def test_values_that_mariadb_refuses(mariadb_feed: Feed, case: str, count: int) 
     assert column in error.fact
 
 
+POSTGRES = {
+    "too-long": ("v INT, s VARCHAR(3)", {"v": 1, "s": "too long"}, "'s'"),
+    "spaces-too-many": ("v INT, s VARCHAR(3)", {"v": 1, "s": "abc "}, "'s'"),
+    "out-of-range": ("v SMALLINT, s VARCHAR(3)", {"v": 40_000, "s": "x"}, "column v"),
+    "no-number": ("v INT, s VARCHAR(3)", {"v": "abc", "s": "x"}, "column v"),
+    "not-null": ("v INT NOT NULL, s VARCHAR(3)", {"v": None, "s": "x"}, '"v"'),
+    "no-bytes": ("v INT, s BYTEA", {"v": 1, "s": "日本"}, "'s'"),
+    "nul": ("v INT, s TEXT", {"v": 1, "s": "a\0b"}, "U+0000"),
+    "no-json": ("v INT, s JSONB", {"v": 1, "s": "{"}, "column s"),
+    "nul-in-json": ("v INT, s JSONB", {"v": 1, "s": '"\\u0000"'}, "column s"),
+    "no-member": ("v INT, s TEXT, CHECK (array_position(ARRAY['a'::text], s) > 0)", {"v": 1, "s": "2"}, "'s'"),
+    "no-date": ("v INT, s DATE", {"v": 1, "s": "0000-00-00"}, "invalid-dates"),
+}
+FITTING = {"no-json": '"x"', "nul-in-json": '"x"', "no-member": "1", "no-date": "2026-01-02"}
+
+
+@pytest.mark.parametrize("case", sorted(POSTGRES))
+def test_values_that_postgres_refuses(postgres_feed: Feed, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    columns, bad, told = POSTGRES[case]
+    monkeypatch.setitem(GOOD, "s", FITTING.get(case, "x"))
+    error = refused(postgres_feed, columns, bad, 5)
+    assert told in error.fact
+
+
 SQLITE = {
     "no-number": ("v INTEGER, s TEXT", {"v": "abc", "s": "x"}, "'v'"),
     "not-null": ("v INTEGER NOT NULL, s TEXT", {"v": None, "s": "x"}, "t.v"),
@@ -100,7 +124,8 @@ def test_a_column_that_is_missing(consistent: Feed) -> None:
     assert contents(consistent) == before
 
 
-def test_a_table_with_another_key(feed: Feed) -> None:
+def test_a_table_with_another_key(every_feed: Feed) -> None:
+    feed = every_feed
     feed.make_database("d", "CREATE TABLE t (id INT, v INT, s VARCHAR(10), PRIMARY KEY (id, v))")
     feed.send([insert("d.t", 1, id=1, **GOOD), *watermarks(1)])
     error = feed.failing(TargetError)
