@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import psycopg
 import pytest
 from pyspark import SparkContext
 
@@ -10,8 +12,11 @@ from consumer import logs, runner
 from consumer.config import Spark
 from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, TidbServer
 from consumer.spark import start_spark, stop_spark, warm_up
+from sinks.opening import open_target
+from sinks.values import ValueRules
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
+from tests.service.landing import Landing
 from tests.service.postgres_cells import PostgresCells
 
 MakeFeed = Callable[..., Feed]
@@ -84,3 +89,22 @@ def every_feed(request: pytest.FixtureRequest) -> Feed:
     """A changefeed into each kind of target."""
     found: Feed = request.getfixturevalue(f"{request.param}_feed")
     return found
+
+
+@pytest.fixture
+def own_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """The URI of a database of the test's own."""
+    name = f"own_{uuid4().hex[:10]}"
+    with psycopg.connect(postgres_server.uri, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0".encode())
+        yield postgres_server.uri_of(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def fresh(own_database: str) -> Iterator[Landing]:
+    cells = PostgresCells(own_database)
+    target = open_target(own_database, ValueRules())
+    yield Landing(target, cells, "d")
+    target.close()
+    cells.close()
