@@ -14,6 +14,7 @@ from sinks.ddl.kinds import Clauses, Event, clauses_of, replicates
 from sinks.ddl.reading import read_changes, read_dropped_index, read_table
 from sinks.ddl.statement import DdlKind, Reference, read_statement
 from sinks.schema import Catalog, TableSchema
+from sinks.target import PROGRESS_DATABASE
 
 
 def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> DdlEvent:
@@ -43,6 +44,17 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
         adds=statement.adds(),
         drops_database=statement.database if statement.kind is DdlKind.DROP_DATABASE else None,
     )
+
+
+def refuse_our_own(ddl: DdlEvent) -> None:
+    """Raise InputError for a DDL about the database in which the progress lies."""
+    named = {ddl.database, ddl.drops_database or "", *(table.database for table in (*ddl.removes, *ddl.adds))}
+    if PROGRESS_DATABASE in {name.lower() for name in named}:
+        raise InputError(
+            f"a DDL is about the reconciler's own database {PROGRESS_DATABASE}: {ddl.sql[:200]}",
+            where=str(ddl.position),
+            hint="exclude this database in the changefeed's filter rules",
+        )
 
 
 def why_ignored(ddl: DdlEvent, waiting: Iterable[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:

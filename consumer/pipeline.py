@@ -15,7 +15,7 @@ import structlog
 
 from consumer.bodies.fetching import bodies_of
 from consumer.config import Config
-from consumer.ddl import understood, why_ignored
+from consumer.ddl import refuse_our_own, understood, why_ignored
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.explain import Sought, place_of_row
 from consumer.filters.changefeed import read_filter
@@ -342,6 +342,7 @@ class Pipeline:
                 self.target.ignore_ddl(ddl, because, progress, self.lease, self.observe)
                 self.progress = progress
                 continue
+            refuse_our_own(ddl)
             log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:200])
             with _named(ddl):
                 self.target.execute_ddl(ddl, progress, self.lease, self.observe)

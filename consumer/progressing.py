@@ -64,7 +64,7 @@ def refused_tables(reports: Sequence[Report], catalog: Catalog, progress: Progre
 
 
 def _check_table(name: TableName, position: Position, catalog: Catalog, *, keyless: bool) -> None:
-    if name.database == PROGRESS_DATABASE:
+    if name.database.lower() == PROGRESS_DATABASE:
         hint = "exclude this database in the changefeed's filter rules"
         raise InputError(f"a message writes to the reconciler's own database: {name}", where=str(position), hint=hint)
     if catalog.get(name) is None:

@@ -84,6 +84,16 @@ class TableSchema:
         """
         return self.has_other_unique_keys(key) or any(c.folds for c in self.columns if c.name in key)
 
+    def conflict_hint(self, *, is_conflict: bool) -> str:
+        """What to do about a row that the target refuses, maybe because another one has its key."""
+        folding = [column.name for column in self.columns if column.folds]
+        if is_conflict and folding:
+            return (
+                f"the collation of {', '.join(folding)} takes values for one that upstream tells apart:"
+                " give the column the collation that it has upstream, e.g. utf8mb4_bin, then run again"
+            )
+        return "make the table's columns and keys as they are upstream, then run again"
+
 
 def _as_upstream(_: TableName, index: str) -> str:
     return index

@@ -17,6 +17,7 @@ from sinks.ddl.statement import Statement, read_statement
 from sinks.mysql import ddl as rules
 from sinks.mysql.adapt import Adapted, adapted, server_of
 from sinks.mysql.catalog import quoted, read_catalog
+from sinks.mysql.checking import check_rights, told_of_tables
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
@@ -94,7 +95,8 @@ class MysqlTarget(Target):
         """See `Target.check`."""
         version = self._db.value("SELECT VERSION()")
         engine = "LOAD DATA LOCAL" if self._db.takes_load_data else "multi-row statements (local_infile is off: slower)"
-        return [f"{self.name}: version {version}, rows are written by {engine}"]
+        lines = [f"{self.name}: version {version}, rows are written by {engine}", check_rights(self._db)]
+        return [*lines, *told_of_tables(self._db, self.catalog())]
 
     def catalog(self) -> Catalog:
         """See `Target.catalog`."""

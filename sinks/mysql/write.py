@@ -26,6 +26,7 @@ _EXPRESSIONS = {Shape.BYTES: "UNHEX({})", **dict.fromkeys(_NUMBERS, "CAST({} AS 
 NUMBER = "bigint unsigned"
 """The type in which an ENUM's number waits."""
 _TRUNCATED = 1265
+_DUPLICATE = 1062
 _KEYS = f"{PROGRESS_DATABASE}.deleted_keys"
 _STAGE = f"{PROGRESS_DATABASE}.staged_rows"
 _LOOKED_UP = {Shape.INTEGER, Shape.TEXT, Shape.BYTES, Shape.DATE, Shape.DATETIME, Shape.TIMESTAMP}
@@ -41,7 +42,7 @@ class MysqlWriter:
     def delete(self, group: Group, schema: TableSchema) -> None:
         """Delete rows by their keys. Raises TargetError."""
         columns = _columns(group, schema)
-        with _naming(schema.name):
+        with _naming(schema):
             if group.rows < _BULK_ROWS and len(columns) == 1 and columns[0].shape in _LOOKED_UP and not _folds(columns):
                 head = f"DELETE FROM {place_of(schema.name)} WHERE {quoted(columns[0].name)} IN ("  # noqa: S608 quoted
                 self._in_statements(group, columns, head, _mark(columns[0]), ")")
@@ -61,7 +62,7 @@ class MysqlWriter:
     def write(self, group: Group, schema: TableSchema) -> None:
         """Write full rows. Raises TargetError; also for a row that would take another one's place unseen."""
         columns = _columns(group, schema)
-        with _naming(schema.name):
+        with _naming(schema):
             if schema.own_columns(group.first.columns) and not group.first.plain_insert:
                 self._by_stage(group, schema, columns)
             elif any(column.shape is Shape.ENUM for column in columns):
@@ -168,13 +169,13 @@ def _updates(schema: TableSchema, columns: list[Column]) -> str:
 
 
 @contextmanager
-def _naming(table: TableName) -> Iterator[None]:
+def _naming(schema: TableSchema) -> Iterator[None]:
     """Name the table in what the server says of its rows."""
     try:
         yield
     except TargetError as error:
-        hint = error.hint or "make the table's columns as they are upstream, then run again"
-        raise type(error)(error.fact, where=f"{error.where}, table {table}", hint=hint) from error
+        hint = error.hint or schema.conflict_hint(is_conflict=f" {_DUPLICATE} " in error.fact)
+        raise type(error)(error.fact, where=f"{error.where}, table {schema.name}", hint=hint) from error
 
 
 def _mark(column: Column) -> str:

@@ -2,7 +2,8 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -105,7 +106,13 @@ class SqliteTarget(Target):
                 f"{self.directory} holds {len(databases)} databases, SQLite attaches {_MOST_ATTACHED} at most",
                 hint="use several changefeeds with filter rules and directories of their own, or another target",
             )
-        return [f"{self.directory} holds {len(databases)} databases"]
+        return [f"{self.directory} holds {len(databases)} databases", *self._triggers(databases)]
+
+    def _triggers(self, databases: list[str]) -> Iterator[str]:
+        for database in databases:
+            with closing(sqlite3.connect(file_of(self.directory, database))) as connection:
+                found = connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+            yield from (f"trigger {name} on {database}.{table} will run for every row" for name, table in found)
 
     def _check_place(self) -> None:
         place = self.directory
@@ -243,7 +250,10 @@ class SqliteTarget(Target):
             try:
                 self._db.executemany(statement, decode_rows(payload))
             except sqlite3.Error as error:
-                raise _as_error(error, f"{self.name}, table {group.first.table}") from error
+                refused = _as_error(error, f"{self.name}, table {group.first.table}")
+                conflict = getattr(error, "sqlite_errorname", "").startswith("SQLITE_CONSTRAINT_")
+                refused.hint = refused.hint or self._schema(group.first.table).conflict_hint(is_conflict=conflict)
+                raise refused from error
 
     def _run(self, statement: str, parameters: tuple[object, ...] = ()) -> sqlite3.Cursor:
         try:

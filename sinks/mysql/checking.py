@@ -1,0 +1,85 @@
+"""What `reconciler check` looks for on a MySQL-family server: rights, triggers, cascades, collations of keys."""
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from ordering.errors import TargetError
+from sinks.mysql.connection import MysqlConnection
+from sinks.schema import Catalog
+from sinks.target import PROGRESS_DATABASE
+
+_SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+_TRIGGERS = f"""
+SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME FROM information_schema.TRIGGERS
+WHERE EVENT_OBJECT_SCHEMA NOT IN {_SYSTEM} ORDER BY 1, 2, 3"""  # noqa: S608 a constant
+_CASCADES = f"""
+SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA NOT IN {_SYSTEM} AND (DELETE_RULE IN ('CASCADE', 'SET NULL')
+  OR UPDATE_RULE IN ('CASCADE', 'SET NULL')) ORDER BY 1, 2, 3"""  # noqa: S608 a constant
+_GRANT = re.compile(r"GRANT (.+?) ON (?:TABLE )?(\*|`(?:[^`]|``)+`|\w+)\.(\*|`(?:[^`]|``)+`|\w+) TO ", re.IGNORECASE)
+_OURS = {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "CREATE TEMPORARY TABLES"}
+_THEIRS = {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX"}
+_ALL = {"ALL", "ALL PRIVILEGES"}
+
+
+def check_rights(connection: MysqlConnection) -> str:
+    """What rights the user has. Raises TargetError if they can't suffice."""
+    grants = [str(row[0]) for row in connection.query("SHOW GRANTS")]
+    if any(grant.upper().startswith("GRANT `") or " ON " not in grant.upper() for grant in grants):
+        return "rights come by roles, which are not looked into"
+    lacking = _OURS - _granted(grants, PROGRESS_DATABASE)
+    databases = sorted({place for place, _ in _places(grants)})
+    theirs = [place for place in databases if place.replace("\\", "") != PROGRESS_DATABASE]
+    usable = [place for place in theirs if _granted(grants, place) >= _THEIRS]
+    if lacking:
+        raise _lacks(connection, lacking, PROGRESS_DATABASE)
+    if not usable:
+        raise _lacks(connection, _THEIRS, "each replicated database")
+    return f"rights on {', '.join('all databases' if place == '*' else place for place in usable)}"
+
+
+def _lacks(connection: MysqlConnection, rights: set[str], place: str) -> TargetError:
+    wanted = ", ".join(sorted(rights))
+    return TargetError(
+        f"the user lacks rights on {place}: {wanted}",
+        where=connection.where,
+        hint="GRANT them ON that database.* (or ON *.*) to the target's user",
+    )
+
+
+def _places(grants: list[str]) -> Iterator[tuple[str, set[str]]]:
+    """(database or its pattern, rights) of each grant on whole databases."""
+    for grant in grants:
+        match = _GRANT.match(grant)
+        if match is not None and match[3] == "*":
+            rights = {right.strip().upper() for right in match[1].split(",")}
+            database = match[2].strip("`").replace("``", "`")
+            yield database, _OURS | _THEIRS if rights & _ALL else rights
+
+
+def _granted(grants: list[str], database: str) -> set[str]:
+    return {right for place, rights in _places(grants) if _covers(place, database) for right in rights}
+
+
+def _covers(place: str, database: str) -> bool:
+    """Whether a grant's pattern (`%`, `_`, both after a backslash plain) covers a database."""
+    if place in {"*", database}:
+        return True
+    pattern = re.sub(r"\\([%_])", r"[\1]", place.replace("[", "[[]"))
+    return fnmatchcase(database, re.sub(r"(?<!\[)%", "*", re.sub(r"(?<!\[)_", "?", pattern)))
+
+
+def told_of_tables(connection: MysqlConnection, catalog: Catalog) -> Iterator[str]:
+    """What is worth knowing of tables that are there already, a line each."""
+    for database, table, name in connection.query(_TRIGGERS):
+        yield f"trigger {name} on {database}.{table} will run for every row that is written, deleted or replaced"
+    for database, table, name in connection.query(_CASCADES):
+        yield f"foreign key {name} of {database}.{table} will not cascade: upstream sends the rows that it cascaded to"
+    for schema in catalog.tables.values():
+        folding = [column.name for column in schema.columns if column.folds and column.name in schema.handle_key]
+        if folding:
+            yield (
+                f"key {', '.join(folding)} of {schema.name} takes texts that differ in case or accents for one: as long"
+                " as upstream does too; where it does not, the row is refused"
+            )

@@ -1,0 +1,213 @@
+"""Tables made or changed by hand: what upstream lacks keeps its values, or is refused by name.
+
+So is what would merge rows. And what `check` tells of rights, triggers and cascades.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from consumer.embedded import MariaDbServer
+from ordering.errors import TargetError
+from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.local import LocalFeed
+from tests.service.messages import at, begun, ddl, delete, insert, keyed, update, watermarks
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture
+def sqlite_feed(tmp_path: Path) -> LocalFeed:
+    target = tmp_path / "target"
+    return LocalFeed(None, "nowhere:1", "topic", f"sqlite:///{target}", SqliteCells(target), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def mariadb_feed(tmp_path: Path, mariadb_server: MariaDbServer) -> Iterator[LocalFeed]:
+    cells = MariaDbCells(mariadb_server.uri)
+    before, topic = cells.databases(), f"local-{uuid4().hex[:12]}"
+    yield LocalFeed(None, "nowhere:1", topic, mariadb_server.uri, cells, tmp_path)  # type: ignore[arg-type]
+    cells.drop(cells.databases() - before)
+    cells.close()
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def feed(request: pytest.FixtureRequest) -> LocalFeed:
+    found: LocalFeed = request.getfixturevalue(f"{request.param}_feed")
+    return found
+
+
+@pytest.fixture(params=["snapshot", "transaction", "row"])
+def consistent(request: pytest.FixtureRequest, feed: LocalFeed) -> LocalFeed:
+    feed.with_(target={"consistency": request.param})
+    return feed
+
+
+def rows(feed: LocalFeed, table: str = "d.t") -> list[dict[str, object]]:
+    return sorted(feed.cells.tables(["d"])[table][1], key=repr)
+
+
+def test_the_order_of_columns_does_not_matter(consistent: LocalFeed) -> None:
+    consistent.make_database("d", "CREATE TABLE t (s VARCHAR(10), v INT, id INT PRIMARY KEY)")
+    consistent.send([insert("d.t", 1, id=1, v=2, s="x"), insert("d.t", 2, 1, id=2, v=3, s="y"), *watermarks(3)])
+    consistent.apply()
+    assert rows(consistent) == [{"s": "x", "v": 2, "id": 1}, {"s": "y", "v": 3, "id": 2}]
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_columns_of_the_targets_own_keep_their_values(consistent: LocalFeed, count: int) -> None:
+    own = "note VARCHAR(10), flag INT NOT NULL DEFAULT 7"
+    consistent.make_database("d", f"CREATE TABLE t (id INT PRIMARY KEY, {own}, v INT, s VARCHAR(10))")
+    consistent.send([*(insert("d.t", 1, id=n, v=1, s="x") for n in range(count)), *watermarks(1)])
+    consistent.apply()
+    consistent.cells.run("d", "UPDATE t SET note = 'kept', flag = 9 WHERE id <> 1")
+    changed = [update("d.t", 2, {"v": 1}, id=n, v=2, s="y") for n in range(count)]
+    consistent.send(
+        [*changed, insert("d.t", 3, id=-1, v=0, s="new"), delete("d.t", 3, id=0, v=2, s="y"), *watermarks(4)]
+    )
+    consistent.apply()
+    found = {row["id"]: (row["v"], row["s"], row["note"], row["flag"]) for row in rows(consistent)}
+    assert found == {
+        -1: (0, "new", None, 7), 1: (2, "y", None, 7), **dict.fromkeys(range(2, count), (2, "y", "kept", 9))
+    }  # fmt: skip
+
+
+OWN = {
+    "not-null-without-default": ("own INT NOT NULL", "NOT NULL without default"),
+    "beside-another-unique-key": ("own INT, UNIQUE (v)", "would lose the values"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(OWN))
+def test_columns_of_the_targets_own_that_are_refused(consistent: LocalFeed, case: str) -> None:
+    own, fact = OWN[case]
+    consistent.make_database("d", f"CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(10), {own})")
+    consistent.send([insert("d.t", 1, id=1, v=1, s="x"), *watermarks(1)])
+    error = consistent.failing(TargetError)
+    assert fact in error.fact
+    assert "'own'" in error.fact
+    assert "d.t" in error.fact
+    assert rows(consistent) == []
+
+
+FOLDING = {"sqlite": "VARCHAR(10) COLLATE NOCASE", "mariadb": "VARCHAR(10) COLLATE utf8mb4_general_ci"}
+
+
+@pytest.mark.parametrize("target", sorted(FOLDING))
+@pytest.mark.parametrize("second", [2, 3])
+@pytest.mark.parametrize("count", [2, 300])
+def test_a_collation_that_would_merge_rows(
+    target: str, second: int, count: int, request: pytest.FixtureRequest
+) -> None:
+    feed: LocalFeed = request.getfixturevalue(f"{target}_feed")
+    feed.make_database("d", f"CREATE TABLE t (s {FOLDING[target]} PRIMARY KEY, v INT)")
+    many = [keyed(insert("d.t", 2, s=f"n{n}", v=n), "s") for n in range(count - 2)]
+    feed.send([keyed(insert("d.t", 2, s="a", v=1), "s"), *many])
+    if second > 2:
+        feed.send(watermarks(2))
+        feed.apply()
+    feed.send([keyed(insert("d.t", second, s="A", v=2), "s"), *watermarks(3)])
+    error = feed.failing(TargetError)
+    assert error.exit_code == 4
+    assert "tells apart" in error.hint
+    assert "table d.t, key s='A', commitTs" in error.where
+    assert "offset=" in error.where
+    kept = [] if second == 2 else [{"s": "a", "v": 1}]
+    assert [row for row in rows(feed) if row["v"] in (1, 2) and row["s"] in ("a", "A")] == kept
+
+
+@pytest.mark.parametrize("target", sorted(FOLDING))
+@pytest.mark.parametrize("count", [2, 300])
+def test_a_collation_that_folds_as_upstreams_does(target: str, count: int, request: pytest.FixtureRequest) -> None:
+    feed: LocalFeed = request.getfixturevalue(f"{target}_feed")
+    feed.make_database("d", f"CREATE TABLE t (s {FOLDING[target]} PRIMARY KEY, v INT)")
+    feed.send([*(keyed(insert("d.t", 1, s=f"a{n}", v=n), "s") for n in range(count)), *watermarks(1)])
+    feed.apply()
+    gone = [keyed(delete("d.t", 2, s=f"a{n}", v=n), "s") for n in range(count)]
+    feed.send([*gone, *(keyed(insert("d.t", 2, s=f"A{n}", v=n), "s") for n in range(count)), *watermarks(2)])
+    feed.apply()
+    assert {row["s"] for row in rows(feed)} == {f"A{n}" for n in range(count)}
+
+
+@pytest.mark.parametrize("text", ["{", '{"a":}', "nul", ""])
+def test_text_that_is_no_json(consistent: LocalFeed, text: str) -> None:
+    consistent.send(begun(columns="id INT PRIMARY KEY, v INT, s JSON")[:2])
+    consistent.send(
+        [insert("d.t", 3, 2, id=1, v=1, s='{"a": 1}'), insert("d.t", 4, 2, id=2, v=1, s=text), *watermarks(5)]
+    )
+    error = consistent.failing(TargetError)
+    assert "JSON" in error.fact
+    assert f"table d.t, key id='2', commitTs {at(4)}" in error.where
+    assert "partition=2 offset=1" in error.where
+
+
+def test_a_type_that_tidb_does_not_have(feed: LocalFeed) -> None:
+    feed.send([*begun(columns="id INT PRIMARY KEY, v INT, s GEOMETRY")[:2], *watermarks(3)])
+    if isinstance(feed.cells, MariaDbCells):  # it has the type; the text is refused
+        feed.apply()
+        feed.send([insert("d.t", 4, 1, id=1, v=1, s="POINT(1 1)"), *watermarks(5)])
+    error = feed.failing(TargetError)
+    assert "geometry" in error.fact.lower()
+    assert "partition=" in error.where
+
+
+def test_digits_of_a_second_that_would_be_cut(mariadb_feed: LocalFeed) -> None:
+    mariadb_feed.make_database("d", "CREATE TABLE t (id INT PRIMARY KEY, v INT, s DATETIME(3))")
+    mariadb_feed.send([insert("d.t", 1, id=1, v=1, s="2026-01-02 03:04:05.6789"), *watermarks(1)])
+    assert "3 digits of a second" in mariadb_feed.failing(TargetError).fact
+
+
+def test_our_own_database_is_refused(feed: LocalFeed) -> None:
+    feed.send([insert("ticdc_reconciler.checkpoint", 1, id=1), *watermarks(1)])
+    assert "ticdc_reconciler" in feed.failing().fact
+
+
+def test_a_database_of_ours_upstream_is_refused(feed: LocalFeed) -> None:
+    feed.send([ddl("ticdc_reconciler.", 1, "CREATE DATABASE `ticdc_reconciler`", kind="QUERY"), *watermarks(2)])
+    assert "ticdc_reconciler" in feed.failing().fact
+
+
+def test_check_tells_of_triggers_and_cascades(mariadb_feed: LocalFeed) -> None:
+    tables = (
+        "CREATE TABLE p (id INT PRIMARY KEY); CREATE TABLE c (id INT PRIMARY KEY, p INT, CONSTRAINT pc FOREIGN KEY (p)"
+    )
+    mariadb_feed.make_database("d", f"{tables} REFERENCES p (id) ON DELETE CASCADE)")
+    mariadb_feed.cells.query("CREATE TRIGGER d.tr AFTER INSERT ON d.p FOR EACH ROW SET @x = 1")  # type: ignore[union-attr]
+    text = "\n".join(mariadb_feed.check())
+    assert "trigger tr on d.p" in text
+    assert "foreign key pc of d.c will not cascade" in text
+
+
+def test_check_tells_of_triggers_in_sqlite(sqlite_feed: LocalFeed) -> None:
+    sqlite_feed.make_database("d", "CREATE TABLE p (id INT); CREATE TRIGGER tr AFTER INSERT ON p BEGIN SELECT 1; END")
+    assert any("trigger tr on d.p" in line for line in sqlite_feed.check())
+
+
+RIGHTS = {
+    "none-on-ours": ("GRANT ALL ON `d`.* TO", "ticdc_reconciler"),
+    "few-on-theirs": ("GRANT ALL ON `ticdc\\_reconciler`.* TO", "each replicated database"),
+    "none-that-create": ("GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO", "CREATE"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(RIGHTS))
+def test_check_names_rights_that_are_lacking(mariadb_feed: LocalFeed, case: str) -> None:
+    grant, lacking = RIGHTS[case]
+    user = f"u{uuid4().hex[:10]}"
+    cells = mariadb_feed.cells
+    assert isinstance(cells, MariaDbCells)
+    cells.query(f"CREATE USER {user}@'%' IDENTIFIED BY 'secret-word'")
+    try:
+        cells.query(f"{grant} {user}@'%'")
+        mariadb_feed.uri = mariadb_feed.uri.replace("root:root", f"{user}:secret-word")
+        with pytest.raises(TargetError) as caught:
+            mariadb_feed.check()
+        assert lacking in caught.value.fact
+        assert "GRANT" in caught.value.hint
+        assert "secret-word" not in str(caught.value)
+        mariadb_feed.send(begun())
+        assert mariadb_feed.failing(TargetError).exit_code == 4
+    finally:
+        cells.query(f"DROP USER {user}@'%'")
