@@ -64,9 +64,9 @@ def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
     except ValueError as error:
         raise ConfigError(f"{key} has a port that is no number from 1 to 65535") from error
     if not parts.hostname or not parts.username:
-        raise ConfigError("target.uri lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{_PORTS[kind]}")
+        raise ConfigError(f"{key} lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{usual}")
     path = unquote(parts.path.strip("/"))
     if kind == "postgresql" and not path:
-        hint = f"write {kind}://USER:PASSWORD@HOST:{_PORTS[kind]}/DATABASE"
-        raise ConfigError("target.uri lacks the name of a database", hint=hint)
+        hint = f"write {kind}://USER:PASSWORD@HOST:{usual}/DATABASE"
+        raise ConfigError(f"{key} lacks the name of a database", hint=hint)
     return TargetUri(kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), path)

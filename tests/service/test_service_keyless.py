@@ -1,19 +1,26 @@
 """Tables without a valid index (`force-replicate`): rows are bags of copies, and a repetition is no copy."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from consumer import spreading
 from consumer.demo.upstream.changefeed import Message
 from consumer.embedded import RedisServer
 from ordering.errors import InputError, TargetError
+from sinks.target import Step
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, is_row, recorded
 from tests.service.messages import TOPIC, at, encoded, row_value, watermark, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 FORCED = {"rules": ["*.*"], "force-replicate": True}
+
+
+class EndedError(Exception):
+    """The run ends here."""
 
 
 def event(kind: str, number: int, old: dict[str, Any] | None = None, mark: str = "", **row: Any) -> Message:
@@ -37,7 +44,8 @@ def number(feed: Feed, value: int) -> Any:
 
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 @pytest.mark.parametrize("recording", ["nokey.plain", "nokey.restarts", "nokey.updated"])
-def test_recordings(every_feed: Feed, recording: str, consistency: str) -> None:
+def test_recordings(every_feed: Feed, recording: str, consistency: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreading, "SMALL_WINDOW", 0)  # so that tasks write in `row`
     feed = every_feed.with_(filter=FORCED, target={"consistency": consistency})
     messages = recorded(recording)
     feed.send(messages)
@@ -150,3 +158,28 @@ def test_bad_rows(sqlite_feed: Feed, case: str) -> None:
     assert fact in error.fact
     assert f"topic={feed.topic} partition=0 offset=0" in str(error).splitlines()[0]
     assert rows(feed) == []
+
+
+@pytest.mark.parametrize(
+    ("feed", "consistency"), [("mariadb", "snapshot"), ("sqlite", "transaction"), ("mariadb", "row")], indirect=["feed"]
+)
+def test_runs_that_end_anywhere_apply_each_copy_once(
+    feed: Feed, consistency: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spreading, "SMALL_WINDOW", 0)  # so that tasks write in `row`
+    feed.with_(filter=FORCED, target={"consistency": consistency}, limits={"window-rows": 4})
+    feed.send(recorded("nokey.restarts"))
+    for patience in range(2, 200, 3):
+        left = iter(range(patience))
+
+        def observe(_: Step, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise EndedError
+
+        try:
+            feed.once(observe)
+        except EndedError:
+            continue
+        break
+    assert patience > 10
+    assert differences(oracle("nokey"), feed.cells) == []
