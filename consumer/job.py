@@ -10,12 +10,13 @@ from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
+from pyspark.serializers import BatchedSerializer, pack_long
 
 from consumer.explain import Content, ContentTask, Place, RowTask, Sought
 from consumer.reader import KafkaReaders
 from consumer.scan import ReadSpec, Report
 from consumer.spark import telling_lines
-from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask
+from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
@@ -36,7 +37,7 @@ class Job(Protocol):
         ...
 
     def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
-        """Yield all reports, then the rows' chunks.
+        """Yield the rows' chunks; where they are in one bucket, all reports before.
 
         Raises what a reading task met, and WorkerLostError; what an ordering task met comes as a Failure.
         """
@@ -125,8 +126,9 @@ class SparkJob:
 
     def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
         """See `Job.outcomes`."""
+        work = order if self.parts == 1 else _RowsOnly(order)
         with _failures():
-            for outcome in self.records.mapPartitions(order).toLocalIterator(prefetchPartitions=True):
+            for outcome in self.records.mapPartitions(work).toLocalIterator(prefetchPartitions=True):
                 yield self._found(outcome)
 
     def reports(self) -> list[Report]:
@@ -147,6 +149,16 @@ class SparkJob:
         if isinstance(outcome, ReconcilerError):
             raise outcome
         return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _RowsOnly:
+    """Passes the reports' bucket over."""
+
+    order: OrderTask
+
+    def __call__(self, records: Iterable[Record]) -> Iterator[Outcome]:
+        return self.order(record for record in records if record[0] != REPORTS)  # type: ignore[return-value]
 
 
 def _errors_as_values(
@@ -170,7 +182,24 @@ def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> 
     if not read.spec.force_replicate:  # passes are told apart within a partition, so one task has to see all of it
         parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
     records = spark.parallelize([(part,) for part in parts], len(parts)).mapPartitions(read)
-    return records.partitionBy(buckets + 1, _bucket)
+    return _shuffled(records, buckets + 1)
+
+
+def _shuffled(records: "RDD[Any]", partitions: int) -> "RDD[Any]":
+    """As `partitionBy`, with each record on its own: that gathers a thousand of them, and ours are megabytes long."""
+    context, serializer = records.context, records.ctx._unbatched_serializer  # noqa: SLF001
+
+    def keyed(some: Iterable[Record]) -> Iterator[bytes]:
+        for record in some:
+            yield pack_long(record[0])
+            yield serializer.dumps([record])
+
+    pairs = records.mapPartitions(keyed, preservesPartitioning=True)
+    pairs._bypass_serializer = True  # noqa: SLF001
+    java = context._jvm  # noqa: SLF001
+    partitioner = java.PythonPartitioner(partitions, id(keyed))
+    shuffled = java.PairwiseRDD(pairs._jrdd.rdd()).asJavaPairRDD().partitionBy(partitioner)  # noqa: SLF001
+    return RDD(java.PythonRDD.valueOfPair(shuffled), context, BatchedSerializer(serializer))
 
 
 @contextmanager
@@ -180,7 +209,3 @@ def _failures() -> Iterator[None]:
         yield
     except (Py4JError, OSError, EOFError) as error:
         raise WorkerLostError(f"a Spark job failed: {telling_lines(error)}") from error
-
-
-def _bucket(key: int) -> int:
-    return key

@@ -202,10 +202,13 @@ class Pipeline:
         return 2 * sum(rows_below(histogram, window.high) for histogram in self._scanned.histograms)
 
     def _reported(self, job: Job, spec: ReadSpec) -> tuple[list[Report], Iterator[Outcome] | Job]:
-        if spec.buckets > 1 and (self._in_rows() or self.progress.window):
-            return job.reports(), job
+        order = self._order(whole_transactions=spec.whole_transactions)
+        if spec.buckets > 1:
+            # the rows are looked at once it is known that they are wanted
+            by_tasks = self._in_rows() or self.progress.window
+            return job.reports(), job if by_tasks else job.outcomes(order)
         reports: list[Report] = []
-        outcomes = job.outcomes(self._order(whole_transactions=spec.whole_transactions))
+        outcomes = job.outcomes(order)
         for outcome in outcomes:
             if not isinstance(outcome, Report):
                 return reports, chain([outcome], outcomes)

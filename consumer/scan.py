@@ -31,7 +31,7 @@ from ordering.window import Histogram, Range, Window
 from sinks.schema import spelled
 
 _FLUSH_ROWS = 100_000
-_FLUSH_BYTES = 64 << 20
+_FLUSH_BYTES = 32 << 20
 _HISTOGRAM_STEPS = 256
 _LARGE_TRANSACTION = 10_000
 """Rows in one range from which on a transaction has a step of its own."""

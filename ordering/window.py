@@ -101,7 +101,7 @@ def cuts(histograms: Iterable[Histogram], limit: int) -> list[CommitTs]:
     found: list[CommitTs] = []
     done = 0
     for (ts, upto), (_, following) in pairwise(points):
-        if following - done > limit:
+        if upto > done and following - done > limit:
             found.append(CommitTs(ts))
             done = upto
     return found

@@ -110,7 +110,10 @@ class MysqlWriter:
     def _insert(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
         if group.rows >= _BULK_ROWS and self._db.takes_load_data:
             self._load_data(verb, place, group, columns)
-            return
+        else:
+            self._by_statements(verb, place, group, columns)
+
+    def _by_statements(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
         marks = f"({', '.join(map(_mark, columns))})"
         self._in_statements(group, columns, f"{verb} INTO {place} ({_names(columns)}) VALUES ", marks, "")
 

@@ -1,9 +1,11 @@
 """Writes rows into TiDB."""
 
+from ordering.errors import TargetError, TargetUnreachableError, TransactionLimitError
 from ordering.events import TableName
 from sinks.mysql.catalog import quoted
 from sinks.mysql.write import NUMBER, MysqlWriter
 from sinks.schema import Column
+from sinks.spool import Group
 
 _TYPES = """
 SELECT COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME FROM information_schema.COLUMNS
@@ -11,7 +13,20 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"""
 
 
 class TidbWriter(MysqlWriter):
-    """MySQL's, but temporary tables are written out: TiDB has no CREATE TABLE ... AS SELECT."""
+    """MySQL's, but temporary tables are written out: TiDB has no CREATE TABLE ... AS SELECT.
+
+    And what LOAD DATA refuses a statement may take: TiDB loads no date with a zero in it, whatever the SQL mode.
+    """
+
+    def _load_data(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
+        self._db.run("SAVEPOINT before_load")
+        try:
+            super()._load_data(verb, place, group, columns)
+        except TargetError as error:
+            if isinstance(error, TargetUnreachableError | TransactionLimitError):
+                raise
+            self._db.run("ROLLBACK TO SAVEPOINT before_load")
+            self._by_statements(verb, place, group, columns)
 
     def _like(self, table: TableName, columns: list[Column]) -> str:
         types = {name: (kind, collation) for name, kind, collation in self._db.query(_TYPES, table)}

@@ -79,3 +79,7 @@ def test_a_window_is_read_up_to_a_watermark_above_it_or_to_the_end() -> None:
     assert Window(low, low, high, ResolvedTs(5), some).until == 3
     assert Window(low, low, high, high, some, to_end=True).until == MAX_TSO
     assert Window(low, low, high, high, some).messages == 5
+
+
+def test_nothing_is_cut_off_before_a_first_large_transaction() -> None:
+    assert cuts([[(4, 0), (5, 900), (8, 905)]], 100) == [5]

@@ -96,9 +96,10 @@ def test_timestamps_of_another_time_zone(feed: Feed, consistency: str) -> None:
     applied(feed.with_(target={"consistency": consistency}, source={"time-zone": "America/New_York"}), "types.new-york")
 
 
-def test_types_by_load_data(mariadb_feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("feed", ["mariadb", "tidb"], indirect=True)
+def test_types_by_load_data(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "_BULK_ROWS", 1)
-    applied(mariadb_feed, "types.table")
+    applied(feed.with_(target={"consistency": "snapshot"}), "types.table")
 
 
 @pytest.mark.parametrize("variant", BANK)

@@ -35,8 +35,8 @@ class LocalJobs:
             raise WorkerLostError("simulated: a worker died")
         buckets = spec.spread.buckets if spec.spread else self.buckets
         read = ReadTask(replace(spec, buckets=buckets), self.log)
-        if buckets == 1 and spec.buckets == 1:
-            return LocalJob(self, 1, [list(read([ranges]))])
+        if spec.buckets == 1:
+            return LocalJob(self, 1, [list(ReadTask(spec, self.log)([ranges]))], parted=False)
         tasks = [list(read([(part,)])) for part in divided(ranges, self.tasks, 1)]
         self.log.faults.chance.shuffle(tasks)
         shuffled: list[list[Record]] = [[] for _ in range(buckets + 1)]
@@ -68,10 +68,12 @@ class LocalJob:
     jobs: LocalJobs
     parts: int
     buckets: list[list[Record]]
+    parted: bool = True
+    """Whether reports have a bucket of their own."""
 
     def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
         """As `Job.outcomes`."""
-        for records in self.buckets:
+        for records in self.buckets[self.parted :]:
             for outcome in order(iter(records)):
                 yield _raised(outcome)
 

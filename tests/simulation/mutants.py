@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant("ordering/topics.py", "if not topic.complete:", "if False:"),
     Mutant("ordering/topics.py", "ended=topic.ended and not more", "ended=topic.ended"),
     Mutant("ordering/topics.py", "or table.database == ddl.drops_database", ""),
-    Mutant("ordering/window.py", "if following - done > limit:", "if following - done > 2 * limit:"),
+    Mutant("ordering/window.py", "following - done > limit:", "following - done > 2 * limit:"),
     Mutant("ordering/window.py", "if low < ts < resolved", "if low <= ts < resolved"),
     Mutant("ordering/window.py", "return MAX_TSO if self.to_end else self.resolved", "return self.resolved"),
     Mutant("ordering/progress.py", 'changes.setdefault("executed", frozenset())', "pass"),
