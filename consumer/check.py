@@ -12,8 +12,9 @@ from consumer.filters.changefeed import read_filter, told
 from consumer.ledger import Ledger
 from consumer.source import Source
 from consumer.targets import target_of
-from ordering.errors import ConfigError, ReconcilerError
+from ordering.errors import ConfigError, ReconcilerError, TargetError
 from ordering.progress import Progress
+from sinks.schema import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,19 @@ def _refuse_far_tasks(config: Config) -> None:
 
 
 def _filter(config: Config) -> list[str]:
+    try:
+        catalog = _catalog(config)
+    except TargetError:
+        catalog = None  # what is wrong with the target is told in its own line
+    return told(read_filter(config.filter), catalog)
+
+
+def _catalog(config: Config) -> Catalog | None:
+    """The target's tables; None before the first run into SQLite, for to open its files is to make them."""
     target = target_of(config)
     try:
-        # to open SQLite's files is to make them, so before the first run nobody looks into them
         there = not config.target.uri.startswith("sqlite:") or target.stored(config.changefeed) is not None
-        return told(read_filter(config.filter), target.catalog() if there else None)
+        return target.catalog() if there else None
     finally:
         target.close()
 
