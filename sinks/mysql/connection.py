@@ -1,7 +1,7 @@
 """One connection to a MySQL-family server: session settings, streaming LOAD DATA, and errors by who must act."""
 
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pymysql
@@ -159,6 +159,23 @@ class MysqlConnection:
                 "the target refuses rows: " + "; ".join(f"{code} {text}" for _, code, text in warnings),
                 where=self.where,
             )
+
+    @contextmanager
+    def set_for_now(self, settings: Mapping[str, str | float]) -> Iterator[None]:
+        """Set the session's `timestamp` or `time_zone` meanwhile. Raises TargetError for a zone that is not known."""
+        try:
+            for name, value in settings.items():
+                self.run(f"SET SESSION {name} = %s", (value,))
+        except TargetError as error:
+            hint = (
+                "load the server's time zone tables (mysql_tzinfo_to_sql): this DDL needs the zone of TIMESTAMP texts"
+            )
+            raise type(error)(error.fact, where=error.where, hint=hint) from error
+        try:
+            yield
+        finally:
+            if self._connection.open and settings:
+                self.run("SET SESSION timestamp = DEFAULT, time_zone = '+00:00'")
 
     def end_connection(self, connection_id: int) -> None:
         """Kill a connection of our own user; one that is gone meanwhile is what was wanted."""

@@ -6,15 +6,19 @@ After a crash the intent decides: definitions that differ from those before mean
 leaves the definition as it is; it is run again, which is safe, for no later row is written before `done`.
 """
 
+import re
 from collections.abc import Iterable
 
 from ordering.events import DdlEvent, TableName
+from ordering.timestamps import CommitTs, physical_ms
 from sinks.ddl.names import older_database
 from sinks.ddl.statement import DdlKind, Statement, named
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.schema import Catalog
 
+_NOW = re.compile(r"CURRENT_TIMESTAMP|\bNOW\s*\(", re.IGNORECASE)
+_LITERAL = re.compile(r"\bTIMESTAMP\b[^,]*\bDEFAULT\s+(_UTF8MB4)?'", re.IGNORECASE)
 _COUNTERS = ("AUTO_INCREMENT=", "AUTO_RANDOM_BASE=")
 
 
@@ -78,6 +82,20 @@ def already_so(statement: Statement, now: dict[str, str | None]) -> bool:
     if statement.kind in {DdlKind.DROP_DATABASE, DdlKind.DROP_TABLE}:
         return _none(now.values())
     return False
+
+
+def session_settings(sql: str, commit_ts: CommitTs, time_zone: str) -> dict[str, str | float]:
+    """Settings under which rows that are there get the values that upstream gave them: the moment, the time zone.
+
+    What upstream's session had is in no message; the DDL's commitTs and the source's zone are the nearest known.
+    """
+    settings: dict[str, str | float] = {}
+    fills_rows = sql.upper().startswith("ALTER") and _NOW.search(sql) is not None
+    if fills_rows:
+        settings["timestamp"] = physical_ms(commit_ts) / 1000
+    if time_zone.upper() != "UTC" and (fills_rows or _LITERAL.search(sql)):
+        settings["time_zone"] = time_zone
+    return settings
 
 
 def _none(values: Iterable[str | None]) -> bool:

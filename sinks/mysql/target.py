@@ -232,7 +232,7 @@ class MysqlTarget(Target):
         observe(Step.DDL_RECORDED)
         now = rules.definitions(self._db, statement, session)
         if not (rules.ran(statement, before, now) or rules.already_so(statement, now)):
-            self._execute(fitted, session)
+            self._execute(fitted, session, ddl)
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
         self._begin()
@@ -281,13 +281,14 @@ class MysqlTarget(Target):
             (*told, orjson.dumps(before).decode(), _now()),
         )
 
-    def _execute(self, fitted: Adapted, session: str | None) -> None:
+    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> None:
         for note in fitted.notes:
             log.warning("DDL is executed with a difference", what=note)
         if session is not None:
             self._db.run(f"USE {quoted(session)}")
         if fitted.sql:
-            self._db.run(fitted.sql)
+            with self._db.set_for_now(rules.session_settings(fitted.sql, ddl.commit_ts, self._rules.time_zone)):
+                self._db.run(fitted.sql)
 
     def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
         """See `Target.ddl_log`."""

@@ -11,6 +11,8 @@ import pytest
 
 from consumer.embedded import MariaDbServer
 from ordering.errors import TargetError
+from sinks.mysql.connection import MysqlConnection
+from sinks.uri import parse_target_uri
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, delete, insert, keyed, update, watermarks
@@ -211,3 +213,38 @@ def test_check_names_rights_that_are_lacking(mariadb_feed: LocalFeed, case: str)
         assert mariadb_feed.failing(TargetError).exit_code == 4
     finally:
         cells.query(f"DROP USER {user}@'%'")
+
+
+def test_a_server_gets_no_file_that_was_not_offered(mariadb_feed: LocalFeed, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("1\n")
+    mariadb_feed.make_database("d", "CREATE TABLE t (id INT PRIMARY KEY)")
+    connection = MysqlConnection(parse_target_uri(mariadb_feed.uri))
+    with pytest.raises(TargetError, match="not offered"):
+        connection.run("LOAD DATA LOCAL INFILE %s INTO TABLE d.t", (str(secret),))
+    assert rows(mariadb_feed) == []
+
+
+@pytest.fixture
+def timestamps_as_they_were(mariadb_feed: LocalFeed) -> Iterator[None]:
+    """A server whose TIMESTAMP columns are NOT NULL and fill themselves, as all were once."""
+    query = mariadb_feed.cells.query  # type: ignore[union-attr]
+    query("SET GLOBAL explicit_defaults_for_timestamp = 0")
+    yield
+    query("SET GLOBAL explicit_defaults_for_timestamp = 1")
+
+
+@pytest.mark.usefixtures("timestamps_as_they_were")
+def test_timestamps_may_be_null(mariadb_feed: LocalFeed) -> None:
+    mariadb_feed.send(begun(columns="`id` INT PRIMARY KEY, `v` TIMESTAMP, `s` TIMESTAMP")[:2])
+    mariadb_feed.send([insert("d.t", 3, id=1, v=None, s="2026-01-02 03:04:05"), *watermarks(4)])
+    mariadb_feed.apply()
+    assert rows(mariadb_feed) == [{"id": 1, "v": None, "s": "2026-01-02 03:04:05"}]
+
+
+def test_rows_that_are_there_show_the_moment_of_the_ddl(mariadb_feed: LocalFeed) -> None:
+    new = "ALTER TABLE `t` ADD COLUMN `c` TIMESTAMP(3) DEFAULT CURRENT_TIMESTAMP(3), ADD COLUMN `l` TIMESTAMP"
+    mariadb_feed.send([*begun(), ddl("d.t", 4, f"{new} DEFAULT _UTF8MB4'2026-05-06 07:08:09'", kind="ALTER")])
+    mariadb_feed.send(watermarks(5))
+    mariadb_feed.with_(source={"time-zone": "+08:00"}).apply()
+    assert [(row["c"], row["l"]) for row in rows(mariadb_feed)] == [("2026-01-01 00:00:00.004", "2026-05-05 23:08:09")]

@@ -1,0 +1,96 @@
+"""TiDB's DDL as servers take it: what they know stays as it came, the rest becomes its nearest or is left out."""
+
+from functools import partial
+
+import pytest
+
+from sinks.mysql.adapt import Server, adapted
+
+MARIADB_KNOWS = {"utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_nopad_bin", "ascii_bin"}
+MARIADB = Server(
+    is_mariadb=True,
+    null_timestamps=True,
+    knows_collation=MARIADB_KNOWS.__contains__,
+    knows_charset=lambda name: name != "gb18030",
+)
+OLD_MARIADB = Server(
+    is_mariadb=True,
+    null_timestamps=False,
+    knows_collation={"utf8mb4_unicode_520_nopad_ci", "utf8mb4_bin"}.__contains__,
+    knows_charset=lambda _: True,
+)
+MYSQL = Server(is_mariadb=False, null_timestamps=True, knows_collation=lambda _: True, knows_charset=lambda _: True)
+on_mariadb, on_old, on_mysql = (partial(adapted, server=server) for server in (MARIADB, OLD_MARIADB, MYSQL))
+
+AS_IT_CAME = [
+    "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` VARCHAR(9) COLLATE utf8mb4_bin,KEY `k`(`v`(3), `id` DESC))",
+    "ALTER TABLE `d`.`t` ADD COLUMN `x` INT NOT NULL DEFAULT 5, DROP COLUMN `y`",
+    "DROP TABLE `t`",
+    "RENAME TABLE `a` TO `b`",
+    "TRUNCATE TABLE `t`",
+    "CREATE TABLE `t` (`id` INT,`g` INT GENERATED ALWAYS AS(`id` + (1)) STORED,PRIMARY KEY(`id`))",
+    "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` VARCHAR(30) DEFAULT _UTF8MB4'VECTOR CHARSET x COLLATE y, KEY ((a))')",
+    "CREATE TABLE `u` LIKE `t`",
+]
+
+
+@pytest.mark.parametrize("sql", AS_IT_CAME)
+def test_what_a_server_knows_stays(sql: str) -> None:
+    for adapt in (on_mariadb, on_mysql):
+        assert (adapt(sql).sql, adapt(sql).notes, adapt(sql).logged) == (sql, [], sql)
+
+
+CHANGED = {
+    "CREATE DATABASE `d` CHARACTER SET = utf8mb4": "CREATE DATABASE `d` CHARACTER SET = utf8mb4 COLLATE utf8mb4_bin",
+    "CREATE DATABASE `d` COLLATE = utf8mb4_0900_ai_ci": "CREATE DATABASE `d` COLLATE = utf8mb4_uca1400_nopad_ai_ci",
+    "CREATE TABLE `t` (`a` CHAR(1) CHARACTER SET ASCII) DEFAULT CHARSET=UTF8MB4": (
+        "CREATE TABLE `t` (`a` CHAR(1) CHARACTER SET ASCII COLLATE ascii_bin) DEFAULT CHARSET=UTF8MB4"
+        " COLLATE utf8mb4_bin"
+    ),
+    "ALTER TABLE `t` CONVERT TO CHARACTER SET UTF8MB4 COLLATE utf8mb4_0900_bin": (
+        "ALTER TABLE `t` CONVERT TO CHARACTER SET UTF8MB4 COLLATE utf8mb4_nopad_bin"
+    ),
+    "CREATE TABLE `t` (`a` TEXT CHARACTER SET gb18030)": "CREATE TABLE `t` (`a` TEXT CHARACTER SET utf8mb4"
+    " COLLATE utf8mb4_general_ci)",
+    "CREATE TABLE `t` (`id` INT,`v` VECTOR(3) NULL,`w` VECTOR)": (
+        "CREATE TABLE `t` (`id` INT,`v` LONGTEXT NULL,`w` LONGTEXT)"
+    ),
+    "CREATE TABLE `t` (`id` INT,INDEX `e`((`id`+1)))": "CREATE TABLE `t` (`id` INT)",
+    "CREATE TABLE `t` (`id` INT,UNIQUE `e`(`id`, (`id`*2)),KEY `k`(`id`))": "CREATE TABLE `t` (`id` INT,KEY `k`(`id`))",
+    "ALTER TABLE `t` ADD INDEX `e`((`a`)), ADD COLUMN `b` INT": "ALTER TABLE `t` ADD COLUMN `b` INT",
+    "ALTER TABLE `t` ADD COLUMN `b` INT, ADD UNIQUE `e`((`a`))": "ALTER TABLE `t` ADD COLUMN `b` INT",
+    "ALTER TABLE `t` ADD INDEX `e`((`a`))": "",
+    "CREATE UNIQUE INDEX `e` ON `t` ((`a` + 1))": "",
+    "DROP INDEX `e` ON `t`": "DROP INDEX IF EXISTS `e` ON `t`",
+    "ALTER TABLE `t` DROP INDEX `e`": "ALTER TABLE `t` DROP INDEX IF EXISTS `e`",
+    "CREATE TABLE `t` (`a` INT,CONSTRAINT `c` CHECK(`a`>0) ENFORCED,CHECK(`a`<9) NOT ENFORCED)": (
+        "CREATE TABLE `t` (`a` INT,CONSTRAINT `c` CHECK(`a`>0) ,CHECK(`a`<9) )"
+    ),
+    "CREATE TABLE `t` (`a` INT,KEY `k`(`a`) INVISIBLE)": "CREATE TABLE `t` (`a` INT,KEY `k`(`a`) IGNORED)",
+    r"CREATE TABLE `t` (`e` ENUM('back\slash\','x'))": r"CREATE TABLE `t` (`e` ENUM('back\\slash\\','x'))",
+}
+
+
+@pytest.mark.parametrize("sql", CHANGED)
+def test_what_mariadb_lacks(sql: str) -> None:
+    assert on_mariadb(sql).sql == CHANGED[sql]
+
+
+def test_what_is_changed_is_noted_once_each() -> None:
+    result = on_mariadb("CREATE TABLE `t` (`a` TEXT COLLATE utf8mb4_0900_ai_ci,`v` VECTOR,KEY `e`((`a`)))")
+    assert len(result.notes) == 3
+    assert all(note in result.logged for note in result.notes)
+    assert result.logged.startswith(result.sql)
+
+
+def test_an_older_server_gets_the_next_nearest() -> None:
+    sql = "CREATE TABLE `t` (`a` TEXT COLLATE utf8mb4_0900_ai_ci,`ts` TIMESTAMP(3),`tn` TIMESTAMP NOT NULL)"
+    assert on_old(sql).sql == (
+        "CREATE TABLE `t` (`a` TEXT COLLATE utf8mb4_unicode_520_nopad_ci,`ts` TIMESTAMP(3) NULL,"
+        "`tn` TIMESTAMP NOT NULL)"
+    )
+
+
+def test_mysql_has_indexes_over_expressions() -> None:
+    sql = "CREATE TABLE `t` (`id` INT,INDEX `e`((`id`+1)),CHECK(`id`>0) ENFORCED)"
+    assert on_mysql(sql).sql == sql
