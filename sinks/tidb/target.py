@@ -1,6 +1,10 @@
 """The TiDB target: MySQL's, but for what TiDB does in another way."""
 
+from typing import Any
+
+from sinks.ddl.statement import Statement
 from sinks.ddl.words import Words
+from sinks.mysql import ddl as rules
 from sinks.mysql.adapt import Adapted
 from sinks.mysql.target import LOCK_S, MysqlTarget, lock_name
 from sinks.mysql.write import MysqlWriter
@@ -44,6 +48,10 @@ class TidbTarget(MysqlTarget):
             if not self._locks(name, LOCK_S):
                 raise self._does_not_end(connection)
         self._db.run(f"REPLACE INTO {_HOLDER} VALUES (%s, CONNECTION_ID())", (name,))  # noqa: S608 a constant
+
+    def _ran_meanwhile(self, statement: Statement, before: dict[str, Any], session: str | None) -> bool:
+        """A DDL job goes on when the one who asked for it is gone; who asks again waits for it, and finds it done."""
+        return rules.ran(statement, before, rules.definitions(self._db, statement, session))
 
     def _fitted(self, sql: str) -> Adapted:
         return Adapted(Words(sql).sql)

@@ -1,6 +1,7 @@
 """What TiDB does in another way than MySQL: bounded transactions, AUTO_RANDOM, which server a URI means."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import orjson
@@ -12,8 +13,15 @@ from consumer.config import config_from
 from consumer.demo.upstream.wire import watermark
 from consumer.embedded import KafkaBroker, MariaDbServer, TidbServer
 from ordering.errors import TargetError
+from ordering.events import DdlEvent, Position
+from ordering.progress import Progress
+from ordering.timestamps import CheckpointTs, CommitTs
+from sinks.opening import open_target
+from sinks.target import Lease, Step
+from sinks.values import ValueRules
 from tests.service.cells import MariaDbCells
 from tests.service.lab import PARTITIONS, Feed
+from tests.simulation.faults import Crash
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
@@ -102,3 +110,35 @@ def test_a_uri_that_means_another_server_is_refused(
     ):
         error = tidb_feed.with_(target={"uri": uri}).failing(TargetError)
         assert right in error.hint
+
+
+def test_a_ddl_job_that_outlived_its_leader_is_not_done_twice(tidb_server: TidbServer, database_prefix: str) -> None:
+    target = open_target(tidb_server.uri, ValueRules())
+    target.connect()
+    cells = MariaDbCells(tidb_server.uri)
+    cells.query(f"CREATE DATABASE `{database_prefix}`")
+    cells.query(f"CREATE TABLE `{database_prefix}`.t (id INT PRIMARY KEY, v INT)")
+    cells.query(
+        f"INSERT INTO `{database_prefix}`.t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n"
+        " WHERE i < 900) SELECT i, i FROM n"
+    )
+    progress = Progress.first(CheckpointTs(0), "", "")
+    lease = Lease(database_prefix, target.claim(database_prefix, progress).epoch)
+    sql = "ALTER TABLE `t` ADD UNIQUE INDEX `i`(`v`)"
+    event = DdlEvent(Position("t", 0, 0), CommitTs(5), "QUERY", database_prefix, "t", sql)
+
+    def die(step: Step) -> None:
+        raise Crash(step)
+
+    with pytest.raises(Crash):
+        target.execute_ddl(event, progress, lease, die)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(cells.run, database_prefix, sql)
+        target.execute_ddl(event, progress, lease, lambda _: None)
+        job.exception()  # whoever comes second is told that the index is there
+    assert target.ddl_log(database_prefix, 1)[0].state == "done"
+    keys = cells.query(f"SHOW INDEX FROM `{database_prefix}`.t WHERE Key_name = 'i'")
+    assert len(keys) == 1
+    target.close()
+    cells.drop([database_prefix])
+    cells.close()
