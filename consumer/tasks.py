@@ -137,13 +137,17 @@ class OrderTask:
                     yield Part(commit_ts, chunks)
 
     def chunks(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
-        """Encode netted rows, table by table. Raises ReconcilerError and UnreadableError."""
+        """Encode netted rows, table by table. Raises RowError and ReconcilerError."""
         by_table: dict[TableName, list[KeyedHalf]] = {}
         for half in halves:
             by_table.setdefault(table_of(half[0]), []).append(half)
         for name, some in by_table.items():
             key = names[f"{name.database}\0{name.table}"]
-            yield from self._table_chunks(self._schema(name, key), key, some)
+            try:
+                schema = self._schema(name, key)
+            except TargetError as error:
+                raise RowError(error, fingerprint(some[0][0], some[0][1])) from error
+            yield from self._table_chunks(schema, key, some)
 
     def _schema(self, name: TableName, key: tuple[str, ...]) -> TableSchema:
         schema = self.schemas.get(name)
@@ -188,7 +192,10 @@ class OrderTask:
         written = [half for half in halves if half[1] & Half.WRITE]
         for some in _slices(self.bodies.whole(schema.name, key, written)):
             for columns, rows in _by_columns(_decoded(schema.name, some)):
-                positions = writable(schema, columns, deleted_first=plain)
+                try:
+                    positions = writable(schema, columns, deleted_first=plain)
+                except TargetError as error:
+                    raise _UnencodedError(error, dict(zip(columns, rows[0], strict=True))) from error
                 names = tuple(columns[i] for i in positions)
                 picked = rows if len(positions) == len(columns) else [[row[i] for i in positions] for row in rows]
                 yield self._encoded(schema, Half.WRITE, names, picked, plain=plain)

@@ -186,7 +186,7 @@ class Translation:
         return text if value is None else f"{text} DEFAULT {literal(value)}"
 
     def _dropped(self, name: TableName, column: str) -> Iterator[str]:
-        """SQLite keeps a column that an index needs: the index goes, or loses the column, as upstream's does."""
+        """SQLite keeps a column that an index needs: the index goes with it, as upstream's does."""
         if self._column_of(name, column) is None:
             yield _left_out(f"column {column!r}, which is not there")
             return

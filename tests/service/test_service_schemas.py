@@ -21,7 +21,10 @@ from tests.service.local import LocalFeed
 
 pytestmark = pytest.mark.service
 
-RECORDINGS = ["types.table", "keys.index-value.raw", "names.table", "ddl-basic.table", "odd-keys.index-value.raw"]
+RECORDINGS = [
+    "types.table", "keys.index-value.raw", "names.table", "ddl-basic.table", "odd-keys.index-value.raw",
+    "ddl-columns.index-value",
+]  # fmt: skip
 COLUMNS = """
 SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLLATION_NAME FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"""

@@ -90,7 +90,25 @@ def test_columns_of_the_targets_own_that_are_refused(consistent: LocalFeed, case
     error = consistent.failing(TargetError)
     assert fact in error.fact
     assert "'own'" in error.fact
-    assert "d.t" in error.fact
+    assert f"table d.t, key id='1', commitTs {at(1)}" in error.where
+    assert "partition=0 offset=0" in error.where
+    assert rows(consistent) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "fact"),
+    [
+        ("id INT PRIMARY KEY, v INT", "no column 's'"),
+        ("id INT, v INT, s VARCHAR(9), PRIMARY KEY (id, v)", "has the key"),
+    ],
+)
+def test_a_table_that_is_not_as_upstream(consistent: LocalFeed, columns: str, fact: str) -> None:
+    consistent.make_database("d", f"CREATE TABLE t ({columns})")
+    consistent.send([insert("d.t", 1, 2, id=1, v=1, s="x"), *watermarks(1)])
+    error = consistent.failing(TargetError)
+    assert fact in error.fact
+    assert f"table d.t, key id='1', commitTs {at(1)}" in error.where
+    assert "partition=2 offset=0" in error.where
     assert rows(consistent) == []
 
 

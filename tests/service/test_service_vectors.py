@@ -28,7 +28,7 @@ ACROSS = (
     "split.lz4.split", "split.snappy.split",
     "ddl-basic.no-watermark-before-ddl", "ddl-basic.restarts", "ddl-defaults.index-value", "types.table",
     "types.content-compatible", "types.only-updated-columns", "types.delete-only-handle-key",
-    "keys.index-value.raw", "keys.index-value.split", "names.table",
+    "keys.index-value.raw", "keys.index-value.split", "names.table", "ddl-columns.index-value",
 )  # fmt: skip
 """Differ only in what is read, so each target sees them in one consistency."""
 
