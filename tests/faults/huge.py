@@ -67,12 +67,13 @@ class Peaks:
     correct: bool
 
 
-def huge(place: Place, rows: int, consistencies: list[str], *, small: bool, limits: str = "") -> list[Peaks]:
+def huge(place: Place, rows: int, consistencies: list[str], *, small: bool, limits: str = "") -> Iterator[Peaks]:
     """Send the rows, and apply them in each of the consistencies."""
     load = Huge(rows, small=small)
     topic = load.database
     Sending(place.bootstrap, topic, load.partitions).send(load.messages())
-    return [_applied(place, load, topic, consistency, limits) for consistency in consistencies]
+    for consistency in consistencies:
+        yield _applied(place, load, topic, consistency, limits)
 
 
 def _applied(place: Place, load: Huge, topic: str, consistency: str, limits: str) -> Peaks:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -270,7 +270,7 @@ def main() -> int:
 
 def _reports(told: argparse.Namespace, where: Place) -> Iterator[Stuck | Backlog | Peaks]:
     if told.what == "stuck":
-        found: list[Any] = [stuck_watermark(where, warm=100_000, held=told.events or 500_000, portions=50)]
+        found: Iterable[Any] = [stuck_watermark(where, warm=100_000, held=told.events or 500_000, portions=50)]
     elif told.what == "backlog":
         found = [work_off(where, events=told.events or 2_000_000, window_rows=100_000)]
     else:
