@@ -1,13 +1,14 @@
 """The target's URI: what kind of target, where, and who we are there."""
 
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ordering.errors import ConfigError
 
 _PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
 _UPSTREAM_PORT = 4000
 _SYNONYMS = {"postgres": "postgresql"}
+_OPTIONS = {"postgresql": {"sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class TargetUri:
     user: str = ""
     password: str = field(default="", repr=False)
     path: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    """Of the connection's encryption, by libpq's names; PostgreSQL only."""
 
     @property
     def place(self) -> str:
@@ -69,4 +72,9 @@ def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
     if kind == "postgresql" and not path:
         hint = f"write {kind}://USER:PASSWORD@HOST:{usual}/DATABASE"
         raise ConfigError(f"{key} lacks the name of a database", hint=hint)
-    return TargetUri(kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), path)
+    options = tuple(parse_qsl(parts.query, keep_blank_values=True))
+    allowed = _OPTIONS.get(kind, set())
+    if unknown := sorted({name for name, _ in options} - allowed):
+        hint = f"known are: {', '.join(sorted(allowed)) or 'none'}"
+        raise ConfigError(f"{key} has the unknown option {unknown[0]!r}", hint=hint)
+    return TargetUri(kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), path, options)

@@ -7,10 +7,10 @@ from typing import Any
 from sinks.copies import delete_copies
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
-from sinks.mysql.encode import decode_rows
 from sinks.mysql.write import place_of
 from sinks.schema import Column, Shape, TableSchema
 from sinks.spool import Group
+from sinks.tabbed import decode_rows
 
 _BY_SHAPE = {
     Shape.INTEGER: "{} <=> %s",

@@ -13,9 +13,9 @@ from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import SQL_MODE, MysqlConnection
-from sinks.mysql.encode import decode_rows
 from sinks.schema import Column, Shape, TableSchema
 from sinks.spool import Group
+from sinks.tabbed import decode_rows
 from sinks.target import PROGRESS_DATABASE
 
 _BULK_ROWS = 200

@@ -53,6 +53,7 @@ class PostgresConnection:
                 client_encoding="UTF8",
                 keepalives_idle=30,
                 autocommit=True,
+                **dict(uri.options),  # type: ignore[arg-type]
             )
         except psycopg.Error as error:
             raise self._refused(error) from error

@@ -6,10 +6,10 @@ from typing import Any
 from sinks.copies import delete_copies
 from sinks.postgres.catalog import base_type
 from sinks.postgres.connection import PostgresConnection
-from sinks.postgres.encode import decode_rows
 from sinks.postgres.names import place, quoted
 from sinks.schema import Column, Shape, TableSchema
 from sinks.spool import Group
+from sinks.tabbed import decode_rows
 
 
 def delete_by_content(db: PostgresConnection, group: Group, schema: TableSchema) -> None:

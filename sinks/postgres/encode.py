@@ -1,25 +1,19 @@
-r"""Rows for PostgreSQL: the text that COPY reads, in its default format.
-
-Fields end with a tab, rows with a newline; backslash escapes both, itself, and spells NULL as `\N` (PostgreSQL manual,
-"COPY", text format). What the server would round or cut without a word is refused here.
-"""
+"""Rows for PostgreSQL: lines as COPY reads them. What the server would round or cut without a word is refused here."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 
 from sinks.chunk import Texts
 from sinks.schema import Column, Shape
+from sinks.tabbed import NULL, TabbedRows, escaped, payload_of
 from sinks.values import ValueRules, member_name, set_names, utc_of
 
 Spelling = Callable[[str], str | None]
 """From a text as sent to the one that PostgreSQL reads as the same value."""
 
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-_UNESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
-_NULL = "\\N"
 _FLOAT_DIGITS = 9
 """So many digits tell any two 32-bit floats apart; a text with more was no such float."""
 _NUMBERS = re.compile(r"\d+")
@@ -134,23 +128,18 @@ _SPELLINGS: dict[Shape, Callable[[Column, list[int], ValueRules], Spelling]] = {
 }
 
 
-def _escaped(text: str) -> str:
-    # most texts hold nothing to escape, and asking so is ten times faster than translating
-    return text if text.isprintable() and "\\" not in text else text.translate(_ESCAPES)
-
-
 def _plain(text: str | None) -> str:
     """The field of a text that is spelled as it came: most are, and one call takes a third of the time of three."""
     if text is None:
-        return _NULL
-    return text if text.isprintable() and "\\" not in text else _text(text).translate(_ESCAPES)
+        return NULL
+    return text if text.isprintable() and "\\" not in text else escaped(_text(text))
 
 
 def _field(spell: Spelling, text: str | None) -> str:
     if text is None:
-        return _NULL
+        return NULL
     spelled = spell(text)
-    return _NULL if spelled is None else _escaped(spelled)
+    return NULL if spelled is None else escaped(spelled)
 
 
 def _fields(column: Column, rules: ValueRules) -> Callable[[str | None], str]:
@@ -159,7 +148,7 @@ def _fields(column: Column, rules: ValueRules) -> Callable[[str | None], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresEncoder:
+class PostgresEncoder(TabbedRows):
     """Texts to COPY's text format."""
 
     rules: ValueRules
@@ -167,34 +156,4 @@ class PostgresEncoder:
     def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
         """See `sinks.chunk.Encoder`."""
         fields = [_fields(column, self.rules) for column in columns]
-        lines = ["\t".join([f(t) for f, t in zip(fields, row, strict=True)]) for row in rows]
-        return ("\n".join(lines) + "\n").encode() if lines else b""
-
-    def split(self, payload: bytes) -> list[bytes]:
-        """See `sinks.chunk.Encoder`."""
-        return [line + b"\n" for line in payload.split(b"\n")[:-1]]
-
-    def joined(self, rows: Sequence[bytes]) -> bytes:
-        """See `sinks.chunk.Encoder`."""
-        return b"".join(rows)
-
-
-def decode_rows(payload: bytes) -> Iterator[list[str | None]]:
-    """The rows of a payload, for statements with bound values."""
-    # not splitlines(): that would also split at U+2028 and others
-    for line in payload.decode().split("\n")[:-1]:
-        yield [None if field == _NULL else _unescaped(field) for field in line.split("\t")]
-
-
-def _unescaped(field: str) -> str:
-    if "\\" not in field:
-        return field
-    parts = field.split("\\")
-    text = [parts[0]]
-    rest = iter(parts[1:])
-    for part in rest:
-        if part:
-            text.append(_UNESCAPES[part[0]] + part[1:])
-        else:  # an escaped backslash: the next part follows it as it is
-            text.append("\\" + next(rest, ""))
-    return "".join(text)
+        return payload_of([f(t) for f, t in zip(fields, row, strict=True)] for row in rows)

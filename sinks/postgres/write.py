@@ -12,10 +12,10 @@ from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.postgres.catalog import base_type
 from sinks.postgres.connection import PostgresConnection
-from sinks.postgres.encode import decode_rows
 from sinks.postgres.names import place, quoted
 from sinks.schema import Column, Shape, TableSchema
 from sinks.spool import Group
+from sinks.tabbed import decode_rows
 
 BULK_ROWS = 1000
 """From so many rows on a temporary table is worth its making."""

@@ -1,21 +1,24 @@
-"""`python -m tests.bench.bulk`: rows that are only inserted, in each consistency, against LOAD DATA of the same rows.
+"""`python -m tests.bench.bulk`: rows that are only inserted, in each consistency, against the target's own bulk load.
 
-All in one run on one MariaDB: LOAD DATA over one and over two connections, then the reconciler, with 1, 2 and 4 writers
-in `row`. `transaction` gets a tenth of the rows: it commits each upstream transaction, of 1 to 6 rows, by itself.
+All in one run on one server: LOAD DATA (MariaDB) or COPY (PostgreSQL) over one and over two connections, then the
+reconciler, with 1, 2 and 4 writers in `row`. `transaction` gets a tenth of the rows: it commits each upstream
+transaction, of 1 to 6 rows, by itself.
 """
 
 import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from consumer.embedded import KafkaBroker, MariaDbServer
+import psycopg
+
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
 from tests.bench.load import Change, Load, create_statement
 from tests.bench.measure import Sending, measured_run, mysql_connection, write_config
 
@@ -33,17 +36,24 @@ class Rate:
     correct: bool = True
 
 
+SERVERS: dict[str, Callable[[Path], MariaDbServer | PostgresServer]] = {
+    "mysql": lambda place: MariaDbServer(place, flush_at_commit=2, buffer_pool="1G"),
+    "postgresql": lambda place: PostgresServer(place, extra={"shared_buffers": "1GB", "max_wal_size": "4GB"}),
+}
+
+
 def main() -> None:
     """Measure, and print a JSON line each."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bulk", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--target", choices=sorted(SERVERS), default="mysql")
     parser.add_argument("--runs", type=int, default=1)
     told = parser.parse_args()
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-bulk-")))
         kafka = stack.enter_context(KafkaBroker(place / "kafka"))
-        mariadb = stack.enter_context(MariaDbServer(place / "mariadb", flush_at_commit=2, buffer_pool="1G"))
-        for rate in _rates(place, kafka.bootstrap, mariadb.uri, told.rows, told.runs):
+        server = stack.enter_context(SERVERS[told.target](place / told.target))
+        for rate in _rates(place, kafka.bootstrap, server.uri, told.rows, told.runs):
             print(json.dumps(asdict(rate)), flush=True)
 
 
@@ -52,13 +62,13 @@ def _rates(place: Path, bootstrap: str, uri: str, rows: int, runs: int) -> Itera
     for load in loads.values():
         Sending(bootstrap, load.database, load.partitions).send(load.messages())
     for _ in range(runs):
-        yield from (_load_data(place, loads[rows], uri, connections) for connections in (1, 2))
+        yield from (_loaded(place, loads[rows], uri, connections) for connections in (1, 2))
         for consistency, writers in RUNS:
             load = loads[rows // 10 if consistency == "transaction" else rows]
             yield _reconciled(place, load, bootstrap, uri, consistency, writers)
 
 
-def _load_data(place: Path, load: Load, uri: str, connections: int) -> Rate:
+def _loaded(place: Path, load: Load, uri: str, connections: int) -> Rate:
     files = [place / f"part-{i}.tsv" for i in range(connections)]
     with ExitStack() as stack:
         open_files = [stack.enter_context(file.open("w")) for file in files]
@@ -70,7 +80,8 @@ def _load_data(place: Path, load: Load, uri: str, connections: int) -> Rate:
         begun = time.monotonic()
         list(pool.map(_sent, files, [uri] * connections, [load.place] * connections))
         seconds = time.monotonic() - begun
-    return Rate(f"LOAD DATA, connections={connections}", load.events, round(seconds, 2), round(load.events / seconds))
+    verb = "COPY" if uri.startswith("postgresql") else "LOAD DATA"
+    return Rate(f"{verb}, connections={connections}", load.events, round(seconds, 2), round(load.events / seconds))
 
 
 def _nothing(number: int) -> int:
@@ -80,14 +91,41 @@ def _nothing(number: int) -> int:
 
 @contextmanager
 def _table(load: Load, uri: str) -> Iterator[None]:
+    _run(uri, f"CREATE {_database(uri, load)}")
+    create = create_statement(load.place)
+    if uri.startswith("postgresql"):
+        create = create.replace("_UTF8MB4", "").replace("CHAR(", "VARCHAR(").replace("`", '"')
+    _run(uri, create)
+    yield
+    _drop(uri, load)
+
+
+def _database(uri: str, load: Load) -> str:
+    return f'SCHEMA "{load.database}"' if uri.startswith("postgresql") else f"DATABASE `{load.database}`"
+
+
+def _drop(uri: str, load: Load) -> None:
+    name = _database(uri, load).replace(" ", " IF EXISTS ", 1)
+    _run(uri, f"DROP {name} CASCADE" if uri.startswith("postgresql") else f"DROP {name}")
+
+
+def _run(uri: str, sql: str) -> None:
+    if uri.startswith("postgresql"):
+        with psycopg.connect(uri) as postgres:
+            postgres.execute(sql.encode())
+        return
     with closing(mysql_connection(uri)) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE `{load.database}`")
-        cursor.execute(create_statement(load.place))
-        yield
-        cursor.execute(f"DROP DATABASE `{load.database}`")
+        cursor.execute(sql)
 
 
 def _sent(file: Path, uri: str, place: str) -> None:
+    if uri.startswith("postgresql"):
+        table = place.replace("`", '"')
+        sql = f"COPY {table} FROM STDIN".encode()
+        with psycopg.connect(uri) as postgres, postgres.cursor().copy(sql) as copy, file.open("rb") as source:
+            while block := source.read(1 << 20):
+                copy.write(block)
+        return
     with closing(mysql_connection(uri, local_infile=True)) as connection, connection.cursor() as cursor:
         cursor.execute(f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE {place} CHARACTER SET utf8mb4")
 
@@ -106,8 +144,7 @@ def _reconciled(place: Path, load: Load, bootstrap: str, uri: str, consistency: 
     try:
         result = measured_run(name, config, load, uri)
     finally:
-        with closing(mysql_connection(uri)) as connection, connection.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS `{load.database}`")
+        _drop(uri, load)
     what = f"{consistency}, writers={writers}" if consistency == "row" else consistency
     return Rate(what, load.events, result.processing_s, result.events_per_s, result.correct)
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pymysql
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -99,6 +100,11 @@ def target_rows(uri: str, database: str, table: str) -> Iterator[tuple[int, int,
     if parts.scheme == "sqlite":
         with closing(sqlite3.connect(Path(parts.path[1:]) / f"{database}.sqlite")) as connection:
             yield from connection.execute(f'SELECT id, k, c, pad FROM "{table}" ORDER BY id')
+        return
+    if parts.scheme == "postgresql":
+        with psycopg.connect(uri) as postgres, postgres.cursor("rows") as rows:
+            rows.execute(f'SELECT id, k, c, pad FROM "{database}"."{table}" ORDER BY id'.encode())
+            yield from rows
         return
     with closing(mysql_connection(uri)) as connection, connection.cursor(SSCursor) as cursor:
         cursor.execute(f"SELECT id, k, c, pad FROM `{database}`.`{table}` ORDER BY id")

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinks.mysql.encode import MysqlEncoder, decode_rows
+from sinks.mysql.encode import MysqlEncoder
 from sinks.schema import Column, Shape
+from sinks.tabbed import decode_rows
 from sinks.values import ValueRules
 
 ENCODER = MysqlEncoder(ValueRules())

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinks.postgres.encode import PostgresEncoder, decode_rows, spelling
+from sinks.postgres.encode import PostgresEncoder, spelling
 from sinks.schema import Column, Shape
+from sinks.tabbed import decode_rows
 from sinks.values import ValueRules
 
 ERROR, NULL = ValueRules(), ValueRules(invalid_dates="null")
