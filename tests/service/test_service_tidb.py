@@ -88,8 +88,8 @@ def test_a_row_beyond_the_limit_of_an_entry_is_refused(narrow: Feed, database_pr
 
 def test_auto_random_values_are_the_upstream_s(tidb_feed: Feed, database_prefix: str) -> None:
     create = (
-        "CREATE TABLE `t` (`id` BIGINT /*T![auto_rand] AUTO_RANDOM(5) */ PRIMARY KEY /*T![clustered_index] CLUSTERED */,"
-        "`v` INT)"
+        "CREATE TABLE `t` (`id` BIGINT /*T![auto_rand] AUTO_RANDOM(5) */ PRIMARY KEY"
+        " /*T![clustered_index] CLUSTERED */,`v` INT)"
     )
     fill(tidb_feed, database_prefix, create, iter([insert(3, database_prefix, id="3458764513820540929", v="1")]))
     tidb_feed.once()
