@@ -16,7 +16,7 @@ from consumer.explain import Content, ContentTask, Place, RowTask, Sought
 from consumer.reader import KafkaReaders
 from consumer.scan import ReadSpec, Report
 from consumer.spark import telling_lines
-from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record
+from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record, Unfetched
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
@@ -25,7 +25,7 @@ from sinks.chunk import Chunk
 _SMALLEST_RANGE = 50_000
 
 Found = TypeVar("Found")
-Outcome = Report | Chunk | Part | Failure
+Outcome = Report | Chunk | Part | Unfetched | Failure
 
 
 class Job(Protocol):

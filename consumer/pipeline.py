@@ -259,8 +259,8 @@ class Pipeline:
             for chunk in self._keyless(copies_in(reports)):
                 spool.add(chunk)
             for outcome in _succeeded(outcomes):
-                if isinstance(outcome, Chunk):
-                    spool.add(outcome)
+                for chunk in self._order().encoded(outcome):
+                    spool.add(chunk)
             self.observe(Step.REDUCED)
             self._apply(spool, replace(progress, counts=progress.counts.plus(rows_written=spool.rows)))
 
@@ -272,7 +272,7 @@ class Pipeline:
         for commit_ts, some in groupby(in_order, key=lambda part: part.commit_ts):
             with Spool() as spool:
                 for part in some:
-                    for chunk in part.chunks:
+                    for chunk in chain.from_iterable(map(self._order().encoded, part.chunks)):
                         spool.add(chunk)
                 counts = self.progress.counts.plus(rows_written=spool.rows)
                 self._apply(spool, self.progress.at(CheckpointTs(commit_ts), counts=counts))

@@ -14,6 +14,7 @@ import msgspec
 
 from consumer import canal
 from consumer.bodies.fetching import Bodies
+from consumer.bodies.reference import is_reference
 from consumer.reader import Readers
 from consumer.scan import Block, ReadSpec, Reduction, Report, Scan, decode_block
 from ordering.errors import InputError, ReconcilerError, TargetError
@@ -42,7 +43,7 @@ class Part:
     """Chunks of (a part of) one upstream transaction, in `transaction` consistency."""
 
     commit_ts: CommitTs
-    chunks: tuple[Chunk, ...]
+    chunks: tuple["Chunk | Unfetched", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,14 @@ class Failure:
     def raised(self) -> "ReconcilerError | RowError":
         """What to raise of it on the driver."""
         return self.error if self.row is None else RowError(self.error, self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfetched:
+    """Rows that are not in their message, left to the driver: they may be too large to pass through Spark's memory."""
+
+    names: Mapping[str, tuple[str, ...]]
+    halves: list[KeyedHalf]
 
 
 class RowError(Exception):
@@ -113,7 +122,9 @@ class OrderTask:
     again: bool = False
     """Of writes only: some may have been done, by an attempt that was lost, so plain inserts need their deletes."""
 
-    def __call__(self, records: Iterable[Record]) -> Iterator[Report | ReconcilerError | Chunk | Part | Failure]:
+    def __call__(
+        self, records: Iterable[Record]
+    ) -> Iterator[Report | ReconcilerError | Chunk | Part | Unfetched | Failure]:
         """Run in a Spark task. Reports come first, for the driver decides by them what to do with the rows."""
         blocks = []
         for bucket, payload in records:
@@ -126,15 +137,27 @@ class OrderTask:
             if self.whole_transactions:
                 yield from self._transactions([halves for _, halves in blocks], names)
             else:
-                yield from self.chunks(net_effect(half for _, halves in blocks for half in halves), names)
+                yield from self._to_driver(net_effect(half for _, halves in blocks for half in halves), names)
         except (ReconcilerError, RowError) as error:
             yield failure_of(error)
 
     def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
         for commit_ts, halves in transactions(in_order(runs)):
             while some := list(islice(halves, _CHUNK_ROWS)):
-                for chunks in _grouped(self.chunks(some, names)):
+                for chunks in _grouped(self._to_driver(some, names)):
                     yield Part(commit_ts, chunks)
+
+    def _to_driver(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk | Unfetched]:
+        yield from self.chunks([half for half in halves if not is_reference(half[2])], names)
+        later = [half for half in halves if is_reference(half[2])]
+        if later:
+            yield Unfetched(names, later)
+
+    def encoded(self, outcome: object) -> Iterable[Chunk]:
+        """The chunks of what a task left to the driver; nothing of anything that is no rows. Raises as `chunks`."""
+        if isinstance(outcome, Unfetched):
+            return self.chunks(outcome.halves, outcome.names)
+        return (outcome,) if isinstance(outcome, Chunk) else ()
 
     def chunks(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
         """Encode netted rows, table by table. Raises RowError and ReconcilerError."""
@@ -279,12 +302,12 @@ def _distinct(keys: Iterable[list[str | None]]) -> list[tuple[str | None, ...]]:
     return list(dict.fromkeys(map(tuple, keys)))
 
 
-def _grouped(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ...]]:
+def _grouped(chunks: Iterable[Chunk | Unfetched]) -> Iterator[tuple[Chunk | Unfetched, ...]]:
     """Chunks that travel together: several small ones, or one that is large."""
-    some: list[Chunk] = []
+    some: list[Chunk | Unfetched] = []
     for chunk in chunks:
         some.append(chunk)
-        if sum(len(one.payload) for one in some) >= _CHUNK_BYTES:
+        if sum(len(one.payload) for one in some if isinstance(one, Chunk)) >= _CHUNK_BYTES:
             yield tuple(some)
             some = []
     if some:

@@ -6,7 +6,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from ordering.errors import ConfigError
 
 _PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
-_UPSTREAM_PORT = 4000
 _SYNONYMS = {"postgres": "postgresql"}
 _OPTIONS = {"postgresql": {"sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"}}
 
@@ -57,7 +56,7 @@ def parse_upstream_uri(text: str) -> TargetUri:
     """Read `tidb://USER:PASSWORD@HOST:PORT`: where rows are read that messages leave out. Raises ConfigError."""
     if urlsplit(text).scheme != "tidb":
         raise ConfigError("source.upstream.uri is no URI of a TiDB", hint="write tidb://USER:PASSWORD@HOST:4000")
-    return _server("tidb", text, "source.upstream.uri", _UPSTREAM_PORT)
+    return _server("tidb", text, "source.upstream.uri", _PORTS["tidb"])
 
 
 def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:

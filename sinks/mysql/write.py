@@ -21,6 +21,8 @@ from sinks.target import PROGRESS_DATABASE
 _BULK_ROWS = 200
 """From so many rows on LOAD DATA is faster than a multi-row statement."""
 _STATEMENT_ROWS = 1000
+_STATEMENT_BYTES = 1 << 20
+"""Few rows may be large too; a server takes no statement above its `max_allowed_packet`."""
 _NUMBERS = (Shape.BIT, Shape.ENUM, Shape.SET)
 _EXPRESSIONS = {Shape.BYTES: "UNHEX({})", **dict.fromkeys(_NUMBERS, "CAST({} AS UNSIGNED)")}
 NUMBER = "bigint unsigned"
@@ -108,7 +110,7 @@ class MysqlWriter:
         return f"ENGINE=InnoDB AS SELECT {typed} FROM {place_of(table)} LIMIT 0"  # noqa: S608 quoted
 
     def _insert(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
-        if group.rows >= _BULK_ROWS and self._db.takes_load_data:
+        if (group.rows >= _BULK_ROWS or sum(group.sizes) > _STATEMENT_BYTES) and self._db.takes_load_data:
             self._load_data(verb, place, group, columns)
         else:
             self._by_statements(verb, place, group, columns)

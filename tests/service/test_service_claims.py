@@ -140,6 +140,20 @@ def test_a_claim_check_that_contradicts_a_whole_row(sqlite_feed: Feed) -> None:
     assert "different content" in feed.failing(InputError).fact
 
 
+@pytest.mark.parametrize(("feed", "count"), [("sqlite", 210), ("mariadb", 30)], indirect=["feed"])
+def test_rows_of_megabytes(feed: Feed, count: int) -> None:
+    """Few and many, all together more than Spark's JVM could pass on."""
+    allowed(feed).make_database("d", "CREATE TABLE t (id INT PRIMARY KEY, v INT, s LONGTEXT)")
+    claims = []
+    for number in range(count):
+        whole = insert("d.t", 1, id=number, v=number, s=f"{number}é" * 500_000)
+        (directory(feed) / f"{number}.json").write_bytes(wrapped(whole.value))
+        claims.append(claim(whole, f"file:///claims/{number}.json"))
+    feed.send([*claims, *watermarks(2)])
+    feed.once()
+    assert rows(feed) == {number: f"{number}é" * 500_000 for number in range(count)}
+
+
 WHOLE = insert("d.t", 1, id=1, v=1, s="x")
 BAD_FILES: dict[str, tuple[bytes | None, str, type[ReconcilerError]]] = {
     "missing": (None, "is missing", BodyMissingError),
