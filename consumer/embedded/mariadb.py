@@ -70,6 +70,7 @@ class MariaDbServer(EmbeddedServer):
             "port": str(self.port),
             "socket": "mariadb.sock",  # below the data directory: an absolute path may exceed what a socket's can be
             "pid-file": "mariadb.pid",
+            "tmpdir": str(self.directory),  # a server that starts removes the temporary files it finds, of others too
             "ssl": "0",  # MariaDB 11.4 would make itself a key at each start, which takes 3 to 9 s
             "local-infile": "1",
             "innodb-buffer-pool-size": buffer_pool,

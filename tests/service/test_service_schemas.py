@@ -1,6 +1,7 @@
 """Keys, nullability, defaults and indexes of the target's tables are the upstream's, as far as the target has them.
 
-MariaDB's are compared with those of the upstream's own SHOW CREATE TABLE, run on the same server; SQLite's with these.
+MariaDB's are compared with those of the upstream's own SHOW CREATE TABLE, run on the same server; those of
+SQLite and PostgreSQL with these.
 """
 
 import re
@@ -18,6 +19,7 @@ from consumer.embedded import MariaDbServer
 from tests.service.cells import MariaDbCells, SqliteCells, oracle
 from tests.service.lab import recorded
 from tests.service.local import LocalFeed
+from tests.service.postgres_cells import PostgresCells
 
 pytestmark = pytest.mark.service
 
@@ -53,6 +55,7 @@ def for_mariadb(create: str) -> str:
     """The upstream's definition without what MariaDB lacks."""
     create = create.replace("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci")
     create = create.replace("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
+    create = create.replace("\\'", "\\\\'")  # TiDB prints the backslash that ends a member as it is
     create = re.sub(r" vector(\(\d+\))? ", " longtext ", create)
     lines = [line for line in create.split("\n") if not re.match(r" +(UNIQUE )?KEY .*(\(|,)\(", line)]
     return re.sub(r",\n\)", "\n)", "\n".join(lines))
@@ -74,9 +77,9 @@ def upstream(cells: MariaDbCells, recording: str) -> dict[str, Described]:
     return found
 
 
-def applied(recording: str, uri: str, cells: MariaDbCells | SqliteCells, place: Path) -> None:
+def applied(recording: str, uri: str, cells: MariaDbCells | SqliteCells | PostgresCells, place: Path) -> None:
     feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
-    feed.send(recorded(recording))
+    feed.with_(target={"invalid-dates": "null"}).send(recorded(recording))
     feed.apply()
 
 
@@ -127,3 +130,49 @@ def check_sqlite(connection: sqlite3.Connection, table: str, wanted: Described) 
         for index, (not_unique, *parts) in indexes.items()
         if all(column in names for column, _ in parts)
     }, table
+
+
+POSTGRES_COLUMNS = """
+SELECT column_name, is_nullable = 'NO' AS not_null, column_default FROM information_schema.columns
+WHERE table_schema = %s AND table_name = %s"""
+POSTGRES_INDEXES = """
+SELECT i.indisprimary AS primary, i.indisunique AS unique, ARRAY(
+  SELECT a.attname::text FROM unnest(i.indkey::int[]) WITH ORDINALITY k(number, at)
+    LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number ORDER BY k.at) AS parts
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s"""
+
+
+@pytest.mark.parametrize(
+    "recording",
+    ["types-without-nul.table", "odd-keys-without-nul.index-value.raw", "ddl-basic.table", "ddl-columns.index-value",
+     "ddl-changes.index-value"],
+)  # fmt: skip
+def test_postgres(recording: str, cells: MariaDbCells, own_database: str, tmp_path: Path) -> None:
+    wanted = upstream(cells, recording)
+    with closing(PostgresCells(own_database)) as target:
+        applied(recording, own_database, target, tmp_path)
+        for name, table in wanted.items():
+            check_postgres(target, name, table)
+
+
+def check_postgres(target: PostgresCells, name: str, wanted: Described) -> None:
+    place = tuple(name.split(".", maxsplit=1))
+    sent = [column for column in wanted["columns"] if "VIRTUAL" not in column[4]]
+    columns = target.query(POSTGRES_COLUMNS, place)
+    assert {(c["column_name"], c["not_null"]) for c in columns} == {(c[0], c[2] == "NO") for c in sent}, name
+    given = {c[0] for c in sent if c[3] not in (None, "NULL")}
+    assert given <= {c["column_name"] for c in columns if c["column_default"] is not None}, name
+    indexes: dict[str, tuple[bool, bool, list[str | None]]] = {}
+    for index, not_unique, _, column, prefix in wanted["indexes"]:
+        whole = None if prefix and index != "PRIMARY" and f"({prefix})" not in kind_of(sent, column) else column
+        _, _, parts = indexes.setdefault(index, (index == "PRIMARY", not int(not_unique), []))
+        parts.append(whole)
+    names = {c[0] for c in sent}
+    stored = [index for index in indexes.values() if names.issuperset(filter(None, index[2]))]
+    made = [(i["primary"], i["unique"], i["parts"]) for i in target.query(POSTGRES_INDEXES, place)]
+    assert sorted(made, key=repr) == sorted(stored, key=repr), name
+
+
+def kind_of(columns: list[Any], name: str) -> str:
+    return next(str(column[1]) for column in columns if column[0] == name)
