@@ -11,13 +11,16 @@ from sinks.uri import TargetUri
 
 _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_MS = 50_000
+_SILENCE_MS = 60_000
+"""A server that acknowledges nothing for so long is given up."""
 _LOST_CLASSES = ("08", "53", "57", "58")
 """Connection, resources, operator's intervention, system (PostgreSQL manual, appendix A)."""
 _LOST = {"25P03", "55006"}
 _BUSY_CLASS, _LOCK_NOT_AVAILABLE = "40", "55P03"
 """Deadlock or serialization failure; lock_timeout."""
 _FOR_GOOD = re.compile(
-    r"password authentication failed|does not exist|no pg_hba\.conf entry|not permitted|SASL|no password"
+    r"password authentication failed|does not exist|no pg_hba\.conf entry|not permitted|SASL|no password|certificate"
+    r"|does not support SSL|sslmode"
 )
 """What a server says before a login that will say so again: libpq gives such errors no SQLSTATE."""
 _SESSION = {
@@ -52,6 +55,7 @@ class PostgresConnection:
                 application_name="ticdc-reconciler",
                 client_encoding="UTF8",
                 keepalives_idle=30,
+                tcp_user_timeout=_SILENCE_MS,
                 autocommit=True,
                 **dict(uri.options),  # type: ignore[arg-type]
             )
