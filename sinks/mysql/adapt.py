@@ -173,6 +173,9 @@ def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator
     yield from _collations(clause, server, notes)
     yield from _types(clause, server, notes)
     if not server.is_mariadb:
+        # TiDB parses CHECK and by default does not enforce it; MariaDB is told so by its session
+        unenforced = (w for at, w in enumerate(clause) if _is(w, "ENFORCED") and not _is(clause[at - 1], "NOT"))
+        yield from ((word.start, word.start, "NOT ") for word in unenforced)
         return
     for at, word in enumerate(clause):
         if _is(word, "ENFORCED"):

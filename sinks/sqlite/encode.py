@@ -6,6 +6,7 @@ text, never rounded; ENUM and SET land as their members' names, TIMESTAMP as UTC
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -20,13 +21,28 @@ _encode = msgspec.msgpack.Encoder().encode
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 
+def _number(text: str) -> int:
+    if not (text.isdigit() or (text[:1] == "-" and text[1:].isdigit())):
+        message = f"{text[:50]!r} is no whole number"
+        raise ValueError(message)
+    return int(text)
+
+
+def _real(text: str) -> Value:
+    number = float(text)
+    if not isfinite(number):  # SQLite would make NULL of a NaN
+        message = f"{text[:50]!r} is no finite number"
+        raise ValueError(message)
+    return number
+
+
 def _exact(text: str) -> Value:
-    number = int(text)
+    number = _number(text)
     return number if _MIN <= number <= _MAX else text
 
 
 def _integer(text: str) -> Value:
-    number = int(text)
+    number = _number(text)
     if not _MIN <= number <= _MAX:
         message = f"{text[:50]} is beyond SQLite's integers"
         raise ValueError(message)
@@ -41,7 +57,7 @@ def _bytes(text: str) -> Value:
 Convert = Callable[[str], Value]
 _CONVERTERS: dict[Shape, Convert] = {
     Shape.INTEGER: _integer,
-    Shape.REAL: float,
+    Shape.REAL: _real,
     Shape.BYTES: _bytes,
     Shape.EXACT: _exact,
     Shape.JSON: checked_json,

@@ -92,5 +92,10 @@ def test_an_older_server_gets_the_next_nearest() -> None:
 
 
 def test_mysql_has_indexes_over_expressions() -> None:
-    sql = "CREATE TABLE `t` (`id` INT,INDEX `e`((`id`+1)),CHECK(`id`>0) ENFORCED)"
+    sql = "CREATE TABLE `t` (`id` INT,INDEX `e`((`id`+1)))"
     assert on_mysql(sql).sql == sql
+
+
+def test_mysql_does_not_enforce_what_tidb_does_not() -> None:
+    sql = "CREATE TABLE `t` (`a` INT,CHECK(`a`>0) ENFORCED,CONSTRAINT `c` CHECK(`a`<9) NOT ENFORCED)"
+    assert on_mysql(sql).sql == sql.replace("`a`>0) ", "`a`>0) NOT ")
