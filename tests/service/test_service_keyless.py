@@ -60,6 +60,16 @@ def test_recordings(every_feed: Feed, recording: str, consistency: str, monkeypa
     assert second.counts.rows_written == first.counts.rows_written
 
 
+@pytest.mark.parametrize("target", ["sqlite", "mariadb", "postgres", "tidb"])
+def test_one_of_two_equal_rows_is_found_by_every_type(target: str, request: pytest.FixtureRequest) -> None:
+    """Window by window, so that rows are in the target before they go."""
+    feed: Feed = request.getfixturevalue(f"{target}_feed")
+    feed.with_(filter=FORCED, target={"consistency": "row" if target == "tidb" else "transaction"})
+    feed.send(recorded("nokey-types.plain"))
+    feed.once()
+    assert differences(oracle("nokey-types"), feed.cells) == []
+
+
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 def test_a_table_among_others_without_a_key(sqlite_feed: Feed, consistency: str) -> None:
     feed = sqlite_feed.with_(filter={**FORCED, "rules": ["ty.nopk"]}, target={"consistency": consistency})

@@ -1,0 +1,15 @@
+CREATE DATABASE nkt;
+USE nkt;
+CREATE TABLE t (ti TINYINT, ub BIGINT UNSIGNED, f FLOAT, d DOUBLE, de DECIMAL(30,10), b BIT(60), e ENUM('a','B'), s SET('x','y','z'), c CHAR(5), v VARCHAR(20), vb VARBINARY(10), bi BINARY(4), bl BLOB, tx TEXT, j JSON, da DATE, dt DATETIME(6), ts TIMESTAMP(3) NULL, tm TIME(2), y YEAR, l VARCHAR(10) CHARACTER SET latin1, g VARCHAR(10) COLLATE utf8mb4_general_ci);
+INSERT INTO t VALUES (-128, 18446744073709551615, 0.1, 1e-300, 12345678901234567890.0123456789, 1152921504606846975, 'B', 'x,z', 'ab', 'é😀''\\\n', 0x00FF5C, 0x01, 0x00090A, 'text\t\r', '{"bb": [1, 2.5, null], "a": {"k": "v"}}', '2026-02-28', '2026-01-02 03:04:05.678901', '2026-01-02 03:04:05.678', '-838:59:59', 2026, 'é', 'A'),
+ (-128, 18446744073709551615, 0.1, 1e-300, 12345678901234567890.0123456789, 1152921504606846975, 'B', 'x,z', 'ab', 'é😀''\\\n', 0x00FF5C, 0x01, 0x00090A, 'text\t\r', '{"bb": [1, 2.5, null], "a": {"k": "v"}}', '2026-02-28', '2026-01-02 03:04:05.678901', '2026-01-02 03:04:05.678', '-838:59:59', 2026, 'é', 'A'),
+ (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+ (1, 1, 16777216, 0.1, 1, 1, 'a', '', '', '', '', '', '', '', 'null', '1000-01-01', '1000-01-01', '1970-01-01 00:00:01', '00:00:00', 1901, '', 'a'),
+ (1, 1, 16777216, 0.1, 1, 1, 'a', '', '', '', '', '', '', '', 'null', '1000-01-01', '1000-01-01', '1970-01-01 00:00:01', '00:00:00', 1901, '', 'A'),
+ (1, 1, 3.4028234e38, 1.7976931348623157e308, -1, 0, 'a', 'y', 'x', 'x ', 0x20, 0x2000, '', ' ', '[]', '9999-12-31', '9999-12-31 23:59:59.999999', '2037-12-31 23:59:59.999', '838:59:59', 2155, 'x', 'a ');
+DELETE FROM t WHERE ti = -128 LIMIT 1;
+UPDATE t SET ti = 2 WHERE ti IS NULL;
+UPDATE t SET v = 'y' WHERE ti = -128;
+DELETE FROM t WHERE y = 1901 AND BINARY g = 'A';
+UPDATE t SET f = 1.1754944e-38 WHERE y = 2155;
+UPDATE t SET f = 2 WHERE y = 2155;
