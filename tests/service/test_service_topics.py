@@ -1,6 +1,7 @@
 """Topics that come, grow, end, and are made anew while a changefeed runs (R6, R8)."""
 
 import signal
+from itertools import product
 
 import pytest
 from confluent_kafka.admin import NewPartitions
@@ -25,7 +26,11 @@ def of_all_tables(feed: Feed) -> Feed:
     return feed.with_(source={"topics": [f"~{feed.topic}.*"]})
 
 
-@pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
+@pytest.mark.parametrize(
+    ("feed", "consistency"),
+    [*product(("sqlite", "mariadb"), ("snapshot", "transaction")), ("postgres", "snapshot")],
+    indirect=["feed"],
+)
 def test_a_topic_per_table(feed: Feed, consistency: str) -> None:
     of_all_tables(feed).with_(target={"consistency": consistency})
     messages = recorded(PER_TABLE)

@@ -107,6 +107,7 @@ def test_bank(feed: Feed, redis_server: RedisServer, variant: str) -> None:
     applied(feed.with_(redis={"uri": redis_server.uri}), f"bank.{variant}")
 
 
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("recording", ["bank.index-value.restarts"])
 def test_bank_transaction_by_transaction(feed: Feed, redis_server: RedisServer, recording: str) -> None:
     applied(feed.with_(redis={"uri": redis_server.uri}, target={"consistency": "transaction"}), recording)
