@@ -61,7 +61,6 @@ class Outcome:
             "events": self.counts.events - self.before.events,
             "duplicates": self.counts.duplicates - self.before.duplicates,
             "late": 0,
-            "filtered": self.counts.filtered - self.before.filtered,
             "windows": self.counts.windows - self.before.windows,
             "rows_written": self.counts.rows_written - self.before.rows_written,
             "start_s": round(self.start_s, 3),
