@@ -12,12 +12,14 @@ from typing import NamedTuple
 import msgspec
 
 from consumer import canal
+from consumer.bodies.fetching import Bodies
+from consumer.bodies.reference import reference
 from consumer.images import TableKeys
 from consumer.reader import Readers
 from consumer.scan import ReadSpec
-from ordering.errors import InputError
+from ordering.errors import InputError, ReconcilerError
 from ordering.events import Half, Kind, Position, TableName
-from ordering.identity import fingerprint, key_values, ordinal
+from ordering.identity import fingerprint, key_values, ordinal, table_of
 from ordering.split import split
 from ordering.timestamps import CommitTs, utc_text
 from ordering.window import Range
@@ -72,6 +74,8 @@ class Sought:
     chunk: Chunk | None = None
     schema: TableSchema | None = None
     encoder: Encoder | None = None
+    bodies: Bodies | None = None
+    """Where the rows are that are not in their message."""
 
     def is_key(self, key: bytes, kind: Kind, ts: int) -> bool:
         """Whether the fingerprint is that of this event."""
@@ -124,8 +128,26 @@ class RowTask:
                     yield Place(ts, position, f"table {name}, commitTs {ts} ({utc_text(ts)} UTC)")
                 continue
             key = TableKeys(name, names).key(message.data[0])
-            if self.sought.is_key(key, kind, ts) or self.sought.is_row(name, kind, message.data[0]):
+            image = self._whole(
+                (key, ordinal(CommitTs(ts), Half.WRITE), message.data[0]), message.tidb, names, position
+            )
+            if self.sought.is_key(key, kind, ts) or self.sought.is_row(name, kind, image):
                 yield Place(ts, position, named_row(name, names, key_values(key), ts))
+
+    def _whole(
+        self, half: tuple[bytes, int, msgspec.Raw], tidb: canal.Extension, names: Sequence[str], position: Position
+    ) -> msgspec.Raw:
+        """The row's image, fetched where the target refused one of its table."""
+        key, order, image = half
+        chunk, bodies = self.sought.chunk, self.sought.bodies
+        elsewhere = bool(tidb.claim_check_location) or tidb.only_handle_key
+        if not elsewhere or bodies is None or chunk is None or chunk.table != table_of(key):
+            return image
+        try:
+            found = bodies.whole(chunk.table, names, [(key, order, reference(tidb.claim_check_location, position))])
+            return msgspec.Raw(next(whole for _, _, whole in found))
+        except ReconcilerError:  # a row that can't be had is not the one that was sent to the target
+            return image
 
     def _is_sought_content(self, name: TableName, kind: Kind, message: canal.Envelope) -> bool:
         """Whether a message of a table without a key holds the row: deleted or written, or as an UPDATE both."""

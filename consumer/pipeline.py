@@ -311,7 +311,7 @@ class Pipeline:
         else:
             failure = TargetError(error.fact, where=error.where, hint=error.hint)
             schema = self.target.catalog().get(error.row.table)
-            sought = Sought(chunk=error.row, schema=schema, encoder=self.target.encoder)
+            sought = Sought(None, error.row, schema, self.target.encoder, self._bodies)
         places = self.jobs.places(window.ranges, self._spec(window), sought)
         net_effect = self.config.target.consistency != "transaction"
         place = place_of_row(places, self.progress.checkpoint_ts, net_effect=net_effect)

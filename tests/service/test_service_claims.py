@@ -192,6 +192,19 @@ def test_bad_files(sqlite_feed: Feed, case: str) -> None:
         assert "file:///claims/a.json" in error.where
 
 
+@pytest.mark.parametrize("row", [{"v": "1", "s": "longer than ten"}, {"v": "no number", "s": "x"}])
+def test_a_fetched_row_that_the_target_refuses(mariadb_feed: Feed, row: dict[str, str]) -> None:
+    feed = allowed(mariadb_feed)
+    feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
+    whole = insert("d.t", 1, 1, id=7, **row)
+    (directory(feed) / "a.json").write_bytes(whole.value)
+    feed.send([insert("d.t", 2, 1, id=5, v=1, s="x"), claim(whole, "file:///claims/a.json"), *watermarks(3)])
+    error = feed.failing()
+    assert error.exit_code == 4
+    assert f"topic={feed.topic} partition=1 offset=1" in str(error)
+    assert rows(feed) == {}
+
+
 LOCATIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "outside": ("file:///etc/passwd", {}),
     "sibling": ("file:///claims-too/a.json", {}),
