@@ -6,7 +6,9 @@ an event happened as often as the fullest pass tells. A pass ends where TiCDC go
 above the last one, and, for one table (a table that moved to another server is sent again alone), at a row at or below
 the last watermark or below the table's last row. `_tidb.rowkey`, where TiCDC sends it, tells copies apart by itself.
 
-What this can't tell: a producer that sends one message twice inside a pass (a retry that is not idempotent).
+What this can't tell: a producer that sends one message twice inside a pass (a retry that is not idempotent), and a
+second restart right after a first one, at a watermark that the partition has not got again in between: it looks like
+the watermark's own time to come.
 """
 
 from collections.abc import Iterable, Mapping

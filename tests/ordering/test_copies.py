@@ -53,6 +53,7 @@ def sendings(draw: st.DrawFn, history: list[list[Event]]) -> list[int | tuple[in
         if cut is not None:
             restarts -= 1
             at = draw(st.sampled_from(marks))
+            marks = marks[: marks.index(at) + 1]  # another restart before it rose again goes no higher
             sent.append(at)
         elif draw(st.booleans()):
             sent.append(at)
