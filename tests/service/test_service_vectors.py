@@ -56,6 +56,14 @@ CASES = [
     *((recording, *where) for recording in ACROSS for where in DIAGONAL),
     *((recording, "postgres", ("snapshot", "transaction", "row")[i % 3]) for i, recording in enumerate(WITHOUT_NUL)),
 ]
+CONSISTENCIES = ("snapshot", "transaction", "row")
+WHOLE = [
+    *product(SMALL, ("sqlite", "mariadb", "tidb"), CONSISTENCIES),
+    *product(WITHOUT_NUL, ("postgres",), CONSISTENCIES),
+]
+REST = [pytest.param(*case, marks=pytest.mark.soak) for case in WHOLE if case not in CASES]
+"""What is left of the whole matrix."""
+
 BANK = ("index-value.raw", "index-value.restarts", "index-value.split", "table.raw", "table.split")
 
 
@@ -82,7 +90,7 @@ def applied(feed: Feed, recording: str) -> None:
     assert (idle.counts, idle.checkpoint_ts) == (repeated.counts, repeated.checkpoint_ts)
 
 
-@pytest.mark.parametrize(("recording", "feed", "consistency"), CASES, indirect=["feed"])
+@pytest.mark.parametrize(("recording", "feed", "consistency"), [*CASES, *REST], indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if consistency == "row" and recording in IN_TASKS:  # tasks are to write small windows too
         monkeypatch.setattr(spreading, "SMALL_WINDOW", 0)
