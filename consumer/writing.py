@@ -20,8 +20,9 @@ from ordering.errors import ReconcilerError
 from ordering.events import Half
 from ordering.neteffect import net_effect
 from ordering.progress import Progress
+from sinks.parts import Attempt, Phase
 from sinks.schema import Catalog
-from sinks.target import Attempt, Lease, Observer, Phase, Step, Target
+from sinks.target import Lease, Observer, Step, Target
 
 
 @dataclass(frozen=True, slots=True)

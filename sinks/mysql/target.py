@@ -239,23 +239,17 @@ class MysqlTarget(Target):
                     raise
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
-        self._begin()
-        try:
+        with self._transaction():
             self.check_epoch(lease)
             self._db.run(f"UPDATE {_DDL} SET state = 'done', updated_at = %s WHERE id = %s", (_now(), intent))  # noqa: S608 a constant
             self._save(progress, lease)
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
         observe(Step.DDL_DONE)
 
     def _recorded(
         self, ddl: DdlEvent, statement: Statement, session: str | None, lease: Lease, fitted: Adapted
     ) -> tuple[int, dict[str, Any]]:
         """The intent of this DDL, found from before a crash or written now: its id and the definitions before it."""
-        self._begin()
-        try:
+        with self._transaction():
             self.check_epoch(lease)
             rows = self._db.query(
                 f"SELECT id, before_it FROM {_DDL} WHERE changefeed = %s AND commit_ts = %s AND statement = %s"  # noqa: S608 a constant
@@ -266,10 +260,6 @@ class MysqlTarget(Target):
                 before = rules.definitions(self._db, statement, session)
                 self._record(ddl, fitted.logged, "intent", lease, before)
                 rows = [(self._db.value("SELECT LAST_INSERT_ID()"), orjson.dumps(before))]
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
         return rows[0][0], orjson.loads(rows[0][1])
 
     def _ran_meanwhile(self, statement: Statement, before: dict[str, Any], session: str | None) -> bool:

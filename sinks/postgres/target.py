@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 import orjson
 import xxhash
@@ -73,7 +72,9 @@ class PostgresTarget(Target):
         """See `Target.connect`."""
         checking.refuse_what_acts_on_rows(self._db)
         if not self._has_progress_table():
-            self._in_transaction(lambda: [self._db.run(statement) for statement in _TABLES])
+            with self._transaction():
+                for statement in _TABLES:
+                    self._db.run(statement)
         self._catalog = None
 
     def close(self) -> None:
@@ -220,29 +221,17 @@ class PostgresTarget(Target):
         own = self.catalog().database(ddl.database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
         translation = Translation(placed, self.catalog(), self._db, self._rules)
-
-        def execute() -> None:
-            self.check_epoch(lease)
-            observe(Step.DDL_RECORDED)
-            executed = list(translation.executed())
-            observe(Step.DDL_EXECUTED)
-            self._save(progress, lease)
-            self._record(ddl, "; ".join(executed), "done", lease)
-
         try:
-            self._in_transaction(execute)
+            with self._transaction():
+                self.check_epoch(lease)
+                observe(Step.DDL_RECORDED)
+                executed = list(translation.executed())
+                observe(Step.DDL_EXECUTED)
+                self._save(progress, lease)
+                self._record(ddl, "; ".join(executed), "done", lease)
         finally:
             self.forget_catalog()
         observe(Step.DDL_DONE)
-
-    def _in_transaction(self, do: Any) -> None:
-        self._begin()
-        try:
-            do()
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
 
     def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
         self._db.run(

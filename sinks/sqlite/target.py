@@ -272,19 +272,15 @@ class SqliteTarget(Target):
         if statement.kind is DdlKind.DROP_DATABASE:
             self._drop_database(statement.database or "")
         executed = self._statements(statement, ddl)
-        self._begin()
         try:
-            self.check_epoch(lease)
-            observe(Step.DDL_RECORDED)
-            for sql in executed:
-                self._run(sql)
-            observe(Step.DDL_EXECUTED)
-            self._save(progress, lease)
-            self._record(ddl, "; ".join(executed), "done", lease)
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
+            with self._transaction():
+                self.check_epoch(lease)
+                observe(Step.DDL_RECORDED)
+                for sql in executed:
+                    self._run(sql)
+                observe(Step.DDL_EXECUTED)
+                self._save(progress, lease)
+                self._record(ddl, "; ".join(executed), "done", lease)
         finally:
             self.forget_catalog()
         observe(Step.DDL_DONE)

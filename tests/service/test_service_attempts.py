@@ -11,8 +11,9 @@ from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs, CommitTs
 from sinks.chunk import Chunk
 from sinks.opening import open_target
+from sinks.parts import Attempt, Phase
 from sinks.spool import Spool
-from sinks.target import Attempt, Lease, Phase, Target
+from sinks.target import Lease, Target
 from sinks.values import ValueRules
 
 pytestmark = pytest.mark.service

@@ -29,15 +29,14 @@ class Mutant(NamedTuple):
     new: str
 
 
-_DELETES = "        for group in spool.groups(Half.DELETE):\n            self._delete(group)\n"
-_WRITES = "        for group in spool.groups(Half.WRITE):\n            self._write(group)\n"
+_DELETES, _WRITES = "*spool.groups(Half.DELETE)", "*spool.groups(Half.WRITE)"
 _NO_PERMITS = 'self._set_permits(changefeed, "", 0)'
 UNCHANGED = Mutant("ordering/__init__.py", '"""The pure', '"""The pure')
 MUTANTS = (
-    Mutant("ordering/neteffect.py", "elif order > known[0]:", "else:"),
-    Mutant("ordering/neteffect.py", "elif order > known[0]:", "elif order < known[0]:"),
+    Mutant("ordering/neteffect.py", "elif order > known[0] or", "elif True or"),
+    Mutant("ordering/neteffect.py", "elif order > known[0] or", "elif order < known[0] or"),
     Mutant("ordering/transactions.py", "return half[1], half[0]", "return half[0], half[1]"),
-    Mutant("ordering/transactions.py", "if here != last:", "if True:"),
+    Mutant("ordering/transactions.py", "if half[1] == last[1] and half[0] == last[0]:", "if False:"),
     Mutant("ordering/split.py", "Half.DELETE) if moved else None", "Half.DELETE) if False else None"),
     Mutant("ordering/identity.py", "return commit_ts << 1 | half", "return commit_ts << 1 | (1 - half)"),
     Mutant("ordering/watermark.py", "return max((ts for", "return min((ts for"),
@@ -53,32 +52,34 @@ MUTANTS = (
     Mutant("ordering/topics.py", "or table.database == ddl.drops_database", ""),
     Mutant("ordering/window.py", "following - done > limit:", "following - done > 2 * limit:"),
     Mutant("ordering/window.py", "if low < ts < resolved", "if low <= ts < resolved"),
-    Mutant("ordering/window.py", "return MAX_TSO if self.to_end else self.resolved", "return self.resolved"),
+    Mutant("ordering/window.py", "return MAX_TSO if self.to_end else self.high", "return self.high"),
     Mutant("ordering/progress.py", 'changes.setdefault("executed", frozenset())', "pass"),
     Mutant("ordering/progress.py", "if checkpoint_ts < self.checkpoint_ts:", "if False:"),
     Mutant("ordering/progress.py", 'p["watermark"], p["counted_to"]', 'None, p["counted_to"]'),
     Mutant("sinks/target.py", "self.check_epoch(lease)\n            observe(Step.APPLY", "observe(Step.APPLY"),
-    Mutant("sinks/target.py", "spool.groups(Half.DELETE)", "[]"),
-    Mutant("sinks/target.py", _DELETES + _WRITES, _WRITES + _DELETES),
+    Mutant("sinks/target.py", _DELETES + ", ", ""),
+    Mutant("sinks/target.py", f"{_DELETES}, {_WRITES}", f"{_WRITES}, {_DELETES}"),
     Mutant("sinks/target.py", "self._save(progress, lease)\n            observe", "observe"),
-    Mutant("sinks/target.py", "self._rollback()\n            raise\n        observe", "raise\n        observe"),
+    Mutant("sinks/parts.py", "self._rollback()\n            raise", "raise"),
     Mutant("sinks/target.py", _NO_PERMITS, "pass"),
-    Mutant("sinks/target.py", "name != attempt.phase.name or (", "("),
-    Mutant("sinks/target.py", "holder > highest if", "False if"),
-    Mutant("sinks/target.py", "else holder != attempt.number)", "else False)"),
-    Mutant("sinks/target.py", "                self._check_permit(attempt)\n", ""),
-    Mutant("sinks/target.py", "return before > 0", "return False"),
+    Mutant("sinks/parts.py", "name != attempt.phase.name or (", "("),
+    Mutant("sinks/parts.py", "holder > highest if", "False if"),
+    Mutant("sinks/parts.py", "else holder != attempt.number)", "else False)"),
+    Mutant("sinks/parts.py", "                    self._check_permit(attempt)\n", ""),
+    Mutant("sinks/parts.py", "return before > 0", "return False"),
     Mutant("sinks/schema.py", "return any(set(unique) != set(key)", "return any(False"),
-    Mutant("consumer/tasks.py", "if deleted_first or not order & Half.WRITE]", "if not order & Half.WRITE]"),
-    Mutant("consumer/tasks.py", "if deleted_first or not order & Half.WRITE]", "if False]"),
-    Mutant("consumer/tasks.py", "elif self.again and deleted_first:", "elif False:"),
+    Mutant("consumer/tasks.py", "if plain or not half[1] & Half.WRITE]", "if not half[1] & Half.WRITE]"),
+    Mutant("consumer/tasks.py", "if plain or not half[1] & Half.WRITE]", "if False]"),
+    Mutant("consumer/tasks.py", "elif self.again and plain:", "elif False:"),
     Mutant("consumer/writing.py", "if deletes else []", "if False else []"),
     Mutant("consumer/writing.py", "        if report.deletes:", "        if False:"),
     Mutant("consumer/writing.py", "self.target.save(recorded,", "self.target.save(replace(recorded, window=None),"),
     Mutant("consumer/pipeline.py", "self.progress.window or self._planned(probe)", "self._planned(probe)"),
     Mutant("consumer/pipeline.py", "if recorded or window.to_end", "if window.to_end"),
-    Mutant("consumer/pipeline.py", "        self.target.save(progress, self.lease)\n", ""),
-    Mutant("consumer/scan.py", "elif new and commit_ts <= self._base:", "elif commit_ts <= self._base:"),
+    Mutant(
+        "consumer/pipeline.py", "            self.target.save(progress, self.lease, rows=spool)\n", "            pass\n"
+    ),
+    Mutant("consumer/scan.py", "elif new:\n            self._repeat", "else:\n            self._repeat"),
     Mutant("consumer/scan.py", "if ts >= self._low:", "if ts > self._low:"),
     Mutant("consumer/scan.py", "ended_early = ts > self._until", "ended_early = ts >= self._until"),
     Mutant("consumer/scan.py", "commit_ts < report.next_row_ts", "commit_ts > report.next_row_ts"),

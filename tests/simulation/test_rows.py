@@ -8,7 +8,8 @@ import pytest
 from ordering.errors import LeadershipLostError
 from ordering.events import Half
 from sinks.chunk import Chunk
-from sinks.target import Attempt, Phase, Step
+from sinks.parts import Attempt, Phase
+from sinks.target import Step
 from tests.simulation.faults import Crash
 from tests.simulation.memory import TextEncoder
 from tests.simulation.script import CREATE, Script
