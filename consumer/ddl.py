@@ -9,7 +9,7 @@ from consumer.scan import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs
-from sinks.ddl.definition import DropIndex, IndexKind
+from sinks.ddl.definition import AddIndex, DropIndex, IndexKind
 from sinks.ddl.kinds import Clauses, Event, clauses_of, replicates
 from sinks.ddl.reading import read_changes, read_dropped_index, read_table
 from sinks.ddl.statement import DdlKind, Reference, read_statement
@@ -109,6 +109,8 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
         return f"table {name} has no valid index, and filter.force-replicate is false"
     if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
         return f"it drops the last valid index of table {name}, whose rows could not be told apart any more"
+    if schema is not None and _keeps_key(schema, ddl.sql, clauses):
+        return f"table {name} has this primary key: it was not dropped in the target"
     return ""
 
 
@@ -126,6 +128,15 @@ def _creates_key(sql: str) -> bool:
 
 
 _KEY_EVENTS = {Event.DROP_INDEX, Event.DROP_PRIMARY_KEY}
+
+
+def _keeps_key(schema: TableSchema, sql: str, clauses: Clauses) -> bool:
+    """Whether the only thing that is asked for is the primary key that a DROP before it was not allowed to drop."""
+    if clauses.events != (Event.ADD_PRIMARY_KEY,) or "PRIMARY" not in schema.valid_indexes:
+        return False
+    (change,) = read_changes(sql)
+    parts = change.index.parts if isinstance(change, AddIndex) else ()
+    return [part.column.lower() for part in parts] == [column.lower() for column in schema.handle_key]
 
 
 def _drops_last_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Catalog) -> bool:

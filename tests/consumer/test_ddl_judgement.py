@@ -157,3 +157,21 @@ def test_the_last_valid_index_stays(sql: str, valid: list[str], force: bool, exp
     event = ddl(sql, table="t1")
     because = why_ignored(event, [event], wanted("*.*", force=force), there)
     assert because.startswith("it drops the last valid index of table test.t1") is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "valid", "expected"),
+    [
+        ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`)", ["PRIMARY"], True),
+        ("ALTER TABLE `t1` ADD PRIMARY KEY (`ID`) /*T![clustered_index] NONCLUSTERED */", ["PRIMARY"], True),
+        ("ALTER TABLE `t1` ADD PRIMARY KEY (`v`)", ["PRIMARY"], False),
+        ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`)", ["t1.u"], False),
+        ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`), ADD COLUMN `w` INT", ["PRIMARY"], False),
+    ],
+)
+def test_a_primary_key_that_was_kept_is_there_already(sql: str, valid: list[str], expected: bool) -> None:
+    (table,) = catalog("test.t1", key=("id",)).tables.values()
+    there = Catalog({table.name: replace(table, valid_indexes=frozenset(valid))}, lambda t, index: f"{t.table}.{index}")
+    event = ddl(sql, table="t1")
+    because = why_ignored(event, [event], wanted("*.*"), there)
+    assert because.startswith("table test.t1 has this primary key") is expected
