@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tenacity import Retrying, retry_if_result, wait_fixed
+
 from sinks.ddl.statement import Statement
 from sinks.ddl.words import Words
 from sinks.mysql import ddl as rules
@@ -16,6 +18,10 @@ _HOLDER = f"{PROGRESS_DATABASE}.holder"
 _HOLDERS = f"""CREATE TABLE IF NOT EXISTS {_HOLDER} (
   name VARCHAR(64) NOT NULL PRIMARY KEY, connection BIGINT UNSIGNED NOT NULL
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"""
+_UNFINISHED = """SELECT COUNT(*) FROM information_schema.DDL_JOBS
+WHERE DB_NAME = %s AND TABLE_NAME = %s AND STATE NOT IN ('synced', 'cancelled', 'rollback done')"""
+_LOOK_S = 0.2
+"""How often a DDL job that somebody else began is looked at."""
 _FREE_S = 1
 """What TiDB takes as the shortest time to wait for a named lock."""
 
@@ -50,8 +56,16 @@ class TidbTarget(MysqlTarget):
         self._db.run(f"REPLACE INTO {_HOLDER} VALUES (%s, CONNECTION_ID())", (name,))  # noqa: S608 a constant
 
     def _ran_meanwhile(self, statement: Statement, before: dict[str, Any], session: str | None) -> bool:
-        """A DDL job goes on when the one who asked for it is gone; who asks again waits for it, and finds it done."""
+        """A DDL job goes on when the one who asked for it is gone; who asks again has to wait for it.
+
+        TiDB does that itself for most jobs, but refuses an index at once that another job is adding.
+        """
+        for name in rules.subjects(statement, session):
+            Retrying(retry=retry_if_result(bool), wait=wait_fixed(_LOOK_S))(self._unfinished_jobs, *name)
         return rules.ran(statement, before, rules.definitions(self._db, statement, session))
+
+    def _unfinished_jobs(self, database: str, table: str) -> int:
+        return int(self._db.value(_UNFINISHED, (database, table)))
 
     def _fitted(self, sql: str) -> Adapted:
         return Adapted(Words(sql).sql)
