@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import redis
 
-from consumer.bodies.fetching import bodies_of
+from consumer.bodies.configured import bodies_of
 from consumer.config import Config
 from consumer.control import Control
 from consumer.filters.changefeed import read_filter, told

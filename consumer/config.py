@@ -15,10 +15,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from consumer.bodies.claims import opened
 from consumer.bodies.locations import place_of
-from consumer.control import matcher
 from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
 from consumer.filters.tables import table_filter, with_files
 from consumer.kafka_settings import OURS, Settings
+from consumer.topic_names import matcher
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri, parse_upstream_uri
 

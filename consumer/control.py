@@ -1,6 +1,5 @@
 """Kafka's control plane, through kafka-python: which topics and partitions there are, where they begin and end."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,7 +15,8 @@ from kafka.structs import OffsetAndMetadata
 
 from consumer.kafka_settings import Settings, control_arguments
 from consumer.reader import login_refusal
-from ordering.errors import ConfigError, InputError, SourceError, SourceUnreachableError
+from consumer.topic_names import matcher
+from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 
 T = TypeVar("T")
@@ -90,20 +90,6 @@ class Control:
         """Commit a consumer group's offsets: for lag tools only, nothing here reads them back (R1)."""
         values = {TopicPartition(p.topic, p.partition): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
         self._call(lambda admin: admin.alter_group_offsets(group, values))
-
-
-def matcher(wanted: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a topic's name is one of those of `source.topics`. Raises ConfigError for a bad expression."""
-    names = list(wanted)
-    if not any(name.startswith("~") for name in names):
-        return set(names).__contains__
-    if len(names) > 1:
-        raise ConfigError("source.topics holds a ~regular expression beside other entries", hint="write one entry")
-    try:
-        pattern = re.compile(names[0][1:])
-    except re.error as error:
-        raise ConfigError(f"source.topics: {names[0]!r} is no regular expression: {error}") from error
-    return lambda name: pattern.fullmatch(name) is not None
 
 
 def require(wanted: Iterable[str], found: Iterable[Topic], where: str) -> None:

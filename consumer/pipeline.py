@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import structlog
 
-from consumer.bodies.fetching import bodies_of
+from consumer.bodies.configured import bodies_of
 from consumer.config import Config
 from consumer.ddl import refuse_our_own, understood, why_ignored
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious

@@ -7,6 +7,7 @@ range; `Reduction` the rows of the task.
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
@@ -14,7 +15,6 @@ import numpy as np
 
 from consumer import canal
 from consumer.bodies.reference import reference
-from consumer.filters.events import EventFilters
 from consumer.images import TableKeys
 from consumer.keyless import KeylessRows
 from ordering.copies import Copies
@@ -28,6 +28,9 @@ from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CommitTs
 from ordering.transactions import sort_key
 from ordering.window import Histogram, Range, Window
+
+if TYPE_CHECKING:  # it brings an SQL parser, which tasks load only where there are event filters
+    from consumer.filters.events import EventFilters
 from sinks.schema import spelled
 
 _FLUSH_ROWS = 100_000
@@ -111,7 +114,7 @@ class ReadSpec:
     spread: Spread | None = None
     """Of whole transactions, in the order of commits; None: of net effects, by key."""
     force_replicate: bool = False
-    ignored: EventFilters | None = None
+    ignored: "EventFilters | None" = None
     """Event filters, where there are any about rows."""
 
     @property

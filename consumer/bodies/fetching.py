@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from consumer.bodies.claims import Claims
 from consumer.bodies.reference import Reference, is_reference, read_reference
 from consumer.bodies.upstream import Upstream, Wanted
-from consumer.config import Config
 from consumer.images import TableKeys
 from ordering.errors import InputError
 from ordering.events import TableName
 from ordering.identity import commit_ts_of
 from ordering.neteffect import Half
-from sinks.uri import parse_upstream_uri
 
 _AT_ONCE = 8
 """Claim-check files read at once by a task: a store answers slowly and takes many questions."""
@@ -58,10 +56,3 @@ class Bodies:
                 " large-message-handle-option to claim-check or none",
             )
         return self.upstream
-
-
-def bodies_of(config: Config) -> Bodies:
-    """What a config says of them."""
-    section, uri = config.source.claim_check, config.source.upstream.uri
-    claims = Claims(tuple(section.locations), section.map, section.options, config.limits.message_bytes)
-    return Bodies(claims, Upstream(parse_upstream_uri(uri), config.source.time_zone) if uri else None)
