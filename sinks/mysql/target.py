@@ -1,8 +1,7 @@
 """The MySQL-family target."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import orjson
@@ -22,9 +21,10 @@ from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
 from sinks.mysql.write import MysqlWriter
-from sinks.schema import Catalog, TableSchema
+from sinks.schema import Catalog
+from sinks.server import CHECKPOINT, DDL, ServerTarget
 from sinks.spool import Group
-from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
+from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
@@ -45,33 +45,18 @@ _TABLES = (
   state VARCHAR(16) NOT NULL, before_it LONGTEXT NOT NULL, updated_at DATETIME(6) NOT NULL
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
 )
-_CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
-_WRITER = f"{PROGRESS_DATABASE}.writer"
-_DDL = f"{PROGRESS_DATABASE}.ddl"
 LOCK_S = 30
 """How long a killed connection may take to let go of its named lock."""
 _NOTHING: Mapping[str, str | None] = {}
 _RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
 
 
-class MysqlTarget(Target):
+class MysqlTarget(ServerTarget[MysqlConnection]):
     """MySQL or MariaDB: database `d`, table `t` as upstream."""
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
-        self.name = f"{uri.kind} at {uri.place}"
+        super().__init__(uri, rules)
         self.encoder = MysqlEncoder(rules)
-        self._uri, self._rules = uri, rules
-        self._open: MysqlConnection | None = None
-
-    def opener(self) -> Callable[[], Target]:
-        """See `Target.opener`."""
-        return partial(type(self), self._uri, self._rules)
-
-    @property
-    def _db(self) -> MysqlConnection:
-        if self._open is None:
-            self._open = self._connected()
-        return self._open
 
     def _connected(self) -> MysqlConnection:
         return MysqlConnection(self._uri)
@@ -85,12 +70,6 @@ class MysqlTarget(Target):
             self._db.run(statement)
         self._catalog = None
 
-    def close(self) -> None:
-        """See `Target.close`."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
     def check(self) -> list[str]:
         """See `Target.check`."""
         version = self._db.value("SELECT VERSION()")
@@ -98,33 +77,12 @@ class MysqlTarget(Target):
         lines = [f"{self.name}: version {version}, rows are written by {engine}", check_rights(self._db)]
         return [*lines, *told_of_tables(self._db, self.catalog())]
 
-    def catalog(self) -> Catalog:
-        """See `Target.catalog`."""
-        if self._catalog is None:
-            self._catalog = read_catalog(self._db.query, mariadb=self._db.is_mariadb)
-        return self._catalog
-
-    def forget_catalog(self) -> None:
-        """See `Target.forget_catalog`."""
-        self._catalog = None
+    def _read_catalog(self) -> Catalog:
+        return read_catalog(self._db.query, mariadb=self._db.is_mariadb)
 
     def _has_progress_table(self) -> bool:
         look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = 'checkpoint'"
         return bool(self._db.value(look, (PROGRESS_DATABASE,)))
-
-    def stored(self, changefeed: str) -> Stored | None:
-        """See `Target.stored`."""
-        if not self._has_progress_table():
-            return None
-        rows = self._db.query(
-            f"SELECT checkpoint_ts, offsets, state, epoch, updated_at FROM {_CHECKPOINT} WHERE changefeed = %s",  # noqa: S608 a constant
-            (changefeed,),
-        )
-        if not rows:
-            return None
-        checkpoint_ts, offsets, state, epoch, updated_at = rows[0]
-        progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
-        return Stored(progress, epoch, updated_at.replace(tzinfo=UTC))
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds a named lock, so the server knows which one it is."""
@@ -144,41 +102,11 @@ class MysqlTarget(Target):
     def _release(self, holder: str) -> None:
         self._db.value("SELECT RELEASE_LOCK(%s)", (lock_name(holder),))
 
-    def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
-        self._db.run(f"DELETE FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
-        if parts:
-            marks = ", ".join(["(%s, %s, %s, 0)"] * parts)
-            values = [value for part in range(parts) for value in (changefeed, part, name)]
-            self._db.run(f"INSERT INTO {_WRITER} VALUES {marks}", values)  # noqa: S608 a constant
-
-    def _permits(self, changefeed: str) -> list[int]:
-        rows = self._db.query(f"SELECT part FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
-        return [part for (part,) in rows]
-
-    def _locked_permit(self, changefeed: str, part: int) -> tuple[str, int] | None:
-        rows = self._db.query(
-            f"SELECT phase, attempt FROM {_WRITER} WHERE changefeed = %s AND part = %s FOR UPDATE",  # noqa: S608 a constant
-            (changefeed, part),
-        )
-        return (rows[0][0], rows[0][1]) if rows else None
-
-    def _take_permit(self, changefeed: str, part: int, attempt: int) -> None:
-        self._db.run(
-            f"UPDATE {_WRITER} SET attempt = %s WHERE changefeed = %s AND part = %s",  # noqa: S608 a constant
-            (attempt, changefeed, part),
-        )
-
     def _add_row(self, changefeed: str) -> None:
-        self._db.run(f"INSERT INTO {_CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, %s)", (changefeed, _now()))  # noqa: S608 a constant
-
-    def _raise_epoch(self, changefeed: str) -> None:
-        self._db.run(f"UPDATE {_CHECKPOINT} SET epoch = epoch + 1 WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+        self._db.run(f"INSERT INTO {CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, %s)", (changefeed, _now()))  # noqa: S608 a constant
 
     def _begin(self) -> None:
         self._db.run("START TRANSACTION")
-
-    def _locked_epoch(self, changefeed: str) -> int | None:
-        return self._db.value(f"SELECT epoch FROM {_CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: S608
 
     def _save_point(self) -> None:
         self._db.run("SAVEPOINT group_of_rows")
@@ -189,13 +117,9 @@ class MysqlTarget(Target):
     def _commit(self) -> None:
         self._db.commit()
 
-    def _rollback(self) -> None:
-        if self._open is not None:
-            self._open.rollback()
-
     def _save(self, progress: Progress, lease: Lease) -> None:
         self._db.run(
-            f"UPDATE {_CHECKPOINT} SET checkpoint_ts = %s, offsets = %s, state = %s, updated_at = %s"  # noqa: S608 a constant
+            f"UPDATE {CHECKPOINT} SET checkpoint_ts = %s, offsets = %s, state = %s, updated_at = %s"  # noqa: S608 a constant
             " WHERE changefeed = %s",
             (
                 progress.checkpoint_ts,
@@ -206,20 +130,14 @@ class MysqlTarget(Target):
             ),
         )
 
-    def _schema(self, group: Group) -> TableSchema:
-        schema = self.catalog().get(group.first.table)
-        if schema is None:
-            raise TargetError(f"table {group.first.table} is missing in the target", where=self.name)
-        return schema
-
     def _delete(self, group: Group) -> None:
         if group.first.by_content:
-            delete_by_content(self._db, group, self._schema(group))
+            delete_by_content(self._db, group, self._schema(group.first.table))
         else:
-            self._writer().delete(group, self._schema(group))
+            self._writer().delete(group, self._schema(group.first.table))
 
     def _write(self, group: Group) -> None:
-        self._writer().write(group, self._schema(group))
+        self._writer().write(group, self._schema(group.first.table))
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`; how it survives crashes stands in `sinks.mysql.ddl`."""
@@ -241,7 +159,7 @@ class MysqlTarget(Target):
         observe(Step.DDL_EXECUTED)
         with self._transaction():
             self.check_epoch(lease)
-            self._db.run(f"UPDATE {_DDL} SET state = 'done', updated_at = %s WHERE id = %s", (_now(), intent))  # noqa: S608 a constant
+            self._db.run(f"UPDATE {DDL} SET state = 'done', updated_at = %s WHERE id = %s", (_now(), intent))  # noqa: S608 a constant
             self._save(progress, lease)
         observe(Step.DDL_DONE)
 
@@ -252,7 +170,7 @@ class MysqlTarget(Target):
         with self._transaction():
             self.check_epoch(lease)
             rows = self._db.query(
-                f"SELECT id, before_it FROM {_DDL} WHERE changefeed = %s AND commit_ts = %s AND statement = %s"  # noqa: S608 a constant
+                f"SELECT id, before_it FROM {DDL} WHERE changefeed = %s AND commit_ts = %s AND statement = %s"  # noqa: S608 a constant
                 " AND `database` = %s AND state = 'intent'",
                 (lease.changefeed, ddl.commit_ts, ddl.sql, ddl.database),
             )
@@ -275,7 +193,7 @@ class MysqlTarget(Target):
     ) -> None:
         told = (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state)
         self._db.run(
-            f"INSERT INTO {_DDL} (changefeed, commit_ts, `database`, name, statement, executed, state, before_it,"  # noqa: S608 a constant
+            f"INSERT INTO {DDL} (changefeed, commit_ts, `database`, name, statement, executed, state, before_it,"  # noqa: S608 a constant
             " updated_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (*told, orjson.dumps(before).decode(), _now()),
         )
@@ -294,7 +212,7 @@ class MysqlTarget(Target):
         if not self._has_progress_table():
             return []
         rows = self._db.query(
-            f"SELECT commit_ts, `database`, name, statement, executed, state, updated_at FROM {_DDL}"  # noqa: S608 a constant
+            f"SELECT commit_ts, `database`, name, statement, executed, state, updated_at FROM {DDL}"  # noqa: S608 a constant
             " WHERE changefeed = %s ORDER BY id DESC LIMIT %s",
             (changefeed, limit),
         )

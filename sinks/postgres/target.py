@@ -1,13 +1,11 @@
 """The PostgreSQL target: see the package's docstring for the layout."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
 import orjson
 import xxhash
 
-from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from ordering.errors import TargetBusyError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.names import older_database, respelled
@@ -19,9 +17,10 @@ from sinks.postgres.copies import delete_by_content
 from sinks.postgres.ddl import Translation
 from sinks.postgres.encode import PostgresEncoder
 from sinks.postgres.write import Writer
-from sinks.schema import Catalog, TableSchema
+from sinks.schema import Catalog
+from sinks.server import CHECKPOINT, DDL, ServerTarget
 from sinks.spool import Group
-from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
+from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
@@ -38,9 +37,6 @@ _TABLES = (
   database text NOT NULL, name text NOT NULL, statement text NOT NULL, executed text NOT NULL, state text NOT NULL,
   updated_at timestamptz NOT NULL)""",
 )
-_CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
-_WRITER = f"{PROGRESS_DATABASE}.writer"
-_DDL = f"{PROGRESS_DATABASE}.ddl"
 _HOLDERS = (
     "locktype = 'advisory' AND granted AND objsubid = 1 AND classid = %s AND objid = %s"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -48,25 +44,13 @@ _HOLDERS = (
 """Finds an advisory lock's holders by the halves of its key (PostgreSQL manual, "pg_locks")."""
 
 
-class PostgresTarget(Target):
+class PostgresTarget(ServerTarget[PostgresConnection]):
     """A PostgreSQL database: schema `d`, table `t`."""
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
-        self.name = f"{uri.kind} at {uri.place}"
+        super().__init__(uri, rules)
         self.encoder = PostgresEncoder(rules)
-        self._uri, self._rules = uri, rules
-        self._open: PostgresConnection | None = None
         self._pointed = False
-
-    def opener(self) -> Callable[[], Target]:
-        """See `Target.opener`."""
-        return partial(PostgresTarget, self._uri, self._rules)
-
-    @property
-    def _db(self) -> PostgresConnection:
-        if self._open is None:
-            self._open = PostgresConnection(self._uri)
-        return self._open
 
     def connect(self) -> None:
         """See `Target.connect`."""
@@ -77,42 +61,18 @@ class PostgresTarget(Target):
                     self._db.run(statement)
         self._catalog = None
 
-    def close(self) -> None:
-        """See `Target.close`."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
     def check(self) -> list[str]:
         """See `Target.check`."""
         return checking.findings(self._db, self.name)
 
-    def catalog(self) -> Catalog:
-        """See `Target.catalog`."""
-        if self._catalog is None:
-            self._catalog = read_catalog(self._db.query)
-        return self._catalog
+    def _connected(self) -> PostgresConnection:
+        return PostgresConnection(self._uri)
 
-    def forget_catalog(self) -> None:
-        """See `Target.forget_catalog`."""
-        self._catalog = None
+    def _read_catalog(self) -> Catalog:
+        return read_catalog(self._db.query)
 
     def _has_progress_table(self) -> bool:
-        return self._db.value("SELECT to_regclass(%s) IS NOT NULL", (_CHECKPOINT,)) is True
-
-    def stored(self, changefeed: str) -> Stored | None:
-        """See `Target.stored`."""
-        if not self._has_progress_table():
-            return None
-        rows = self._db.query(
-            f"SELECT checkpoint_ts, offsets, state, epoch, updated_at FROM {_CHECKPOINT} WHERE changefeed = %s",  # noqa: S608 a constant
-            (changefeed,),
-        )
-        if not rows:
-            return None
-        checkpoint_ts, offsets, state, epoch, updated_at = rows[0]
-        progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
-        return Stored(progress, epoch, updated_at)
+        return self._db.value("SELECT to_regclass(%s) IS NOT NULL", (CHECKPOINT,)) is True
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds an advisory lock, so the server knows which one it is."""
@@ -132,42 +92,12 @@ class PostgresTarget(Target):
     def _release(self, holder: str) -> None:
         self._db.value("SELECT pg_advisory_unlock(%s)", (_lock(holder),))
 
-    def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
-        self._db.run(f"DELETE FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
-        self._db.run(
-            f"INSERT INTO {_WRITER} SELECT %s, part, %s, 0 FROM generate_series(0, %s - 1) part",  # noqa: S608 a constant
-            (changefeed, name, parts),
-        )
-
-    def _permits(self, changefeed: str) -> list[int]:
-        rows = self._db.query(f"SELECT part FROM {_WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
-        return [part for (part,) in rows]
-
-    def _locked_permit(self, changefeed: str, part: int) -> tuple[str, int] | None:
-        rows = self._db.query(
-            f"SELECT phase, attempt FROM {_WRITER} WHERE changefeed = %s AND part = %s FOR UPDATE",  # noqa: S608 a constant
-            (changefeed, part),
-        )
-        return (rows[0][0], rows[0][1]) if rows else None
-
-    def _take_permit(self, changefeed: str, part: int, attempt: int) -> None:
-        self._db.run(
-            f"UPDATE {_WRITER} SET attempt = %s WHERE changefeed = %s AND part = %s",  # noqa: S608 a constant
-            (attempt, changefeed, part),
-        )
-
     def _add_row(self, changefeed: str) -> None:
-        self._db.run(f"INSERT INTO {_CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, now())", (changefeed,))  # noqa: S608 a constant
-
-    def _raise_epoch(self, changefeed: str) -> None:
-        self._db.run(f"UPDATE {_CHECKPOINT} SET epoch = epoch + 1 WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+        self._db.run(f"INSERT INTO {CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, now())", (changefeed,))  # noqa: S608 a constant
 
     def _begin(self) -> None:
         self._db.run("BEGIN")
         self._pointed = False
-
-    def _locked_epoch(self, changefeed: str) -> int | None:
-        return self._db.value(f"SELECT epoch FROM {_CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: S608
 
     def _save_point(self) -> None:
         # one that is set again would lie on the former, which would stay
@@ -180,13 +110,9 @@ class PostgresTarget(Target):
     def _commit(self) -> None:
         self._db.run("COMMIT")
 
-    def _rollback(self) -> None:
-        if self._open is not None:
-            self._open.rollback()
-
     def _save(self, progress: Progress, lease: Lease) -> None:
         self._db.run(
-            f"UPDATE {_CHECKPOINT} SET checkpoint_ts = %s, offsets = %s, state = %s, updated_at = clock_timestamp()"  # noqa: S608 a constant
+            f"UPDATE {CHECKPOINT} SET checkpoint_ts = %s, offsets = %s, state = %s, updated_at = clock_timestamp()"  # noqa: S608 a constant
             " WHERE changefeed = %s",
             (
                 progress.checkpoint_ts,
@@ -195,12 +121,6 @@ class PostgresTarget(Target):
                 lease.changefeed,
             ),
         )
-
-    def _schema(self, table: TableName) -> TableSchema:
-        schema = self.catalog().get(table)
-        if schema is None:
-            raise TargetError(f"table {table} is missing in the target", where=self.name)
-        return schema
 
     def _writer(self, table: TableName) -> Writer:
         return Writer(self._db, self._schema(table))
@@ -235,7 +155,7 @@ class PostgresTarget(Target):
 
     def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
         self._db.run(
-            f"INSERT INTO {_DDL} (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"  # noqa: S608 a constant
+            f"INSERT INTO {DDL} (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"  # noqa: S608 a constant
             " VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp())",
             (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state),
         )
@@ -245,7 +165,7 @@ class PostgresTarget(Target):
         if not self._has_progress_table():
             return []
         rows = self._db.query(
-            f"SELECT commit_ts, database, name, statement, executed, state, updated_at FROM {_DDL}"  # noqa: S608 a constant
+            f"SELECT commit_ts, database, name, statement, executed, state, updated_at FROM {DDL}"  # noqa: S608 a constant
             " WHERE changefeed = %s ORDER BY id DESC LIMIT %s",
             (changefeed, limit),
         )
