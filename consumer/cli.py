@@ -1,38 +1,17 @@
 """The command line: `reconciler run | check | status | demo`; exit codes in `ordering.errors`."""
 
-import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import click
 import orjson
 
 from consumer import logs
 from consumer.clock import process_start
+from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
-from ordering.errors import ReconcilerError
 
-P = ParamSpec("P")
 _STARTED = process_start()
-_CONFIG = click.argument("config", type=click.Path(path_type=Path))
-
-
-def _foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
-    """Exit with the command's code, or with the one of the error it raised: one text on stderr, no traceback."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            code = command(*args, **kwargs) or 0
-        except ReconcilerError as error:
-            click.echo(f"error: {error}", err=True)
-            code = error.exit_code
-        sys.stdout.flush()
-        sys.exit(code)
-
-    return run
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,10 +32,10 @@ def main(log_format: str, verbose: bool) -> None:
 
 
 @main.command()
-@_CONFIG
+@CONFIG
 @click.option("--once", is_flag=True, help="Apply everything up to the resolvedTs that the topics hold now, then exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
-@_foreseen
+@foreseen
 def run(config: Path, once: bool, as_json: bool) -> int | None:
     """Reconcile the changefeed of CONFIG until stopped. SIGTERM and SIGINT stop cleanly.
 
@@ -74,8 +53,8 @@ def run(config: Path, once: bool, as_json: bool) -> int | None:
 
 
 @main.command()
-@_CONFIG
-@_foreseen
+@CONFIG
+@foreseen
 def check(config: Path) -> int:
     """Try config, Kafka, Redis, target and rights, and say per line what is fine or how to mend it.
 
@@ -95,9 +74,9 @@ def check(config: Path) -> int:
 
 
 @main.command()
-@_CONFIG
+@CONFIG
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-@_foreseen
+@foreseen
 def status(config: Path, as_json: bool) -> None:
     """Show checkpoint, lag, watermarks and offsets per partition, duplicates, DDLs.
 
@@ -127,7 +106,7 @@ def status(config: Path, as_json: bool) -> None:
     show_default=True,
     help="How TiCDC chooses partitions.",
 )
-@_foreseen
+@foreseen
 def demo(**options: Any) -> int:
     """See it work: Kafka, Redis, an upstream, a kill in the middle; all embedded, nothing to install, nothing left.
 
@@ -146,9 +125,9 @@ def topic() -> None:
 
 
 @topic.command()
-@_CONFIG
+@CONFIG
 @click.argument("name")
-@_foreseen
+@foreseen
 def retire(config: Path, name: str) -> None:
     """Say that topic NAME is dead for good, so that it no longer holds back the others.
 

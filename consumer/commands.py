@@ -1,0 +1,31 @@
+"""What all commands of the command line share: their first argument, and how a foreseen failure ends them."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec
+
+import click
+
+from ordering.errors import ReconcilerError
+
+P = ParamSpec("P")
+CONFIG = click.argument("config", type=click.Path(path_type=Path))
+"""The config file that a command is about."""
+
+
+def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
+    """Exit with the command's code, or with the one of the error it raised: one text on stderr, no traceback."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs) or 0
+        except ReconcilerError as error:
+            click.echo(f"error: {error}", err=True)
+            code = error.exit_code
+        sys.stdout.flush()
+        sys.exit(code)
+
+    return run
