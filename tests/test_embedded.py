@@ -187,6 +187,12 @@ class TestMariaDb:
         with MariaDbServer(tmp_path / ("deep" * 40)) as server:
             assert query(server, "SELECT 1") == [(1,)]
 
+    def test_is_made_with_temporary_files_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where several share them, one that starts removes those of another that is being made."""
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+        with MariaDbServer(tmp_path / "own") as server:
+            assert query(server, "SELECT 1") == [(1,)]
+
 
 @pytest.mark.service
 class TestPostgres:

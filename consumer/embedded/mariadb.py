@@ -108,7 +108,7 @@ class MariaDbServer(EmbeddedServer):
         quick = ("--innodb-log-file-size=4M", "--innodb-flush-method=fsync", "--innodb-flush-log-at-trx-commit=0")
         command = [
             *(str(programs.install), "--no-defaults", *programs.options, *_as_user(), f"--datadir={unfinished}"),
-            *("--auth-root-authentication-method=normal", "--skip-test-db", *quick),
+            *(f"--tmpdir={self.directory}", "--auth-root-authentication-method=normal", "--skip-test-db", *quick),
         ]
         with log.open("wb") as output:
             done = subprocess.run(  # noqa: S603 - the command is ours
