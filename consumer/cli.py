@@ -7,6 +7,7 @@ import click
 import orjson
 
 from consumer import logs
+from consumer.cli_ddl import ddl, ddl_line
 from consumer.clock import process_start
 from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
@@ -119,6 +120,9 @@ def demo(**options: Any) -> int:
     return play(Options(**options))
 
 
+main.add_command(ddl)
+
+
 @main.group()
 def topic() -> None:
     """Decide about single topics."""
@@ -161,9 +165,8 @@ def _print_status(found: dict[str, Any]) -> None:
             f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']},"
             f" watermark {p['resolved_time']}"
         )
-    for ddl in found["ddl_history"]:
-        why = f" ({ddl['executed']})" if ddl["state"] == "ignored" else ""
-        click.echo(f"  DDL {ddl['time']} {ddl['state']}: {ddl['statement'][:100]}{why}")
+    for told in found["ddl_history"]:
+        click.echo(f"  DDL {ddl_line(told)}")
 
 
 if __name__ == "__main__":

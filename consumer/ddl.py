@@ -12,7 +12,7 @@ from ordering.timestamps import CommitTs
 from sinks.ddl.definition import AddIndex, DropIndex, IndexKind
 from sinks.ddl.kinds import Clauses, Event, clauses_of, replicates
 from sinks.ddl.reading import read_changes, read_dropped_index, read_table
-from sinks.ddl.statement import DdlKind, Reference, read_statement
+from sinks.ddl.statement import DdlKind, Reference, Statement, read_statement
 from sinks.schema import Catalog, TableSchema
 from sinks.target import PROGRESS_DATABASE
 
@@ -20,7 +20,7 @@ from sinks.target import PROGRESS_DATABASE
 def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> DdlEvent:
     """Read the statement. An unqualified old name belongs to the one table so named that the message's topic carries.
 
-    Raises InputError with the position if the statement can't be read.
+    One that can't be read takes and brings no table; that is told when its turn comes, for rows may come before it.
     """
     own = {name.database for name in carried}
 
@@ -31,8 +31,8 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
 
     try:
         statement = read_statement(raw.sql).placed(raw.database, older)
-    except InputError as error:
-        raise InputError(error.fact, where=str(raw.position), hint=error.hint) from error
+    except InputError:
+        statement = Statement(raw.sql, DdlKind.OTHER)
     return DdlEvent(
         position=raw.position,
         commit_ts=CommitTs(raw.commit_ts),
@@ -60,9 +60,10 @@ def refuse_our_own(ddl: DdlEvent) -> None:
 def why_ignored(ddl: DdlEvent, waiting: Iterable[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:
     """Why the DDL is not executed, as TiCDC would not; "" if it is. `waiting`: all DDLs still to be executed.
 
-    Raises InputError with the position for a RENAME into the filter.
+    Raises InputError with the position for a RENAME into the filter and a statement that can't be read.
     """
     try:
+        read_statement(ddl.sql)
         return _judged(ddl, [one for one in waiting if one.commit_ts == ddl.commit_ts], wanted, catalog)
     except InputError as error:
         raise InputError(error.fact, where=str(ddl.position), hint=error.hint) from error

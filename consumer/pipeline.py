@@ -11,12 +11,11 @@ from heapq import merge
 from itertools import chain, groupby
 from uuid import uuid4
 
-import structlog
-
 from consumer.bodies.configured import bodies_of
 from consumer.config import Config
-from consumer.ddl import refuse_our_own, understood, why_ignored
+from consumer.ddl import understood
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
+from consumer.executing import Execution
 from consumer.explain import Sought, place_of_row
 from consumer.filters.changefeed import read_filter
 from consumer.job import Job, Jobs, Outcome
@@ -34,15 +33,13 @@ from ordering.errors import ReconcilerError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
 from ordering.spread import Spread
-from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs, utc_text
+from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.topics import after, end_of
 from ordering.window import Cuts, Range, Scanned, Window, cuts, rows_below
 from sinks.chunk import Chunk
 from sinks.refusal import RowRefusedError
 from sinks.spool import Spool
 from sinks.target import Lease, Observer, Step, Target
-
-log = structlog.get_logger()
 
 
 class Pipeline:
@@ -66,6 +63,7 @@ class Pipeline:
         self.filter.check_change(self.progress.filter_digest, config.changefeed, torn=torn)
         self.progress = replace(self.progress, filter_digest=self.filter.digest)
         self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)
+        self._execution = Execution(target, self.filter, self.lease, observe)
         self._ddls: dict[str, DdlEvent] = {}
         self._cuts = Cuts()
         self._scanned = Scanned()
@@ -331,24 +329,16 @@ class Pipeline:
         seen = ResolvedTs(min(window.resolved, *(r.watermark or 0 for r in reports if r.ended_early), MAX_TSO))
         waiting = {ddl.identity for ddl in self._pending()}
         ready = executable(self._pending(), seen, next_row)
+        decisions = self._execution.decisions() if ready else []
         while ready and (ddl := next_of(ready, self.target.catalog().tables, window.resolved)):
-            because = why_ignored(ddl, self._pending(), self.filter, self.target.catalog())
+            together = self._pending()
             ready.remove(ddl)
             self._looked.pop(Partition(ddl.position.topic, ddl.position.partition), None)  # what waited for it goes on
             waiting.discard(ddl.identity)
             progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
             topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
             progress = replace(progress, topics=topics)
-            if because:
-                tell = log.info if because.startswith("filter.") else log.warning  # what the config asks for is no news
-                tell("DDL ignored", at=utc_text(ddl.commit_ts), because=because, statement=ddl.sql[:200])
-                self.target.ignore_ddl(ddl, because, progress, self.lease, self.observe)
-                self.progress = progress
-                continue
-            refuse_our_own(ddl)
-            log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:200])
-            with _named(ddl):
-                self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+            self._execution.settle(ddl, together, decisions, progress)
             self.progress = progress
         self._forget_done()
 
@@ -368,17 +358,6 @@ def _succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
         if isinstance(outcome, Failure):
             raise outcome.raised
         yield outcome
-
-
-@contextmanager
-def _named(ddl: DdlEvent) -> Iterator[None]:
-    """Name the DDL in what the target says of it."""
-    try:
-        yield
-    except TargetError as error:
-        what = f"DDL at commitTs {ddl.commit_ts} in database {ddl.database!r}: {ddl.sql[:500]}"
-        places = "; ".join(filter(None, (str(ddl.position), error.where)))
-        raise type(error)(f"{error.fact}; {what}", where=places, hint=error.hint) from error
 
 
 def _may_have_ended(topic: str, probe: Probe) -> bool:

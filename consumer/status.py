@@ -13,7 +13,8 @@ from consumer.targets import target_of
 from ordering.errors import ReconcilerError
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
-from sinks.target import DdlRecord, Stored
+from sinks.ddl_log import DdlRecord
+from sinks.target import Stored
 
 _DDLS = 20
 
@@ -75,7 +76,7 @@ def status_of(config: Config) -> dict[str, Any]:
         **_counts(progress),
         "ledger": _ledger_state(config, progress),
         "source": _source_state(config, progress),
-        "ddl_history": [_ddl(record) for record in ddls],
+        "ddl_history": [told_of(record) for record in ddls],
     }
 
 
@@ -85,7 +86,8 @@ def _leader(stored: Stored | None) -> dict[str, Any]:
     return {"state": "known", "leader_epoch": stored.epoch, "updated_at": stored.updated_at.isoformat()}
 
 
-def _ddl(record: DdlRecord) -> dict[str, Any]:
+def told_of(record: DdlRecord) -> dict[str, Any]:
+    """A line of the DDL log, for `status` and `ddl list`."""
     return {
         "commit_ts": record.commit_ts,
         "time": utc_text(record.commit_ts),
@@ -94,6 +96,8 @@ def _ddl(record: DdlRecord) -> dict[str, Any]:
         "statement": record.sql,
         "executed": record.executed,
         "state": record.state,
+        "duration_ms": record.duration_ms,
+        "reason": record.reason,
         "updated_at": record.updated_at,
     }
 

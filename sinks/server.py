@@ -113,6 +113,17 @@ class ServerTarget(Target, Generic[S]):
         # MySQL's DATETIME knows no zone: ours is UTC
         return Stored(progress, epoch, updated_at if updated_at.tzinfo else updated_at.replace(tzinfo=UTC))
 
+    _ddl_table = DDL
+
+    def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
+        self._db.run(sql.replace("?", "%s"), parameters)
+
+    def _log_query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._db.query(sql.replace("?", "%s"), parameters)
+
+    def _has_ddl_log(self) -> bool:
+        return self._has_progress_table()
+
     def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
         self._db.run(f"DELETE FROM {WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
         if parts:

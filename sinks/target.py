@@ -22,6 +22,7 @@ from ordering.errors import (
 from ordering.events import DdlEvent, Half
 from ordering.progress import Progress
 from sinks.chunk import Encoder
+from sinks.ddl_log import DECIDED, DdlLog, DdlRecord, DdlState
 from sinks.parts import PartWriting, Phase
 from sinks.refusal import Trial
 from sinks.schema import Catalog
@@ -70,20 +71,7 @@ class Lease:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class DdlRecord:
-    """A line of the DDL log: what came, what was executed in the target (or why nothing was), when it was done."""
-
-    commit_ts: int
-    database: str
-    table: str
-    sql: str
-    executed: str
-    state: str
-    updated_at: str
-
-
-class Target(PartWriting):
+class Target(PartWriting, DdlLog):
     """A relational database that mirrors the upstream. Raises TargetError, TargetUnreachableError, LeadershipLostError.
 
     Not for use by several threads at once. After an error the caller closes it and connects anew.
@@ -129,12 +117,8 @@ class Target(PartWriting):
         """Execute a DDL exactly once and save `progress`, whatever crashes in between."""
 
     @abstractmethod
-    def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
-        """Add a line to the DDL log, in the transaction that has begun."""
-
-    @abstractmethod
-    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
-        """The latest DDLs, newest first."""
+    def is_led(self, changefeed: str) -> bool:
+        """Whether another connection leads the changefeed now, as far as the target can tell."""
 
     @abstractmethod
     def _add_row(self, changefeed: str) -> None:
@@ -229,9 +213,33 @@ class Target(PartWriting):
         """Pass over a DDL: log why, and save `progress`."""
         with self._transaction():
             self.check_epoch(lease)
-            self._record(ddl, why, "ignored", lease)
+            self._add(ddl, why, DdlState.IGNORED, lease.changefeed)
             observe(Step.DDL_RECORDED)
             self._save(progress, lease)
+        observe(Step.DDL_DONE)
+
+    def fail_ddl(self, ddl: DdlEvent, why: str, lease: Lease) -> None:
+        """Note that a DDL can't be executed, and why."""
+        with self._transaction():
+            self.check_epoch(lease)
+            line = self._open_line(ddl, lease.changefeed)
+            found = self._add(ddl, "", DdlState.FAILED, lease.changefeed) if line is None else line.id
+            self._judge_line(found, DdlState.FAILED, why)
+
+    def decide_ddl(self, line: DdlRecord, decision: DdlState, reason: str, lease: Lease) -> None:
+        """Note what an operator decides about a DDL that is not done."""
+        with self._transaction():
+            self.check_epoch(lease)
+            self._judge_line(line.id, decision, reason)
+
+    def settle_ddl(self, line: DdlRecord, progress: Progress, lease: Lease, observe: Observer) -> None:
+        """Pass over a DDL as an operator decided, and save `progress`."""
+        with self._transaction():
+            self.check_epoch(lease)
+            self._close_line(line.id, DECIDED[DdlState(line.state)])
+            observe(Step.DDL_RECORDED)
+            self._save(progress, lease)
+        self.forget_catalog()
         observe(Step.DDL_DONE)
 
     def check_epoch(self, lease: Lease) -> None:

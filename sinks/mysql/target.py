@@ -1,6 +1,6 @@
 """The MySQL-family target."""
 
-from collections.abc import Mapping
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from ordering.events import DdlEvent
 from ordering.progress import Progress
 from sinks.ddl.names import respelled
 from sinks.ddl.statement import Statement, read_statement
+from sinks.ddl_log import DdlState, Entered, milliseconds_since
 from sinks.mysql import ddl as rules
 from sinks.mysql.adapt import Adapted, adapted, server_of
 from sinks.mysql.catalog import quoted, read_catalog
@@ -24,7 +25,7 @@ from sinks.mysql.write import MysqlWriter
 from sinks.schema import Catalog
 from sinks.server import CHECKPOINT, DDL, ServerTarget
 from sinks.spool import Group
-from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step
+from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
@@ -42,17 +43,22 @@ _TABLES = (
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.ddl (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, changefeed VARCHAR(191) NOT NULL, commit_ts BIGINT UNSIGNED NOT NULL,
   `database` VARCHAR(64) NOT NULL, name VARCHAR(64) NOT NULL, statement LONGTEXT NOT NULL, executed LONGTEXT NOT NULL,
-  state VARCHAR(16) NOT NULL, before_it LONGTEXT NOT NULL, updated_at DATETIME(6) NOT NULL
+  state VARCHAR(16) NOT NULL, before_it LONGTEXT NOT NULL, updated_at DATETIME(6) NOT NULL, duration_ms BIGINT,
+  reason LONGTEXT NOT NULL
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
+)
+_HAS_REASON = (
+    "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = 'ddl'"
+    " AND COLUMN_NAME = 'reason'"
 )
 LOCK_S = 30
 """How long a killed connection may take to let go of its named lock."""
-_NOTHING: Mapping[str, str | None] = {}
-_RECORD = ("commit_ts", "database", "table", "sql", "executed", "state")
 
 
 class MysqlTarget(ServerTarget[MysqlConnection]):
     """MySQL or MariaDB: database `d`, table `t` as upstream."""
+
+    _database_column = "`database`"
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         super().__init__(uri, rules)
@@ -68,6 +74,8 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         """See `Target.connect`."""
         for statement in _TABLES:
             self._db.run(statement)
+        if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
+            self._db.run(f"ALTER TABLE {DDL} ADD COLUMN duration_ms BIGINT, ADD COLUMN reason LONGTEXT NOT NULL")
         self._catalog = None
 
     def check(self) -> list[str]:
@@ -93,6 +101,11 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         if not self._locks(name, LOCK_S):
             raise self._does_not_end(connection)
 
+    def is_led(self, changefeed: str) -> bool:
+        """See `Target.is_led`."""
+        holder = self._db.value("SELECT IS_USED_LOCK(%s)", (lock_name(changefeed),))
+        return holder is not None and holder != self._db.value("SELECT CONNECTION_ID()")
+
     def _locks(self, name: str, seconds: int) -> bool:
         return bool(self._db.value("SELECT GET_LOCK(%s, %s)", (name, seconds)) == 1)
 
@@ -101,6 +114,9 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
 
     def _release(self, holder: str) -> None:
         self._db.value("SELECT RELEASE_LOCK(%s)", (lock_name(holder),))
+
+    def _log_now(self) -> str:
+        return _now()
 
     def _add_row(self, changefeed: str) -> None:
         self._db.run(f"INSERT INTO {CHECKPOINT} VALUES (%s, 0, '{{}}', '{{}}', 0, %s)", (changefeed, _now()))  # noqa: S608 a constant
@@ -146,39 +162,32 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         statement = read_statement(sql)
         session = rules.session_database(statement, ddl, self.catalog())
         fitted = self._fitted(sql)
-        intent, before = self._recorded(ddl, statement, session, lease, fitted)
+        entered = self._entered(ddl, statement, session, lease, fitted)
         observe(Step.DDL_RECORDED)
+        begun = time.monotonic()
         now = rules.definitions(self._db, statement, session)
-        if not (rules.ran(statement, before, now) or rules.already_so(statement, now)):
+        if not (rules.ran(statement, entered.before, now) or rules.already_so(statement, now)):
             try:
                 self._execute(fitted, session, ddl)
             except TargetError:
-                if not self._ran_meanwhile(statement, before, session):
+                if not self._ran_meanwhile(statement, entered.before, session):
                     raise
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
         with self._transaction():
             self.check_epoch(lease)
-            self._db.run(f"UPDATE {DDL} SET state = 'done', updated_at = %s WHERE id = %s", (_now(), intent))  # noqa: S608 a constant
+            self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun))
             self._save(progress, lease)
         observe(Step.DDL_DONE)
 
-    def _recorded(
+    def _entered(
         self, ddl: DdlEvent, statement: Statement, session: str | None, lease: Lease, fitted: Adapted
-    ) -> tuple[int, dict[str, Any]]:
-        """The intent of this DDL, found from before a crash or written now: its id and the definitions before it."""
+    ) -> Entered:
+        """The intent of this DDL, found from before a crash or written now, with the definitions before it."""
         with self._transaction():
             self.check_epoch(lease)
-            rows = self._db.query(
-                f"SELECT id, before_it FROM {DDL} WHERE changefeed = %s AND commit_ts = %s AND statement = %s"  # noqa: S608 a constant
-                " AND `database` = %s AND state = 'intent'",
-                (lease.changefeed, ddl.commit_ts, ddl.sql, ddl.database),
-            )
-            if not rows:
-                before = rules.definitions(self._db, statement, session)
-                self._record(ddl, fitted.logged, "intent", lease, before)
-                rows = [(self._db.value("SELECT LAST_INSERT_ID()"), orjson.dumps(before))]
-        return rows[0][0], orjson.loads(rows[0][1])
+            before = rules.definitions(self._db, statement, session)
+            return self._enter(ddl, fitted.logged, lease.changefeed, before)
 
     def _ran_meanwhile(self, statement: Statement, before: dict[str, Any], session: str | None) -> bool:
         """Whether a statement that failed was executed all the same: not where one ends with its connection."""
@@ -188,16 +197,6 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _fitted(self, sql: str) -> Adapted:
         return adapted(sql, server_of(self._db))
 
-    def _record(
-        self, ddl: DdlEvent, executed: str, state: str, lease: Lease, before: Mapping[str, str | None] = _NOTHING
-    ) -> None:
-        told = (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state)
-        self._db.run(
-            f"INSERT INTO {DDL} (changefeed, commit_ts, `database`, name, statement, executed, state, before_it,"  # noqa: S608 a constant
-            " updated_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (*told, orjson.dumps(before).decode(), _now()),
-        )
-
     def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> None:
         for note in fitted.notes:
             log.warning("DDL is executed with a difference", what=note)
@@ -206,17 +205,6 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         if fitted.sql:
             with self._db.set_for_now(rules.session_settings(fitted.sql, ddl.commit_ts, self._rules.time_zone)):
                 self._db.run(fitted.sql)
-
-    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
-        """See `Target.ddl_log`."""
-        if not self._has_progress_table():
-            return []
-        rows = self._db.query(
-            f"SELECT commit_ts, `database`, name, statement, executed, state, updated_at FROM {DDL}"  # noqa: S608 a constant
-            " WHERE changefeed = %s ORDER BY id DESC LIMIT %s",
-            (changefeed, limit),
-        )
-        return [DdlRecord(**dict(zip(_RECORD, row[:6], strict=True)), updated_at=str(row[6])) for row in rows]
 
 
 def _now() -> str:

@@ -1,6 +1,6 @@
 """The PostgreSQL target: see the package's docstring for the layout."""
 
-from datetime import UTC, datetime
+import time
 
 import orjson
 import xxhash
@@ -10,6 +10,7 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.names import older_database, respelled
 from sinks.ddl.statement import read_statement
+from sinks.ddl_log import DdlState, milliseconds_since
 from sinks.postgres import checking
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
@@ -18,9 +19,9 @@ from sinks.postgres.ddl import Translation
 from sinks.postgres.encode import PostgresEncoder
 from sinks.postgres.write import Writer
 from sinks.schema import Catalog
-from sinks.server import CHECKPOINT, DDL, ServerTarget
+from sinks.server import CHECKPOINT, ServerTarget
 from sinks.spool import Group
-from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step
+from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
@@ -35,7 +36,16 @@ _TABLES = (
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.ddl (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, changefeed text NOT NULL, commit_ts bigint NOT NULL,
   database text NOT NULL, name text NOT NULL, statement text NOT NULL, executed text NOT NULL, state text NOT NULL,
-  updated_at timestamptz NOT NULL)""",
+  updated_at timestamptz NOT NULL, before_it text NOT NULL DEFAULT '', duration_ms bigint,
+  reason text NOT NULL DEFAULT '')""",
+)
+_MENDED = (
+    f"ALTER TABLE {PROGRESS_DATABASE}.ddl ADD COLUMN IF NOT EXISTS before_it text NOT NULL DEFAULT '',"
+    " ADD COLUMN IF NOT EXISTS duration_ms bigint, ADD COLUMN IF NOT EXISTS reason text NOT NULL DEFAULT ''"
+)
+_HAS_REASON = (
+    "SELECT count(*) FROM information_schema.columns WHERE table_schema = %s AND table_name = 'ddl'"
+    " AND column_name = 'reason'"
 )
 _HOLDERS = (
     "locktype = 'advisory' AND granted AND objsubid = 1 AND classid = %s AND objid = %s"
@@ -59,6 +69,8 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
             with self._transaction():
                 for statement in _TABLES:
                     self._db.run(statement)
+        elif not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
+            self._db.run(_MENDED)
         self._catalog = None
 
     def check(self) -> list[str]:
@@ -88,6 +100,11 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
         except TargetBusyError as error:
             pids = ", ".join(str(pid) for pid, _ in holders)
             raise TargetUnreachableError(f"the former connection {pids} does not end", where=self.name) from error
+
+    def is_led(self, changefeed: str) -> bool:
+        """See `Target.is_led`."""
+        found = f"SELECT count(*) FROM pg_locks WHERE {_HOLDERS} AND pid <> pg_backend_pid()"  # noqa: S608 a constant
+        return bool(self._db.value(found, _halves(_lock(changefeed))))
 
     def _release(self, holder: str) -> None:
         self._db.value("SELECT pg_advisory_unlock(%s)", (_lock(holder),))
@@ -135,43 +152,27 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
         self._writer(group.first.table).write(group)
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
-        """See `Target.execute_ddl`: the statements, their record and the progress are one transaction."""
+        """See `Target.execute_ddl`: the statements, that they are done and the progress are one transaction."""
         self.forget_catalog()
         statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
         own = self.catalog().database(ddl.database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
         translation = Translation(placed, self.catalog(), self._db, self._rules)
+        with self._transaction():
+            self.check_epoch(lease)
+            entered = self._enter(ddl, "", lease.changefeed, {})
+        observe(Step.DDL_RECORDED)
+        begun = time.monotonic()
         try:
             with self._transaction():
                 self.check_epoch(lease)
-                observe(Step.DDL_RECORDED)
                 executed = list(translation.executed())
                 observe(Step.DDL_EXECUTED)
                 self._save(progress, lease)
-                self._record(ddl, "; ".join(executed), "done", lease)
+                self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun), "; ".join(executed))
         finally:
             self.forget_catalog()
         observe(Step.DDL_DONE)
-
-    def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
-        self._db.run(
-            f"INSERT INTO {DDL} (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"  # noqa: S608 a constant
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp())",
-            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state),
-        )
-
-    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
-        """See `Target.ddl_log`."""
-        if not self._has_progress_table():
-            return []
-        rows = self._db.query(
-            f"SELECT commit_ts, database, name, statement, executed, state, updated_at FROM {DDL}"  # noqa: S608 a constant
-            " WHERE changefeed = %s ORDER BY id DESC LIMIT %s",
-            (changefeed, limit),
-        )
-        return [
-            DdlRecord(ts, db, name, sql, executed, state, _utc(at)) for ts, db, name, sql, executed, state, at in rows
-        ]
 
 
 def _lock(holder: str) -> int:
@@ -183,7 +184,3 @@ def _lock(holder: str) -> int:
 def _halves(key: int) -> tuple[int, int]:
     """A lock's key as pg_locks shows it."""
     return key >> 32 & 0xFFFFFFFF, key & 0xFFFFFFFF
-
-
-def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat()

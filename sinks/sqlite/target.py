@@ -2,11 +2,13 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -15,6 +17,7 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.names import older_database, respelled
 from sinks.ddl.statement import DdlKind, Statement, read_statement
+from sinks.ddl_log import DdlState, milliseconds_since
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
 from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog, texts_of
@@ -22,7 +25,7 @@ from sinks.sqlite.copies import delete_by_content
 from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
 from sinks.sqlite.schema_text import quoted
-from sinks.target import PROGRESS_DATABASE, DdlRecord, Lease, Observer, Step, Stored, Target
+from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Target
 from sinks.values import ValueRules
 
 BUSY_TIMEOUT_S = 30.0
@@ -36,8 +39,15 @@ CREATE TABLE IF NOT EXISTS writer (
   PRIMARY KEY (changefeed, part));
 CREATE TABLE IF NOT EXISTS ddl (
   id INTEGER PRIMARY KEY, changefeed TEXT NOT NULL, commit_ts INTEGER NOT NULL, database TEXT NOT NULL,
-  name TEXT NOT NULL, statement TEXT NOT NULL, executed TEXT NOT NULL, state TEXT NOT NULL, updated_at TEXT NOT NULL);
+  name TEXT NOT NULL, statement TEXT NOT NULL, executed TEXT NOT NULL, state TEXT NOT NULL, updated_at TEXT NOT NULL,
+  before_it TEXT NOT NULL DEFAULT '', duration_ms INTEGER, reason TEXT NOT NULL DEFAULT '');
 """
+_ADDED = {
+    "before_it": "TEXT NOT NULL DEFAULT ''",
+    "duration_ms": "INTEGER",
+    "reason": "TEXT NOT NULL DEFAULT ''",
+}
+"""Columns that the DDL log of an earlier version lacks."""
 
 
 def _now() -> str:
@@ -79,6 +89,9 @@ class SqliteTarget(Target):
             connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             connection.execute("PRAGMA foreign_keys = OFF")  # upstream sends the rows that its own cascaded to
             connection.executescript(_TABLES)
+            known = [row[1] for row in connection.execute("PRAGMA table_info(ddl)")]
+            for column in _ADDED.keys() - set(known):
+                connection.execute(f"ALTER TABLE ddl ADD COLUMN {column} {_ADDED[column]}")
         except (OSError, sqlite3.Error) as error:
             raise TargetError(
                 f"can't open {self.directory}: {error}", hint="check that the path is writable"
@@ -160,6 +173,18 @@ class SqliteTarget(Target):
 
     def _release(self, holder: str) -> None:
         """Nothing is held."""
+
+    def is_led(self, changefeed: str) -> bool:  # noqa: ARG002 the interface's
+        """See `Target.is_led`: files tell nothing; the epoch keeps out who was leading."""
+        return False
+
+    _ddl_table = "ddl"
+
+    def _log_run(self, sql: str, parameters: Sequence[object]) -> None:
+        self._run(sql, tuple(parameters))
+
+    def _log_query(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        return self._run(sql, tuple(parameters)).fetchall()
 
     def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
         self._run("DELETE FROM writer WHERE changefeed = ?", (changefeed,))
@@ -267,6 +292,11 @@ class SqliteTarget(Target):
         A database is a file: making or removing one can be done twice; the rest is one transaction with the progress.
         """
         statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
+        with self._transaction():
+            self.check_epoch(lease)
+            entered = self._enter(ddl, "", lease.changefeed, {})
+        observe(Step.DDL_RECORDED)
+        begun = time.monotonic()
         if statement.kind is DdlKind.CREATE_DATABASE:
             self._attach(self._db, statement.database or "")
         if statement.kind is DdlKind.DROP_DATABASE:
@@ -275,12 +305,11 @@ class SqliteTarget(Target):
         try:
             with self._transaction():
                 self.check_epoch(lease)
-                observe(Step.DDL_RECORDED)
                 for sql in executed:
                     self._run(sql)
                 observe(Step.DDL_EXECUTED)
                 self._save(progress, lease)
-                self._record(ddl, "; ".join(executed), "done", lease)
+                self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun), "; ".join(executed))
         finally:
             self.forget_catalog()
         observe(Step.DDL_DONE)
@@ -301,22 +330,6 @@ class SqliteTarget(Target):
             self._run(f"DETACH DATABASE {quoted_database(database)}")
             self._attached.remove(database)
         file_of(self.directory, database).unlink(missing_ok=True)
-
-    def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
-        self._run(
-            "INSERT INTO ddl (changefeed, commit_ts, database, name, statement, executed, state, updated_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (lease.changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state, _now()),
-        )
-
-    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:
-        """See `Target.ddl_log`."""
-        rows = self._run(
-            "SELECT commit_ts, database, name, statement, executed, state, updated_at FROM ddl"
-            " WHERE changefeed = ? ORDER BY id DESC LIMIT ?",
-            (changefeed, limit),
-        )
-        return [DdlRecord(*row) for row in rows]
 
 
 def _equal(name: str, number: int, column: Column | None) -> str:

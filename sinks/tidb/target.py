@@ -55,6 +55,13 @@ class TidbTarget(MysqlTarget):
                 raise self._does_not_end(connection)
         self._db.run(f"REPLACE INTO {_HOLDER} VALUES (%s, CONNECTION_ID())", (name,))  # noqa: S608 a constant
 
+    def is_led(self, changefeed: str) -> bool:
+        """See `Target.is_led`: TiDB tells it only to who tries."""
+        free = self._locks(lock_name(changefeed), _FREE_S)
+        if free:
+            self._release(changefeed)
+        return not free
+
     def _ran_meanwhile(self, statement: Statement, before: dict[str, Any], session: str | None) -> bool:
         """A DDL job goes on when the one who asked for it is gone; who asks again has to wait for it.
 

@@ -85,10 +85,10 @@ def test_commands_in_blocks_exist(line: str) -> None:
 
 @pytest.mark.parametrize("text", INLINE)
 def test_commands_in_the_text_exist(text: str) -> None:
-    check_command_line(_words(text))
+    check_command_line(words_of(text))
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """The words after `reconciler`; a command that is only mentioned gets its arguments."""
     words = shlex.split(text)[1:]
     mentioned = {"status": ["CONFIG"], "topic retire": ["CONFIG", "NAME"]}

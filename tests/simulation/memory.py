@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import orjson
@@ -16,7 +17,7 @@ from sinks.chunk import Texts
 from sinks.ddl.statement import DdlKind, Statement, named, read_statement
 from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
 from sinks.spool import Group
-from sinks.target import DdlRecord, Lease, Observer, Step, Stored, Target
+from sinks.target import Lease, Observer, Step, Stored, Target
 from tests.simulation.faults import Faults
 
 Values = tuple[str | None, ...]
@@ -100,6 +101,7 @@ class MemoryTarget(Target):
         self.name, self.encoder = "memory", TextEncoder()
         self.disk, self.faults, self._committed = disk, faults, committed
         self._work: Disk | None = None
+        self._ddl_table = "ddl"
 
     def connect(self) -> None:
         """As `Target.connect`."""
@@ -155,9 +157,15 @@ class MemoryTarget(Target):
     def _raise_epoch(self, changefeed: str) -> None:
         self._open.epochs[changefeed] += 1
 
-    def ddl_log(self, changefeed: str, limit: int) -> list[DdlRecord]:  # noqa: ARG002 the interface's
-        """As `Target.ddl_log`: none is kept."""
-        return []
+    def is_led(self, changefeed: str) -> bool:  # noqa: ARG002 the interface's
+        """As `Target.is_led`."""
+        return False
+
+    def _log_run(self, sql: str, parameters: Sequence[object]) -> None:
+        """Nobody asks for the log here."""
+
+    def _log_query(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:  # noqa: ARG002 the interface's
+        return [(0,)] if "LIMIT 1" in sql and "OFFSET" not in sql else []
 
     @property
     def _open(self) -> Disk:
@@ -225,9 +233,6 @@ class MemoryTarget(Target):
 
     def _rollback(self) -> None:
         self._work = None
-
-    def _record(self, ddl: DdlEvent, executed: str, state: str, lease: Lease) -> None:
-        """Nobody asks for the log here."""
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """As `Target.execute_ddl`: one transaction with the progress."""

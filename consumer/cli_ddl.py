@@ -1,0 +1,90 @@
+"""The commands `reconciler ddl ...`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from consumer.commands import CONFIG, foreseen
+from consumer.config import load_config
+
+
+@click.group()
+def ddl() -> None:
+    """See what became of DDLs, and decide about one that stops the changefeed."""
+
+
+_COMMIT_TS = click.argument("commit_ts", type=click.IntRange(0, 2**64 - 1))
+_REASON = click.option("--reason", default="", help="Why; kept in the DDL log.")
+
+
+@ddl.command("list")
+@CONFIG
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, newest first.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@foreseen
+def list_ddls(config: Path, limit: int, as_json: bool) -> None:
+    """Show the latest DDLs, what became of each, and how long it took.
+
+    \b
+    Example:
+      reconciler ddl list orders.toml
+    """
+    from consumer.operate import ddl_log  # noqa: PLC0415
+    from consumer.status import told_of  # noqa: PLC0415
+
+    found = [told_of(record) for record in ddl_log(load_config(config), limit)]
+    if as_json:
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+    for told in found if not as_json else []:
+        click.echo(ddl_line(told))
+
+
+@ddl.command()
+@CONFIG
+@_COMMIT_TS
+@_REASON
+@foreseen
+def skip(config: Path, commit_ts: int, reason: str) -> None:
+    """Leave out the DDL at COMMIT_TS that stops the changefeed. The next run goes on behind it.
+
+    Right only if the target can do without it: rows that come after it may not fit.
+
+    \b
+    Example:
+      reconciler ddl skip orders.toml 463219034579861505 --reason "a view, not needed here"
+    """
+    _decide(config, commit_ts, "SKIP", reason)
+
+
+@ddl.command()
+@CONFIG
+@_COMMIT_TS
+@_REASON
+@foreseen
+def done(config: Path, commit_ts: int, reason: str) -> None:
+    """Say that the change of the DDL at COMMIT_TS has been made by hand. The next run goes on behind it.
+
+    \b
+    Example:
+      reconciler ddl done orders.toml 463219034579861505 --reason "index made with an online tool"
+    """
+    _decide(config, commit_ts, "TAKE", reason)
+
+
+def _decide(config: Path, commit_ts: int, decision: str, reason: str) -> None:
+    from consumer.operate import decide_ddl  # noqa: PLC0415
+    from sinks.ddl_log import DECIDED, DdlState  # noqa: PLC0415
+
+    line = decide_ddl(load_config(config), commit_ts, DdlState[decision], reason)
+    becomes = DECIDED[DdlState[decision]].value
+    click.echo(f"the next run notes this DDL as {becomes} and goes on: {line.sql[:200]}")
+
+
+def ddl_line(told: dict[str, Any]) -> str:
+    """A line of the log for people."""
+    took = "" if told["duration_ms"] is None else f" in {told['duration_ms']} ms"
+    said = told["reason"] or (told["executed"] if told["state"] == "ignored" else "")
+    why = f" ({said[:200]})" if said else ""
+    return f"{told['commit_ts']} {told['time']} {told['state']}{took}: {told['statement'][:100]}{why}"

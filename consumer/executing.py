@@ -1,0 +1,102 @@
+"""What becomes of a DDL whose turn has come: it is executed, passed over, or as an operator decided; or it fails.
+
+A DDL that fails stops the changefeed: it is in the DDL log with the error, and nothing after it is applied until it can
+be executed or an operator decides (`reconciler ddl skip`, `reconciler ddl done`).
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from consumer.ddl import refuse_our_own, why_ignored
+from consumer.filters.changefeed import ChangefeedFilter
+from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
+from ordering.events import DdlEvent
+from ordering.progress import Progress
+from ordering.timestamps import utc_text
+from sinks.ddl_log import DECIDED, DdlRecord, DdlState
+from sinks.target import Lease, Observer, Target
+
+log = structlog.get_logger()
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Executes DDLs for the one who leads."""
+
+    target: Target
+    wanted: ChangefeedFilter
+    lease: Lease
+    observe: Observer
+
+    def decisions(self) -> list[DdlRecord]:
+        """What an operator decided and no run has met yet."""
+        return self.target.decisions(self.lease.changefeed)
+
+    def settle(
+        self, ddl: DdlEvent, waiting: Iterable[DdlEvent], decisions: Iterable[DdlRecord], progress: Progress
+    ) -> None:
+        """Do with the DDL what is to be done, and save `progress`. `waiting`: all DDLs still to be executed.
+
+        Raises InputError or TargetError, with the DDL's position, if it can't be done.
+        """
+        decision = next((line for line in decisions if line.is_of(ddl)), None)
+        if decision is not None:
+            log.warning(
+                "DDL passed over, as an operator decided",
+                at=utc_text(ddl.commit_ts),
+                becomes=DECIDED[DdlState(decision.state)].value,
+                reason=decision.reason,
+            )
+            self.target.settle_ddl(decision, progress, self.lease, self.observe)
+            return
+        with self._noting(ddl):
+            because = why_ignored(ddl, waiting, self.wanted, self.target.catalog())
+            if because:
+                self._ignore(ddl, because, progress)
+                return
+            refuse_our_own(ddl)
+            log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:_SHOWN])
+            with _named(ddl):
+                self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+
+    def _ignore(self, ddl: DdlEvent, because: str, progress: Progress) -> None:
+        tell = log.info if because.startswith("filter.") else log.warning  # what the config asks for is no news
+        tell("DDL ignored", at=utc_text(ddl.commit_ts), because=because, statement=ddl.sql[:_SHOWN])
+        self.target.ignore_ddl(ddl, because, progress, self.lease, self.observe)
+
+    @contextmanager
+    def _noting(self, ddl: DdlEvent) -> Iterator[None]:
+        """Note in the DDL log why the DDL can't be executed, and say what an operator may do."""
+        try:
+            yield
+        except TRANSIENT:
+            raise
+        except (InputError, TargetError) as error:
+            self._note(ddl, error)
+            advice = (
+                f"once the change has been made by hand: `reconciler ddl done CONFIG {ddl.commit_ts}`;"
+                f" to leave it out: `reconciler ddl skip CONFIG {ddl.commit_ts}`"
+            )
+            hint = "; ".join(filter(None, (error.hint, advice)))
+            raise type(error)(error.fact, where=error.where, hint=hint) from error
+
+    def _note(self, ddl: DdlEvent, error: ReconcilerError) -> None:
+        try:
+            self.target.fail_ddl(ddl, error.fact, self.lease)
+        except ReconcilerError as second:
+            log.warning("the DDL log does not tell of the failure", because=str(second))
+
+
+@contextmanager
+def _named(ddl: DdlEvent) -> Iterator[None]:
+    """Name the DDL in what the target says of it."""
+    try:
+        yield
+    except TargetError as error:
+        what = f"DDL at commitTs {ddl.commit_ts} in database {ddl.database!r}: {ddl.sql[:500]}"
+        places = "; ".join(filter(None, (str(ddl.position), error.where)))
+        raise type(error)(f"{error.fact}; {what}", where=places, hint=error.hint) from error
