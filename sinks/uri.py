@@ -1,5 +1,11 @@
-"""The target's URI: what kind of target, where, and who we are there."""
+"""The target's URI: what kind of target, where, who we are there, and how the way there is protected.
 
+Options of encryption are spelled as each family's own tools spell them: `ssl-ca`, `ssl-cert`, `ssl-key` and `ssl-mode`
+for MySQL, MariaDB and TiDB (the first three also in TiCDC's sink URI), libpq's names for PostgreSQL. Who names a
+certificate wants it checked: then the server's certificate and host name are verified unless a mode says otherwise.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -7,7 +13,27 @@ from ordering.errors import ConfigError
 
 _PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
 _SYNONYMS = {"postgres": "postgresql"}
-_OPTIONS = {"postgresql": {"sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"}}
+MYSQL_MODES = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
+_LIBPQ_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_MYSQL: Mapping[str, tuple[str, ...]] = {"ssl-mode": MYSQL_MODES, "ssl-ca": (), "ssl-cert": (), "ssl-key": ()}
+_OPTIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+    "tidb": _MYSQL,
+    "postgresql": {
+        "sslmode": _LIBPQ_MODES,
+        "sslrootcert": (),
+        "sslcert": (),
+        "sslkey": (),
+        "sslcrl": (),
+        "channel_binding": ("disable", "prefer", "require"),
+        "require_auth": (),
+    },
+}
+"""Family -> option -> the values it may have; any if none are named."""
+_MODE = {"postgresql": ("sslmode", "verify-full")}
+_MYSQL_MODE = ("ssl-mode", "verify-identity")
+"""The option that says what is checked, and what it is where only certificates are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +47,7 @@ class TargetUri:
     password: str = field(default="", repr=False)
     path: str = ""
     options: tuple[tuple[str, str], ...] = ()
-    """Of the connection's encryption, by libpq's names; PostgreSQL only."""
+    """Of the connection's encryption, by the family's names; the mode is among them if any is."""
 
     @property
     def place(self) -> str:
@@ -71,9 +97,27 @@ def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
     if kind == "postgresql" and not path:
         hint = f"write {kind}://USER:PASSWORD@HOST:{usual}/DATABASE"
         raise ConfigError(f"{key} lacks the name of a database", hint=hint)
-    options = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    allowed = _OPTIONS.get(kind, set())
-    if unknown := sorted({name for name, _ in options} - allowed):
-        hint = f"known are: {', '.join(sorted(allowed)) or 'none'}"
-        raise ConfigError(f"{key} has the unknown option {unknown[0]!r}", hint=hint)
+    options = _options(kind, parts.query, key)
     return TargetUri(kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), path, options)
+
+
+def _options(kind: str, query: str, key: str) -> tuple[tuple[str, str], ...]:
+    """The options behind the question mark, checked, with the mode that they mean."""
+    found: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        allowed = _OPTIONS[kind]
+        if name not in allowed:
+            hint = f"known are: {', '.join(allowed)}"
+            raise ConfigError(f"{key} has the unknown option {name!r}", hint=hint)
+        if name in found or not value:
+            raise ConfigError(f"{key} has the option {name!r} {'twice' if name in found else 'without a value'}")
+        found[name] = value.lower().replace("_", "-") if name == "ssl-mode" else value
+        if allowed[name] and found[name] not in allowed[name]:
+            hint = f"known are: {', '.join(allowed[name])}"
+            raise ConfigError(f"{key} has no {name} {value!r}", hint=hint)
+    mode, checked = _MODE.get(kind, _MYSQL_MODE)
+    if found.keys() & {"ssl-cert", "ssl-key"} and not {"ssl-cert", "ssl-key"} <= found.keys():
+        raise ConfigError(f"{key} needs ssl-cert and ssl-key together: a certificate and its key")
+    if any(name.startswith("ssl") for name in found):
+        found.setdefault(mode, checked)
+    return tuple(found.items())

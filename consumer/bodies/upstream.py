@@ -21,6 +21,7 @@ from ordering.neteffect import Half
 from ordering.timestamps import CommitTs, utc_text
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import is_lost
+from sinks.mysql.tls import HINT, encryption, is_tls_fault, login_plugins
 from sinks.uri import TargetUri
 
 _TOGETHER = 16
@@ -63,13 +64,15 @@ class Upstream:
                 host=self.uri.host,
                 port=self.uri.port,
                 user=self.uri.user,
-                password=self.uri.password,
+                password=self.uri.password.encode(),
                 charset="utf8mb4",
                 conv=pymysql.converters.encoders,  # no decoders: values stay texts
                 autocommit=True,
                 connect_timeout=_CONNECT_TIMEOUT_S,
                 program_name="ticdc-reconciler",
                 max_allowed_packet=1 << 30,
+                auth_plugin_map=login_plugins(self.uri),
+                **encryption(self.uri),
             )
             with connection.cursor() as cursor:
                 cursor.execute("SET SESSION time_zone = %s", (zone,))
@@ -162,6 +165,8 @@ def _as_error(error: pymysql.MySQLError, place: str, reference: Reference, what:
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = error.args[1] if len(error.args) > 1 else str(error)
     where = f"{reference.position}, upstream {place}" if reference.topic else f"upstream {place}"
+    if is_tls_fault(error):
+        return SourceError(f"no encrypted connection to the upstream: {text}", where=where, hint=HINT)
     if is_lost(error):
         return BodyMissingError(f"the upstream is out of reach: {code} {text}", where=where)
     if code in _REFUSED:

@@ -11,6 +11,7 @@ from pymysql.constants import CLIENT
 from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from sinks.mysql.tls import HINT, encryption, is_tls_fault, login_plugins
 from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
@@ -79,7 +80,7 @@ class MysqlConnection:
                 host=uri.host,
                 port=uri.port,
                 user=uri.user,
-                password=uri.password,
+                password=uri.password.encode(),  # of a text PyMySQL takes Latin-1 only
                 charset="utf8mb4",
                 autocommit=True,
                 local_infile=True,
@@ -87,8 +88,12 @@ class MysqlConnection:
                 program_name="ticdc-reconciler",
                 client_flag=CLIENT.FOUND_ROWS,
                 max_allowed_packet=1 << 30,
+                auth_plugin_map=login_plugins(uri),
+                **encryption(uri),
             )
         except pymysql.MySQLError as error:
+            if is_tls_fault(error):
+                raise TargetError(f"no encrypted connection: {error.args[-1]}", where=uri.place, hint=HINT) from error
             raise self._as_error(error) from error
         self.version = str(self.value("SELECT VERSION()"))
         if ("tidb" in self.version.lower()) != self._is_tidb:

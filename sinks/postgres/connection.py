@@ -19,8 +19,8 @@ _LOST = {"25P03", "55006"}
 _BUSY_CLASS, _LOCK_NOT_AVAILABLE = "40", "55P03"
 """Deadlock or serialization failure; lock_timeout."""
 _FOR_GOOD = re.compile(
-    r"password authentication failed|does not exist|no pg_hba\.conf entry|not permitted|SASL|no password|certificate"
-    r"|does not support SSL|sslmode"
+    r"password authentication failed|does not exist|pg_hba\.conf|not permitted|SASL|no password|certificate"
+    r"|does not support SSL|sslmode|alert|authentication method|channel binding"
 )
 """What a server says before a login that will say so again: libpq gives such errors no SQLSTATE."""
 _SESSION = {
@@ -124,7 +124,7 @@ class PostgresConnection:
         """Why there is no connection."""
         text = " ".join(str(error).split())
         if _FOR_GOOD.search(text):
-            hint = "check user, password and database of target.uri, and the server's pg_hba.conf"
+            hint = "check user, password, database and ssl options of target.uri, and the server's pg_hba.conf"
             return TargetError(f"the target refuses: {text}", where=self.where, hint=hint)
         return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where)
 

@@ -20,7 +20,13 @@ def test_postgresql(scheme: str) -> None:
     [
         ("postgresql://u:p@host", "database"),
         ("postgresql://u:p@host/d?sslmod=require", "'sslmod'"),
+        ("postgresql://u:p@host/d?sslmode=full", "no sslmode 'full'"),
         ("mysql://u:p@host?ssl=1", "'ssl'"),
+        ("mysql://u:p@host?ssl-mode=sure", "no ssl-mode 'sure'"),
+        ("tidb://u:p@host?ssl-ca=a&ssl-ca=b", "'ssl-ca' twice"),
+        ("mariadb://u:p@host?ssl-ca=", "'ssl-ca' without a value"),
+        ("mysql://u:p@host?ssl-cert=c.pem", "ssl-cert and ssl-key together"),
+        ("mysql://u:p@host?sslmode=require", "'sslmode'"),
         ("postgresql://host/d", "host or user"),
         ("postgresql://u:p@host:99999/d", "port"),
         ("oracle://u:p@host/d", "'oracle'"),
@@ -30,3 +36,18 @@ def test_what_is_refused(text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as caught:
         parse_target_uri(text)
     assert ":p@" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("mysql://u:p@host?ssl-ca=/ca.pem", {"ssl-ca": "/ca.pem", "ssl-mode": "verify-identity"}),
+        ("tidb://u:p@host?ssl-mode=VERIFY_CA&ssl-ca=/ca.pem", {"ssl-mode": "verify-ca", "ssl-ca": "/ca.pem"}),
+        ("mariadb://u:p@host", {}),
+        ("postgresql://u:p@host/d?sslrootcert=/ca.pem", {"sslrootcert": "/ca.pem", "sslmode": "verify-full"}),
+        ("postgresql://u:p@host/d?sslmode=require", {"sslmode": "require"}),
+        ("postgresql://u:p@host/d?require_auth=scram-sha-256", {"require_auth": "scram-sha-256"}),
+    ],
+)
+def test_who_names_a_certificate_has_it_checked(text: str, options: dict[str, str]) -> None:
+    assert dict(parse_target_uri(text).options) == options
