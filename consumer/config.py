@@ -17,7 +17,8 @@ from consumer.bodies.claims import opened
 from consumer.bodies.locations import place_of
 from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
 from consumer.filters.tables import table_filter, with_files
-from consumer.kafka_settings import OURS, Settings
+from consumer.kafka_rules import faults
+from consumer.kafka_settings import Settings
 from consumer.topic_names import matcher
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri, parse_upstream_uri
@@ -130,10 +131,8 @@ def _consistency(values: dict[str, Any]) -> Consistency:
 
 
 def _kafka(value: Settings) -> Settings:
-    wrong = sorted(OURS & value.keys())
-    if wrong:
-        message = f"may not set {', '.join(wrong)}: the reconciler sets it itself"
-        raise ValueError(message)
+    if wrong := faults(value):
+        raise ValueError("; ".join(wrong))
     return value
 
 

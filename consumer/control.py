@@ -13,8 +13,10 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
-from consumer.kafka_settings import Settings, control_arguments
-from consumer.reader import login_refusal
+from consumer.kafka_login import control_arguments
+from consumer.kafka_settings import Settings
+from consumer.kafka_tokens import TokenEndpoint
+from consumer.reader import try_login
 from consumer.topic_names import matcher
 from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
@@ -48,14 +50,26 @@ class Control:
             raise self._refused(str(error)) from error
         except (KafkaError, OSError, ValueError) as error:
             self.close()
-            if refusal := login_refusal(self._bootstrap, self._settings):
-                raise self._refused(refusal) from error
-            hint = "check source.bootstrap-servers and that the brokers' advertised addresses can be reached from here"
-            fact = f"Kafka is out of reach: {type(error).__name__} {error}"
-            raise SourceUnreachableError(fact, where=self._bootstrap, hint=hint) from error
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> SourceError:
+        """Why there is no connection, as far as somebody says it."""
+        tokens: TokenEndpoint | None = self._arguments.get("sasl_oauth_token_provider")
+        if tokens is not None and tokens.refusal:
+            return self._refused(tokens.refusal)
+        fact = f"{type(error).__name__} {error}"
+        if tokens is not None and tokens.silence:
+            fact = tokens.silence
+        else:
+            login = try_login(self._bootstrap, self._settings)
+            if login.is_refused:
+                return self._refused(login.told)
+            fact = login.told or fact
+        hint = "check source.bootstrap-servers and that the brokers' advertised addresses can be reached from here"
+        return SourceUnreachableError(f"Kafka is out of reach: {fact}", where=self._bootstrap, hint=hint)
 
     def _refused(self, reason: str) -> SourceError:
-        hint = "check security.protocol and sasl.* in [source.kafka]"
+        hint = "check security.protocol, sasl.* and ssl.* in [source.kafka]"
         return SourceError(f"Kafka refuses us: {reason}", where=self._bootstrap, hint=hint)
 
     def close(self) -> None:

@@ -5,31 +5,20 @@ from typing import Any
 
 Settings = Mapping[str, str | int | bool]
 
-OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "enable.partition.eof"})
-"""Properties that reading explicit ranges depends on: `[source.kafka]` may not set them."""
 
-_FOR_CONTROL = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-    "client.id": "client_id",
-    "request.timeout.ms": "request_timeout_ms",
-}
-"""librdkafka's property -> kafka-python's argument."""
+def protocol(settings: Settings) -> str:
+    """How brokers are spoken to, in capital letters."""
+    return str(settings.get("security.protocol", "PLAINTEXT")).upper()
 
 
-def control_arguments(bootstrap: str, settings: Settings) -> dict[str, Any]:
-    """Arguments of kafka-python's clients. What only the data plane knows is left out."""
-    found: dict[str, Any] = {_FOR_CONTROL[k]: v for k, v in settings.items() if k in _FOR_CONTROL}
-    if settings.get("ssl.endpoint.identification.algorithm") == "none":
-        found["ssl_check_hostname"] = False
-    return {"bootstrap_servers": bootstrap.split(","), "client_id": "ticdc-reconciler", **found}
+def mechanism(settings: Settings) -> str:
+    """The way to log in; "" if none is named."""
+    return str(settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "")))
+
+
+def is_protected(settings: Settings) -> bool:
+    """Whether a connection may be refused for what both sides have to show."""
+    return protocol(settings) != "PLAINTEXT"
 
 
 def reader_settings(bootstrap: str, settings: Settings) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from consumer.kafka_settings import reader_settings
+from consumer.kafka_settings import is_protected, reader_settings
 from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 
@@ -25,12 +25,23 @@ _LOGIN_S = 5.0
 
 _REFUSED = {
     KafkaError._AUTHENTICATION,  # noqa: SLF001 the library's public constant
+    KafkaError._SSL,  # noqa: SLF001
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
+_NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"  # noqa: S105 a message
+"""Who gives out tokens may only be away: where he refuses us, the control plane has said so before."""
+_ALERT = "SSL alert number"
+"""A broker's own word against our certificate, or against having none."""
+_ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _RESET = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
+
+
+def _is_refusal(error: KafkaError) -> bool:
+    said = error.str()
+    return (error.code() in _REFUSED or _ALERT in said) and _NO_TOKEN not in said
 
 
 def _is_error(message: Message) -> bool:
@@ -57,7 +68,8 @@ class Reader:
             raise SourceError(f"[source.kafka] is refused: {error.args[0].str()}", where=self._bootstrap) from error
 
     def _on_error(self, error: KafkaError) -> None:
-        self._fault = error
+        if self._fault is None or not (self._refused() or error.code() == _ALL_DOWN):  # it only follows the reason
+            self._fault = error
 
     def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
         """Runs of messages of the offset ranges [start, stop), in order within each partition.
@@ -150,20 +162,21 @@ class Reader:
                 where=str(partition),
                 hint="raise the topic's retention; rebuild the target from a dump, then set start-ts to its position",
             )
-        elif error.code() in _REFUSED:
+        elif _is_refusal(error):
             raise SourceError(f"Kafka refuses us: {error.str()}", where=f"{self._bootstrap} {partition}")
         else:
             raise SourceUnreachableError(f"Kafka can't be read: {error.str()}", where=f"{self._bootstrap} {partition}")
 
     def _refused(self) -> bool:
-        return self._fault is not None and self._fault.code() in _REFUSED
+        return self._fault is not None and _is_refusal(self._fault)
 
-    def refusal(self, seconds: float) -> str:
-        """Why the brokers refuse our login, if they do so within some seconds."""
+    def login(self, seconds: float) -> "Login":
+        """How the brokers answer our login within some seconds; a refusal ends them."""
         limit = time.monotonic() + seconds
         while time.monotonic() < limit and not self._refused():
             self._consumer.poll(_POLL_S / 5)
-        return self._fault.str() if self._fault is not None and self._refused() else ""
+        told = self._fault.str() if self._fault is not None else ""
+        return Login(told, is_refused=self._refused())
 
     def _silent(self) -> SourceError:
         detail = self._fault.str() if self._fault is not None else f"no answer for {SILENCE_S:.0f} s"
@@ -177,16 +190,24 @@ class Reader:
         self._consumer.close()
 
 
-def login_refusal(bootstrap: str, settings: Mapping[str, Any]) -> str:
-    """What the brokers say against our login; "" if they refuse none, or none is asked for.
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What came of trying to connect: what was said against it, and whether it will be said again."""
 
-    kafka-python takes a refused login for a broker out of reach when it connects first; librdkafka tells them apart.
+    told: str = ""
+    is_refused: bool = False
+
+
+def try_login(bootstrap: str, settings: Mapping[str, Any]) -> Login:
+    """What the brokers say against our login or our certificates; nothing where neither is asked for.
+
+    kafka-python takes a refusal for a broker out of reach when it connects first; librdkafka tells them apart.
     """
-    if not any(name.startswith("sasl.") for name in settings):
-        return ""
+    if not is_protected(settings):
+        return Login()
     reader = Reader(reader_settings(bootstrap, settings))
     try:
-        return reader.refusal(_LOGIN_S)
+        return reader.login(_LOGIN_S)
     finally:
         reader.close()
 

@@ -1,0 +1,73 @@
+"""Which properties `[source.kafka]` may hold.
+
+Whatever protects the connection has to mean the same to both of our clients, or it is refused: a property that only one
+of them follows would leave the other's connection open. Facts of the properties: librdkafka's CONFIGURATION.md.
+"""
+
+from consumer.kafka_settings import Settings, mechanism, protocol
+
+OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "enable.partition.eof"})
+"""Properties that reading explicit ranges depends on: `[source.kafka]` may not set them."""
+
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_TLS = frozenset({
+    "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
+    "ssl.key.pem", "ssl.key.password", "ssl.crl.location", "ssl.endpoint.identification.algorithm",
+    "enable.ssl.certificate.verification",
+})  # fmt: skip
+_TOKENS = frozenset({
+    "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.extensions",
+    "https.ca.location", "https.ca.pem",
+})  # fmt: skip
+_LOGIN = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password"})
+_PROTECTING = ("ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl.")
+
+
+_ENDPOINT = frozenset({f"sasl.oauthbearer.{name}" for name in ("token.endpoint.url", "client.id", "client.secret")})
+_METHOD, _URL = "sasl.oauthbearer.method", "sasl.oauthbearer.token.endpoint.url"
+
+
+def faults(settings: Settings) -> list[str]:
+    """What is wrong with the properties, each worth a line for the user; nothing connects."""
+    return [*_unknown(settings), *(_incomplete(settings) if not _unknown(settings) else [])]
+
+
+def _unknown(settings: Settings) -> list[str]:
+    found = [f"may not set {name}: the reconciler sets it itself" for name in sorted(OURS & settings.keys())]
+    foreign = sorted({n for n in settings if n.startswith(_PROTECTING)} - _TLS - _TOKENS - _LOGIN)
+    known = ", ".join(sorted(_TLS | _LOGIN))
+    found += [f"has {name}, which not both of our clients know; known are {known}" for name in foreign]
+    if protocol(settings) not in _PROTOCOLS:
+        found.append(f"has no security.protocol {settings['security.protocol']!r}; known are {', '.join(_PROTOCOLS)}")
+    if mechanism(settings) not in ("", *_MECHANISMS):
+        found.append(f"has no sasl.mechanism {mechanism(settings)!r}; known are {', '.join(_MECHANISMS)}")
+    for name, allowed in (("ssl.endpoint.identification.algorithm", ("https", "none")), (_METHOD, ("oidc",))):
+        if settings.get(name, allowed[0]) not in allowed:
+            found.append(f"has no {name} {settings[name]!r}; known are {', '.join(allowed)}")
+    if not str(settings.get(_URL, "https:")).startswith(("https:", "http:")):
+        found.append(f"has a {_URL} that is no http:// or https:// address")
+    return found
+
+
+def _incomplete(settings: Settings) -> list[str]:
+    """What is set in vain, and what is missing: neither client would say so before it connects unprotected."""
+    named, how = protocol(settings), mechanism(settings)
+    found = []
+    for prefix, word in (("ssl.", "SSL"), ("sasl.", "SASL")):
+        in_vain = [name for name in settings if name.startswith(prefix)]
+        if in_vain and word not in named:
+            found.append(f"has {in_vain[0]}, but security.protocol is {named}: write {_fitting(settings)}")
+    by_mechanism = {"OAUTHBEARER": {_METHOD, *_ENDPOINT}, "": {"sasl.mechanism"}}
+    needed = by_mechanism.get(how, {"sasl.username", "sasl.password"}) if "SASL" in named else set()
+    found += [f"lacks {name}, which {named} {how} needs" for name in sorted(needed - settings.keys())]
+    for kind in ("location", "pem"):
+        pair = {f"ssl.certificate.{kind}", f"ssl.key.{kind}"}
+        found += [f"lacks {name}" for name in sorted(pair - settings.keys()) if pair & settings.keys()]
+    return found
+
+
+def _fitting(settings: Settings) -> str:
+    login = any(name.startswith("sasl.") for name in settings)
+    return "SASL_SSL" if login else "SSL"
