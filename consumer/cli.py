@@ -8,6 +8,7 @@ import orjson
 
 from consumer import logs
 from consumer.cli_ddl import ddl, ddl_line
+from consumer.cli_progress import progress
 from consumer.clock import process_start
 from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
@@ -146,6 +147,9 @@ def retire(config: Path, name: str) -> None:
 
     retire_topic(load_config(config), name)
     click.echo(f"topic {name} is retired")
+
+
+main.add_command(progress)
 
 
 def _print_status(found: dict[str, Any]) -> None:

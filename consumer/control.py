@@ -100,6 +100,18 @@ class Control:
         found = self._call(lambda admin: admin.list_partition_offsets(asked))
         return {Partition(tp.topic, tp.partition): at.offset for tp, at in found.items()}
 
+    def offsets_since(self, partitions: Iterable[Partition], ms: int) -> dict[Partition, int | None]:
+        """The first offset whose message is at least as new as this (ms since 1970); None where there is none."""
+        asked = {TopicPartition(p.topic, p.partition): ms for p in partitions}
+        if not asked:
+            return {}
+        found = self._call(lambda admin: admin.list_partition_offsets(asked))
+        return {Partition(tp.topic, tp.partition): at.offset if at.offset >= 0 else None for tp, at in found.items()}
+
+    def cluster_id(self) -> str:
+        """The id of the Kafka cluster."""
+        return str(self._call(lambda admin: admin.describe_cluster())["cluster_id"])
+
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """Commit a consumer group's offsets: for lag tools only, nothing here reads them back (R1)."""
         values = {TopicPartition(p.topic, p.partition): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}

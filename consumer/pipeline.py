@@ -16,11 +16,11 @@ from consumer.config import Config
 from consumer.ddl import understood
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.executing import Execution
-from consumer.explain import Sought, place_of_row
 from consumer.filters.changefeed import read_filter
 from consumer.job import Job, Jobs, Outcome
 from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
+from consumer.placing import Refusal, refusal_of, sought_of
 from consumer.progressing import advanced, carried, copies_in, counted, kept_reports, read_on, refused_tables
 from consumer.scan import ReadSpec, Report
 from consumer.source import FIRST_WINDOW, Probe, Source
@@ -29,7 +29,6 @@ from consumer.tasks import Failure, OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.copies import Copies, by_commit
-from ordering.errors import ReconcilerError, TargetError
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
 from ordering.spread import Spread
@@ -97,7 +96,7 @@ class Pipeline:
         with self._placing(window):
             if not isinstance(rows, Iterator):
                 self._apply_rows(window, reports, rows, progress)
-            elif self.config.target.consistency == "transaction":
+            elif self.config.target.consistency == "transaction" and self.progress.window is None:
                 self._apply_transactions(reports, rows, progress)
             else:
                 self._apply_snapshot(reports, rows, progress)
@@ -181,11 +180,16 @@ class Pipeline:
             accepts=self.filter.tables,
             ignored=self.filter.for_rows(self.target.catalog()),
             # the rows of a window that tasks have begun to write are written by tasks
-            buckets=max(2, buckets) if self.progress.window or (self._in_rows() and buckets > 1) else buckets,
+            buckets=max(2, buckets) if self._begun_by_tasks() else buckets,
             message_bytes=self.config.limits.message_bytes,
             spread=spread,
             force_replicate=self.config.filter.force_replicate,
         )
+
+    def _begun_by_tasks(self) -> bool:
+        """Whether the next window is one that tasks have begun, or may have begun, to write."""
+        window = self.progress.window
+        return window is not None and (self._in_rows() or not window.rewound)
 
     def _in_rows(self) -> bool:
         return self.config.target.consistency == "row"
@@ -203,7 +207,7 @@ class Pipeline:
         order = self._order(whole_transactions=spec.whole_transactions)
         if spec.buckets > 1:
             # the rows are looked at once it is known that they are wanted
-            by_tasks = self._in_rows() or self.progress.window
+            by_tasks = self._in_rows() or self._begun_by_tasks()
             return job.reports(), job if by_tasks else job.outcomes(order)
         reports: list[Report] = []
         outcomes = job.outcomes(order)
@@ -245,7 +249,8 @@ class Pipeline:
         suspects = suspicious(reports)
         if suspects:
             check_contents(self.jobs.contents(window.ranges, self._spec(window), suspects))
-        proven = verdict.proven + duplicates_in(reports)
+        # what is applied once more was counted before
+        proven = verdict.proven + (0 if window.rewound else duplicates_in(reports))
         waiting = {ddl.identity for ddl in self._pending()}
         return advanced(self.progress, window, reports, waiting, proven=proven, unproven=verdict.unproven)
 
@@ -300,23 +305,13 @@ class Pipeline:
         try:
             yield
         except (RowError, RowRefusedError) as error:
-            raise self._placed(error, window) from error
+            raise self._refusal(error, window).placed from error
 
-    def _placed(self, error: RowError | RowRefusedError, window: Window) -> ReconcilerError:
-        failure: ReconcilerError
-        if isinstance(error, RowError):
-            failure, sought = error.error, Sought(fingerprint=error.row)
-        else:
-            failure = TargetError(error.fact, where=error.where, hint=error.hint)
-            schema = self.target.catalog().get(error.row.table)
-            sought = Sought(None, error.row, schema, self.target.encoder, self._bodies)
+    def _refusal(self, error: RowError | RowRefusedError, window: Window) -> Refusal:
+        sought = sought_of(error, self.target, self._bodies)
         places = self.jobs.places(window.ranges, self._spec(window), sought)
-        net_effect = self.config.target.consistency != "transaction"
-        place = place_of_row(places, self.progress.checkpoint_ts, net_effect=net_effect)
-        if place is None:
-            return failure
-        where = "; ".join(filter(None, (f"{place.name}, {place.position}", failure.where)))
-        return type(failure)(failure.fact, where=where, hint=failure.hint)
+        net_effect = self.config.target.consistency != "transaction" or self.progress.window is not None
+        return refusal_of(error, places, self.progress.checkpoint_ts, net_effect=net_effect)
 
     def _apply(self, spool: Spool, progress: Progress) -> None:
         self.target.apply(spool, progress, self.lease, self.observe)

@@ -106,7 +106,8 @@ def advanced(
         filtered=sum(r.filtered for r in reports),
     )
     high = CheckpointTs(window.high)
-    moved = progress.at(high, base_ts=high, topics=carried(progress, reports), counts=counts, window=None)
+    kept = {"executed": progress.executed} if window.rewound else {}
+    moved = progress.at(high, base_ts=high, topics=carried(progress, reports), counts=counts, window=None, **kept)
     return read_on(moved, reports, waiting)
 
 

@@ -5,8 +5,9 @@ partition has been read; `watermark`, the highest seen (R6); `counted_to`, up to
 event at or below `base_ts` that lies before `counted_to` was counted and applied already and is just read again; from
 there on it is a repetition, or late. Looking ahead of what is applied counts nothing: `read_to` runs ahead then.
 `base_ts` is the checkpoint at which these offsets were true: inside a window of `transaction` consistency the
-checkpoint runs ahead of it. `window` is one that tasks have begun to write, in `row` consistency: until it is done the
-target is no state of the upstream, and nothing else may be done before.
+checkpoint runs ahead of it. `window` is one that tasks have begun to write, in `row` consistency, or that is to be
+applied once more (`ordering.rewinding`): until it is done the target is no state of the upstream, and nothing else may
+be done before.
 """
 
 from collections.abc import Mapping
@@ -169,6 +170,7 @@ def _window_state(window: Window) -> dict[str, Any]:
         "resolved": window.resolved,
         "ranges": ranges,
         "to_end": window.to_end,
+        "rewound": window.rewound,
     }
 
 
@@ -180,4 +182,5 @@ def _window(value: dict[str, Any]) -> Window:
         ResolvedTs(value["resolved"]),
         tuple(Range(Partition(topic, number), *rest) for topic, number, *rest in value["ranges"]),
         to_end=value["to_end"],
+        rewound=value.get("rewound", False),
     )

@@ -40,6 +40,7 @@ class Window:
     """(low, high] of a round; `resolved` >= high is what its ranges cover.
 
     `to_end`: applies nothing (low = high = resolved) but is read to the end of its ranges, whatever watermarks say.
+    `rewound`: is applied once more, as one unit (`ordering.rewinding`).
     """
 
     low: CheckpointTs
@@ -48,6 +49,7 @@ class Window:
     resolved: ResolvedTs
     ranges: tuple[Range, ...] = ()
     to_end: bool = False
+    rewound: bool = False
 
     @property
     def until(self) -> int:

@@ -164,6 +164,14 @@ class DdlLog(ABC):
             (state.value, duration_ms, executed, self._log_now(), line),
         )
 
+    def _forget_intents(self, changefeed: str) -> None:
+        """Of DDLs that were begun nothing is known any more: the tables may be others now."""
+        self._log_run(
+            f"UPDATE {self._ddl_table} SET state = 'failed', reason = ?, updated_at = ?"  # noqa: S608 a constant
+            " WHERE changefeed = ? AND state = 'intent'",
+            ("an operator replaced the progress", self._log_now(), changefeed),
+        )
+
     def _judge_line(self, line: int, state: DdlState, reason: str) -> None:
         """Say why it failed, or what an operator decided and why."""
         self._log_run(

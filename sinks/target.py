@@ -173,6 +173,14 @@ class Target(PartWriting, DdlLog):
             raise TargetError(f"the progress of changefeed {changefeed!r} is gone", where=self.name)
         return found
 
+    def replace_progress(self, changefeed: str, progress: Progress) -> None:
+        """Put an operator's progress in the place of the known one, if there is one; whoever leads no longer does."""
+        lease = Lease(changefeed, self.claim(changefeed, progress).epoch)
+        with self._transaction():
+            self.check_epoch(lease)
+            self._forget_intents(changefeed)
+            self._save(progress, lease)
+
     def save(self, progress: Progress, lease: Lease, phase: Phase | None = None, rows: Spool | None = None) -> None:
         """Save the progress, with rows that no task may write, and permit this phase's tasks alone to write."""
         with self._transaction():

@@ -24,6 +24,7 @@ from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_databas
 from sinks.sqlite.copies import delete_by_content
 from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
+from sinks.sqlite.leading import LeaderLock
 from sinks.sqlite.schema_text import quoted
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Target
 from sinks.values import ValueRules
@@ -65,6 +66,7 @@ class SqliteTarget(Target):
         self.encoder = SqliteEncoder(rules)
         self._connection: sqlite3.Connection | None = None
         self._attached: list[str] = []
+        self._leading = LeaderLock(directory)
 
     def opener(self) -> Callable[[], Target]:
         """See `Target.opener`."""
@@ -107,6 +109,7 @@ class SqliteTarget(Target):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        self._leading.release()
 
     def check(self) -> list[str]:
         """See `Target.check`."""
@@ -169,14 +172,19 @@ class SqliteTarget(Target):
         return Stored(progress, epoch, datetime.fromisoformat(updated_at))
 
     def _fence(self, holder: str) -> None:
-        """A process that is gone holds no lock; one that is alive is kept out by epoch and permits."""
+        """A process that is gone holds no lock; one that is alive is kept out by epoch and permits.
+
+        Of leaders it is noted that they are there.
+        """
+        if "/" not in holder:
+            self._leading.hold(holder)
 
     def _release(self, holder: str) -> None:
         """Nothing is held."""
 
-    def is_led(self, changefeed: str) -> bool:  # noqa: ARG002 the interface's
-        """See `Target.is_led`: files tell nothing; the epoch keeps out who was leading."""
-        return False
+    def is_led(self, changefeed: str) -> bool:
+        """See `Target.is_led`."""
+        return self._leading.is_held_elsewhere(changefeed)
 
     _ddl_table = "ddl"
 

@@ -1,0 +1,153 @@
+"""The commands `reconciler progress show | export | import | reset | rewind`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from consumer.commands import CONFIG, foreseen
+from consumer.config import load_config
+from ordering.errors import ConfigError
+from ordering.timestamps import utc_text
+
+_YES = click.option("--yes", is_flag=True, help="Do it; without, only what can be checked without it is.")
+_SLACK_S = 600.0
+
+
+@click.group()
+def progress() -> None:
+    """Show a changefeed's progress, or change it while no instance runs (docs/recovery.md)."""
+
+
+@progress.command()
+@CONFIG
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@foreseen
+def show(config: Path, as_json: bool) -> None:
+    """Show the progress as it is stored in the target.
+
+    \b
+    Example:
+      reconciler progress show orders.toml --json
+    """
+    from consumer.recovery import shown  # noqa: PLC0415 drivers are loaded only where they are needed
+
+    found = shown(load_config(config))
+    if as_json:
+        click.echo(_json(found))
+        return
+    again = found["applied_again_to"]
+    click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")
+    click.echo(f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), saved {found['updated_at']}")
+    if again is not None:
+        click.echo(f"rewound      all up to {again} ({utc_text(again)} UTC) will be applied once more")
+    click.echo(f"leader       epoch {found['epoch']}, {'alive' if found['leader_lives'] else 'none'}")
+    for topic, partitions in found["offsets"].items():
+        for number, at in partitions.items():
+            click.echo(f"  {topic}/{number}: offset {at['offset']}, watermark {utc_text(at['watermark'] or 0)}")
+
+
+@progress.command()
+@CONFIG
+@foreseen
+def export(config: Path) -> None:
+    """Print the progress as JSON, for `progress import`: beside a backup that does not hold ours.
+
+    \b
+    Example:
+      reconciler progress export orders.toml > orders.progress.json
+    """
+    from consumer.recovery import exported  # noqa: PLC0415
+
+    click.echo(_json(exported(load_config(config))))
+
+
+@progress.command("import")
+@CONFIG
+@click.argument("file", type=click.Path(path_type=Path))
+@_YES
+@foreseen
+def import_(config: Path, file: Path, yes: bool) -> None:
+    """Say that the target is in the state in which FILE was exported: for one restored from a backup of that moment.
+
+    \b
+    Example:
+      reconciler progress import orders.toml orders.progress.json --yes
+    """
+    from consumer.recovery import import_progress, read_export  # noqa: PLC0415
+
+    read = load_config(config)
+    found = read_export(read, _read(file))
+    _sure(yes, f"the target counts as holding all up to {_named(found.checkpoint_ts)}")
+    import_progress(read, found)
+    click.echo(f"imported: checkpoint {_named(found.checkpoint_ts)}")
+
+
+@progress.command()
+@CONFIG
+@_YES
+@foreseen
+def reset(config: Path, yes: bool) -> None:
+    """Forget the progress: the next run begins at `start-ts`. For a target that was emptied or loaded from a dump.
+
+    \b
+    Example:
+      reconciler progress reset orders.toml --yes
+    """
+    from consumer.recovery import reset_progress  # noqa: PLC0415
+
+    read = load_config(config)
+    _sure(yes, f"the progress is forgotten, and the target counts as holding all up to start-ts {read.source.start_ts}")
+    reset_progress(read)
+    click.echo(f"reset: the next run begins at start-ts {read.source.start_ts}")
+
+
+@progress.command()
+@CONFIG
+@click.argument("commit_ts", type=click.IntRange(min=0))
+@click.option(
+    "--slack",
+    type=click.FloatRange(min=0),
+    default=_SLACK_S,
+    show_default=True,
+    help="Seconds by which the clocks of upstream and Kafka may differ.",
+)
+@_YES
+@foreseen
+def rewind(config: Path, commit_ts: int, slack: float, yes: bool) -> None:
+    """Go back to COMMIT_TS (a TSO): the next run applies all above it once more, as one unit.
+
+    Right whatever of that the target holds, for rows are replaced and deleted by key. Refused where a DDL was executed
+    in between, where retention has deleted messages, and for tables without a valid index.
+
+    \b
+    Example:
+      reconciler progress rewind orders.toml 463139414630400001 --yes
+    """
+    from consumer.recovery import rewind_progress  # noqa: PLC0415
+
+    _sure(yes, f"all above {_named(commit_ts)} will be applied once more")
+    after = rewind_progress(load_config(config), commit_ts, slack)
+    high = after.window.high if after.window else commit_ts
+    click.echo(f"rewound: the next run applies ({_named(commit_ts)}, {_named(high)}] once more")
+
+
+def _named(ts: int) -> str:
+    return f"{ts} ({utc_text(ts)} UTC)"
+
+
+def _sure(yes: bool, what: str) -> None:
+    if not yes:
+        raise ConfigError(f"this changes the progress: {what}", hint="say --yes if that is meant")
+
+
+def _read(file: Path) -> Any:
+    try:
+        return orjson.loads(file.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise ConfigError(f"can't read the export {file}: {error}") from error
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

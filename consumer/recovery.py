@@ -1,0 +1,239 @@
+"""What an operator may do with a changefeed's progress while no instance runs: show, export, import, reset, rewind.
+
+Each checks all that can be checked first, then takes the leadership and changes the progress in one transaction under
+the new epoch: an instance that starts meanwhile either loses it or makes the command fail; nothing is half done.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from consumer.config import Config
+from consumer.control import Control
+from consumer.filters.changefeed import read_filter
+from consumer.source import Source
+from consumer.targets import target_of
+from ordering.errors import ConfigError, InputError, LeadershipLostError
+from ordering.events import Partition, ddl_identity
+from ordering.progress import Progress
+from ordering.rewinding import reached, rewound
+from ordering.timestamps import CheckpointTs, physical_ms, utc_text
+from sinks.ddl_log import KEPT, DdlRecord, DdlState
+from sinks.target import Stored, Target
+
+FORMAT = 1
+"""Of exported progress."""
+
+_RAN = {DdlState.DONE.value, DdlState.INTENT.value, DdlState.TAKE.value}
+"""States of DDLs that were executed, or may have been."""
+
+Decide = Callable[[Progress], Progress]
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Target]:
+    """The changefeed's target, connected."""
+    target = target_of(config)
+    try:
+        target.connect()
+        yield target
+    finally:
+        target.close()
+
+
+@contextmanager
+def sourced(config: Config) -> Iterator[Source]:
+    """The changefeed's topics."""
+    source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+def stored_of(config: Config, target: Target) -> Stored:
+    """The changefeed's progress. Raises ConfigError if it has not run yet."""
+    stored = target.stored(config.changefeed)
+    if stored is None:
+        raise ConfigError(
+            f"changefeed {config.changefeed!r} has no progress", where=target.name, hint="it has not run yet"
+        )
+    return stored
+
+
+def refuse_living_leader(config: Config, target: Target) -> None:
+    """Raise LeadershipLostError while an instance of the changefeed runs."""
+    if target.is_led(config.changefeed):
+        raise LeadershipLostError(
+            f"an instance of changefeed {config.changefeed!r} is running",
+            where=target.name,
+            hint="stop it (and whatever would start another one), then run this command again",
+        )
+
+
+def shown(config: Config) -> dict[str, Any]:
+    """The progress as it is stored, and whether an instance runs."""
+    target = target_of(config)
+    try:
+        stored = stored_of(config, target)
+        lives = target.is_led(config.changefeed)
+    finally:
+        target.close()
+    progress = stored.progress
+    return {
+        "changefeed": config.changefeed,
+        "target": target.name,
+        "checkpoint_ts": progress.checkpoint_ts,
+        "checkpoint_time": utc_text(progress.checkpoint_ts),
+        "applied_again_to": reached(progress) if progress.window is not None and progress.window.rewound else None,
+        "epoch": stored.epoch,
+        "leader_lives": lives,
+        "updated_at": stored.updated_at.isoformat(),
+        "offsets": progress.offsets(),
+        "state": progress.state(),
+    }
+
+
+def exported(config: Config) -> dict[str, Any]:
+    """The progress as `imported` takes it."""
+    target = target_of(config)
+    try:
+        progress = stored_of(config, target).progress
+    finally:
+        target.close()
+    with sourced(config) as source:
+        cluster = source.control.cluster_id()
+    return {
+        "format": FORMAT,
+        "changefeed": config.changefeed,
+        "kafka_cluster": cluster,
+        "checkpoint_ts": progress.checkpoint_ts,
+        "offsets": progress.offsets(),
+        "state": progress.state(),
+    }
+
+
+def read_export(config: Config, value: Any) -> Progress:
+    """The progress in an export. Raises ConfigError if it is none, or another changefeed's or cluster's."""
+    known = value.get("format") if isinstance(value, dict) else None
+    if known != FORMAT:
+        raise ConfigError(
+            f"this is no export of format {FORMAT}: it says {known!r}", hint="`reconciler progress export CONFIG`"
+        )
+    if value["changefeed"] != config.changefeed:
+        raise ConfigError(f"the export is of changefeed {value['changefeed']!r}, not of {config.changefeed!r}")
+    try:
+        progress = Progress.restored(value["checkpoint_ts"], value["offsets"], value["state"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"the export is damaged: {type(error).__name__} {error}") from error
+    with sourced(config) as source:
+        cluster = source.control.cluster_id()
+        if value["kafka_cluster"] != cluster:
+            raise ConfigError(
+                f"the export is of Kafka cluster {value['kafka_cluster']}, not of {cluster}",
+                where=config.source.bootstrap_servers,
+                hint="offsets mean nothing in another cluster",
+            )
+        # topics made anew, topics that are gone, and retention are refused here
+        source.probe(progress)
+    return progress
+
+
+def import_progress(config: Config, progress: Progress) -> None:
+    """Say that the target is in the state of this progress."""
+    with opened(config) as target:
+        refuse_living_leader(config, target)
+        target.replace_progress(config.changefeed, progress)
+
+
+def reset_progress(config: Config) -> None:
+    """Forget the progress: the next run begins as a new changefeed, at `start-ts`."""
+    with opened(config) as target:
+        stored_of(config, target)
+        refuse_living_leader(config, target)
+        start = CheckpointTs(config.source.start_ts)
+        first = Progress.first(start, read_filter(config.filter).digest, uuid4().hex)
+        target.replace_progress(config.changefeed, first)
+
+
+def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
+    """Go back to an earlier commitTs: what lies above it is applied once more, as one unit, by the next run.
+
+    `slack_s`: how far the clocks of upstream and Kafka may differ, in seconds. Raises ConfigError or InputError.
+    """
+    with opened(config) as target, sourced(config) as source:
+        progress = stored_of(config, target).progress
+        refuse_living_leader(config, target)
+        _check_bounds(progress, to)
+        log = target.ddl_log(config.changefeed, KEPT)
+        _check_ddls(log, to, reached(progress))
+        _check_keyless(config, target)
+        spans = _spans(source, progress, to, slack_s)
+        executed = [ddl_identity(to, ddl.database, ddl.table, ddl.sql) for ddl in log if ddl.commit_ts == to]
+        after = rewound(progress, CheckpointTs(to), spans, executed, uuid4().hex)
+        target.replace_progress(config.changefeed, after)
+        return after
+
+
+def _check_bounds(progress: Progress, to: int) -> None:
+    if to >= progress.checkpoint_ts:
+        raise ConfigError(f"commitTs {to} is not below the checkpoint {progress.checkpoint_ts}")
+    if to < progress.start_ts:
+        raise ConfigError(
+            f"commitTs {to} lies below the start-ts {progress.start_ts} of this changefeed",
+            hint="what lies below came with a dump: load one anew",
+        )
+
+
+def _check_ddls(log: Sequence[DdlRecord], to: int, high: int) -> None:
+    between = [ddl for ddl in log if to < ddl.commit_ts <= high and ddl.state in _RAN]
+    if len(log) == KEPT and min(ddl.commit_ts for ddl in log) > to:
+        between = between or [log[-1]]  # what came before is not known any more
+    if between:
+        last = max(between, key=lambda ddl: ddl.commit_ts)
+        raise ConfigError(
+            f"a DDL was executed above commitTs {to}: at {last.commit_ts} ({utc_text(last.commit_ts)} UTC) in database"
+            f" {last.database!r}: {last.sql[:200]}",
+            hint=f"rows from before it need not fit the table any more: rewind to {last.commit_ts} or above, or restore"
+            " a backup from before it (docs/recovery.md)",
+        )
+
+
+def _check_keyless(config: Config, target: Target) -> None:
+    """Rows without a key are counted, so applying them once more would double them."""
+    counts = read_filter(config.filter).tables
+    keyless = sorted(
+        str(name) for name, table in target.catalog().tables.items() if not table.handle_key and counts(*name)
+    )
+    if config.filter.force_replicate and keyless:
+        raise ConfigError(
+            f"tables without a valid index can't be applied once more: {', '.join(keyless[:5])}",
+            where=target.name,
+            hint="restore a backup with its progress, or reset and load a dump (docs/recovery.md)",
+        )
+
+
+def _spans(source: Source, progress: Progress, to: int, slack_s: float) -> dict[Partition, tuple[int, int]]:
+    """Where each partition begins to hold what is above a commitTs, and where it ends.
+
+    No message is older than its transaction, so what lies before the first message of that time is not above it, as far
+    as the clocks agree. Raises InputError where retention has deleted messages that may be above it.
+    """
+    source.probe(progress)
+    there = [p for topic in source.listed() for p in topic.partitions if p in progress.partitions]
+    since = source.control.offsets_since(there, max(0, physical_ms(to) - int(slack_s * 1000)))
+    begins, ends = source.control.begins(there), source.control.ends(there)
+    spans = {}
+    for p in there:
+        found = since[p]
+        start = ends[p] if found is None else found
+        if start == begins[p] > 0:
+            raise InputError(
+                f"retention may have deleted messages above commitTs {to} ({utc_text(to)} UTC): the log begins at"
+                f" offset {begins[p]}",
+                where=str(p),
+                hint="rewind to a later commitTs, or restore a backup with its progress (docs/recovery.md)",
+            )
+        spans[p] = (start, ends[p])
+    return spans
