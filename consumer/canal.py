@@ -9,6 +9,7 @@ import msgspec
 from consumer.compression import BadCompressionError, decompressed, is_compressed
 from ordering.errors import InputError
 from ordering.events import Kind, Position
+from ordering.timestamps import CommitTs
 
 WATERMARK = "TIDB_WATERMARK"
 
@@ -18,7 +19,7 @@ Image = dict[str, str | None]
 class Extension(msgspec.Struct, gc=False):
     """`_tidb`: there only with `enable-tidb-extension=true`."""
 
-    commit_ts: int = msgspec.field(default=0, name="commitTs")
+    commit_ts: CommitTs = msgspec.field(default=CommitTs(0), name="commitTs")
     watermark_ts: int = msgspec.field(default=0, name="watermarkTs")
     only_handle_key: bool = msgspec.field(default=False, name="onlyHandleKey")
     claim_check_location: str = msgspec.field(default="", name="claimCheckLocation")
@@ -32,7 +33,7 @@ class Envelope(msgspec.Struct, gc=False):
     type: str
     database: str = ""
     table: str = ""
-    primary_key: list[str] | None = msgspec.field(default=None, name="pkNames")
+    primary_key: tuple[str, ...] | None = msgspec.field(default=None, name="pkNames")
     is_ddl: bool = msgspec.field(default=False, name="isDdl")
     sql: str = ""
     data: list[msgspec.Raw] | None = None

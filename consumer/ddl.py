@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from consumer.filters import renames
 from consumer.filters.changefeed import ChangefeedFilter
 from consumer.filters.tables import TableFilter
-from consumer.scan import RawDdl
+from consumer.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs

@@ -8,7 +8,7 @@ import numpy as np
 from consumer.explain import Content
 from consumer.fingerprints import Fingerprints, ambiguous, count_distinct, joined
 from consumer.ledger import Judgement, Ledger
-from consumer.scan import Report
+from consumer.report import Report
 from ordering.errors import InputError
 from ordering.events import Position
 from ordering.timestamps import utc_text

@@ -1,11 +1,17 @@
 """Reads handle keys out of raw row images: only the key's columns are decoded."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from ordering.events import TableName
-from ordering.identity import row_key
+from ordering.identity import row_keys
+
+Raw = bytes | msgspec.Raw
+_Values = Callable[[Raw], tuple[Any, ...]]
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 class TableKeys:
@@ -13,25 +19,44 @@ class TableKeys:
 
     def __init__(self, name: TableName, names: Sequence[str]) -> None:
         self.name, self.names = name, tuple(names)
-        fields = [f"f{i}" for i in range(len(names))]
-        renames = dict(zip(fields, names, strict=True))
-        whole = msgspec.defstruct("Key", [(f, str) for f in fields], rename=renames, gc=False)
-        partly = msgspec.defstruct(
-            "OldKey", [(f, str | msgspec.UnsetType, msgspec.UNSET) for f in fields], rename=renames, gc=False
-        )
-        self._whole = msgspec.json.Decoder(whole).decode
-        self._partly = msgspec.json.Decoder(partly).decode
-        self._tuple = msgspec.structs.astuple
+        self._whole, self._partly = _values(self.names, whole=True), _values(self.names, whole=False)
+        self._row_key = row_keys(name, len(names))
 
-    def key(self, image: msgspec.Raw) -> bytes:
+    def key(self, image: Raw) -> bytes:
         """The row key of an image. Raises msgspec.DecodeError if a key column is missing or NULL."""
-        return row_key(self.name, self._tuple(self._whole(image)))
+        return self._row_key(self._whole(image))
 
-    def left(self, image: msgspec.Raw, old: msgspec.Raw, key: bytes) -> bytes | None:
-        """The row key that an UPDATE left, or None if it kept its key. `old` may hold changed columns only."""
-        before = self._tuple(self._partly(old))
+    def keys(self, image: Raw, old: Raw) -> tuple[bytes, bytes | None]:
+        """The row key of an UPDATE's image, and the one it left or None. `old` may hold changed columns only.
+
+        Raises msgspec.DecodeError as `key`.
+        """
+        values, before = self._whole(image), self._partly(old)
+        if before == values:
+            return self._row_key(values), None
         if msgspec.UNSET in before:
-            now = self._tuple(self._whole(image))
-            before = tuple(n if b is msgspec.UNSET else b for b, n in zip(before, now, strict=True))
-        old_key = row_key(self.name, before)
-        return None if old_key == key else old_key
+            before = tuple(n if b is msgspec.UNSET else b for b, n in zip(before, values, strict=True))
+        return self._row_key(values), None if before == values else self._row_key(before)
+
+
+def _values(names: Sequence[str], *, whole: bool) -> _Values:
+    """What reads these columns out of an image; where some may be missing, UNSET stands for them."""
+    fields = [f"f{i}" for i in range(len(names))]
+    typed = [(f, str) if whole else (f, str | msgspec.UnsetType, msgspec.UNSET) for f in fields]
+    try:
+        shape = msgspec.defstruct("Key", typed, rename=dict(zip(fields, names, strict=True)), gc=False)
+    except ValueError:  # msgspec names no field with a quote, a backslash or a control character
+        return _slow_values(names, whole=whole)
+    decode, astuple = msgspec.json.Decoder(shape).decode, msgspec.structs.astuple
+    return lambda image: astuple(decode(image))
+
+
+def _slow_values(names: Sequence[str], *, whole: bool) -> _Values:
+    def values(image: Raw) -> tuple[Any, ...]:
+        members = _decode_members(image)
+        missing = [name for name in names if name not in members]
+        if missing and whole:
+            raise msgspec.DecodeError(f"Object missing required field {missing[0]!r}")
+        return tuple(_decode_text(members[name]) if name in members else msgspec.UNSET for name in names)
+
+    return values

@@ -14,7 +14,8 @@ from pyspark.serializers import BatchedSerializer, pack_long
 
 from consumer.explain import Content, ContentTask, Place, RowTask, Sought
 from consumer.reader import KafkaReaders
-from consumer.scan import ReadSpec, Report
+from consumer.report import Report
+from consumer.scan import ReadSpec
 from consumer.spark import telling_lines
 from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record, Unfetched
 from consumer.writing import WriteTask, Written

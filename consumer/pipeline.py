@@ -22,7 +22,8 @@ from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
 from consumer.placing import Refusal, refusal_of, sought_of
 from consumer.progressing import advanced, carried, copies_in, counted, kept_reports, read_on, refused_tables
-from consumer.scan import ReadSpec, Report
+from consumer.report import Report
+from consumer.scan import ReadSpec
 from consumer.source import FIRST_WINDOW, Probe, Source
 from consumer.spreading import Spreading
 from consumer.tasks import Failure, OrderTask, Part, RowError

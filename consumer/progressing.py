@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from consumer.fingerprints import joined
-from consumer.scan import Report
+from consumer.report import Report
 from ordering.copies import Copies, merged
 from ordering.errors import InputError, TargetError
 from ordering.events import Partition, Position, TableName

@@ -5,21 +5,21 @@ range; `Reduction` the rows of the task.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import msgspec
-import numpy as np
 
 from consumer import canal
 from consumer.bodies.reference import reference
+from consumer.canal import KINDS, envelope
 from consumer.images import TableKeys
 from consumer.keyless import KeylessRows
-from ordering.copies import Copies
+from consumer.report import RawDdl, Report, histogram_of
 from ordering.errors import InputError
-from ordering.events import Half, Kind, Position, TableName, ddl_identity
+from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import NetEffect
@@ -27,7 +27,7 @@ from ordering.split import split
 from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CommitTs
 from ordering.transactions import sort_key
-from ordering.window import Histogram, Range, Window
+from ordering.window import Range, Window
 
 if TYPE_CHECKING:  # it brings an SQL parser, which tasks load only where there are event filters
     from consumer.filters.events import EventFilters
@@ -35,71 +35,16 @@ from sinks.schema import spelled
 
 _FLUSH_ROWS = 100_000
 _FLUSH_BYTES = 32 << 20
-_HISTOGRAM_STEPS = 256
-_LARGE_TRANSACTION = 10_000
-"""Rows in one range from which on a transaction has a step of its own."""
 _ELSEWHERE = content_hash(b"elsewhere")
 """Stands for the content of a row that is not in its message: where it is says nothing about its meaning."""
+_DELETE, _UPDATE = Kind.DELETE, Kind.UPDATE
+"""Looked up once: an enum's member takes as long as a row's key."""
 _UNDOCUMENTED = "not written by TiCDC as documented"
 
 encode_block = msgspec.msgpack.Encoder().encode
 Block = tuple[dict[str, list[str]], list[KeyedHalf]]
 """(table as `database NUL table` -> handle key columns, halves): what goes through the shuffle."""
 decode_block = msgspec.msgpack.Decoder(Block).decode
-
-
-@dataclass(frozen=True, slots=True)
-class RawDdl:
-    """A DDL message as it came."""
-
-    position: Position
-    commit_ts: int
-    type: str
-    database: str
-    table: str
-    sql: str
-
-    @property
-    def identity(self) -> str:
-        """See `ddl_identity`."""
-        return ddl_identity(self.commit_ts, self.database, self.table, self.sql)
-
-
-@dataclass(slots=True)
-class Report:
-    """What the driver must know of one range. Arrays are bytes of 64-bit integers in native order."""
-
-    range: Range
-    stop: int
-    counted_to: int = 0
-    """Where looking ahead met the first event above the checkpoint: what follows is counted by a later window."""
-    ended_early: bool = False
-    watermark: int | None = None
-    first_above: int | None = None
-    next_row_ts: CommitTs | None = None
-    events: int = 0
-    released: int = 0
-    deletes: int = 0
-    """Of what the window releases: rows that went, keys that rows left."""
-    filtered: int = 0
-    """Events that event filters leave out."""
-    size: int = 0
-    messages: int = 0
-    fingerprints: bytes = b""
-    contents: bytes = b""
-    more_fingerprints: bytes = b""
-    repeated: bytes = b""
-    """Events at or below the checkpoint, four numbers each: fingerprint, another that proves it, commitTs, offset."""
-    unjudged: int = 0
-    """Events at or below the checkpoint whose handle key nobody knows any more: their table is gone."""
-    histogram: Histogram = ()
-    ddls: list[RawDdl] = field(default_factory=list)
-    tables: dict[TableName, Position] = field(default_factory=dict)
-    keyless: dict[TableName, Position] = field(default_factory=dict)
-    """Tables whose handle key nobody knows, where that is an error."""
-    copies: list[Copies] = field(default_factory=list)
-    watermarks: bytes = b""
-    """With `force_replicate`: all of them, two numbers each: offset, watermark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +66,21 @@ class ReadSpec:
     def whole_transactions(self) -> bool:
         """Whether all halves of a row are kept, not only the last."""
         return self.spread is not None
+
+
+class Plain(NamedTuple):
+    """A message that did not come from the reader as it is."""
+
+    at: int
+    content: bytes | None
+
+    def offset(self) -> int:
+        """Where it lies in its partition."""
+        return self.at
+
+    def value(self) -> bytes | None:
+        """Its JSON."""
+        return self.content
 
 
 class Reduction:
@@ -178,33 +138,37 @@ class Scan:
         self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
         self._repeated, self._commits = array("Q"), array("Q")
 
-    def take(self, offset: int, value: bytes | None, *, unpacked: bool = False) -> bool:
-        """Take a message; False once no further one of this range is needed. `unpacked`: it was compressed."""
-        report = self.report
-        report.stop = offset + 1
-        try:
-            message = canal.envelope(value)  # type: ignore[arg-type]  # None and b"" are explained below
-            tidb = message.tidb
-            kind = canal.KINDS[message.type]
-            commit_ts = tidb.commit_ts  # type: ignore[union-attr]
-        except (msgspec.DecodeError, UnicodeDecodeError, KeyError, AttributeError, TypeError):
-            return self._uncommon(offset, value, unpacked=unpacked)
-        report.messages += 1
-        report.size += len(value)  # type: ignore[arg-type]
-        if message.is_ddl or commit_ts <= 0:
-            return self._uncommon(offset, value, unpacked=unpacked)
-        if commit_ts > self._high and self.spec.accepts(message.database, message.table):
-            self._above(offset, commit_ts, message)
-        new = self._count_from <= offset < self._count_to
-        report.events += new
-        if commit_ts > self._high:
-            return True
-        if self._ignored is not None and self._is_ignored(offset, kind, message, value):  # type: ignore[arg-type]
-            report.filtered += commit_ts > self._low or (new and commit_ts <= self._base)
-        elif commit_ts > self._base:
-            self._release(offset, commit_ts, kind, message)
-        elif new:
-            self._repeat(offset, commit_ts, kind, message)
+    def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
+        """Take messages; False once no further one of this range is needed. `unpacked`: they were compressed."""
+        report, high, base = self.report, self._high, self._base
+        for message in messages:
+            offset, value = message.offset(), message.value()
+            report.stop = offset + 1
+            try:
+                event = envelope(value)
+                kind = KINDS[event.type]
+                commit_ts = event.tidb.commit_ts  # type: ignore[union-attr]
+            except (msgspec.DecodeError, UnicodeDecodeError, KeyError, AttributeError, TypeError):
+                if not self._uncommon(offset, value, unpacked=unpacked):
+                    return False
+                continue
+            report.messages += 1
+            report.size += len(value)
+            if event.is_ddl or commit_ts <= 0:
+                self._uncommon(offset, value, unpacked=unpacked)
+                continue
+            if commit_ts > high:
+                self._above(offset, commit_ts, event)
+            new = self._count_from <= offset < self._count_to
+            report.events += new
+            if commit_ts > high:
+                continue
+            if self._ignored is not None and self._is_ignored(offset, kind, event, value):
+                report.filtered += commit_ts > self._low or (new and commit_ts <= base)
+            elif commit_ts > base:
+                self._release(offset, commit_ts, kind, event)
+            elif new:
+                self._repeat(offset, commit_ts, kind, event)
         return True
 
     def _is_ignored(self, offset: int, kind: Kind, message: canal.Envelope, value: bytes) -> bool:
@@ -217,7 +181,10 @@ class Scan:
             return False
         return self._ignored.ignores_row(kind, name, value, lambda: Position(*self.report.range.partition, offset))
 
-    def _above(self, offset: int, commit_ts: int, message: canal.Envelope) -> None:
+    def _above(self, offset: int, commit_ts: CommitTs, message: canal.Envelope) -> None:
+        """Note a row event that the window leaves in Kafka."""
+        if not self.spec.accepts(message.database, message.table):
+            return
         report = self.report
         if self._keyless is not None and not message.primary_key:
             self._keyless.seen(spelled(TableName(message.database, message.table), self.spec.handle_keys), commit_ts)
@@ -226,13 +193,13 @@ class Scan:
             if self.spec.window.to_end:
                 self._count_to = offset
         if report.next_row_ts is None or commit_ts < report.next_row_ts:
-            report.next_row_ts = CommitTs(commit_ts)
+            report.next_row_ts = commit_ts
 
     def _uncommon(self, offset: int, value: bytes | None, *, unpacked: bool) -> bool:
         """Compressed messages, watermarks, DDLs, and whatever is wrong with a message."""
         position = Position(*self.report.range.partition, offset)
         if not unpacked and (plain := canal.plain(value, position, self.spec.message_bytes)) is not value:
-            return self.take(offset, plain, unpacked=True)
+            return self.take((Plain(offset, plain),), unpacked=True)
         message = canal.decode(value, position)
         if message.type == canal.WATERMARK:
             return self._watermark(message, position)
@@ -259,14 +226,22 @@ class Scan:
         if ts >= self._low:
             self.report.ddls.append(RawDdl(position, ts, message.type, message.database, message.table, message.sql))
 
-    def _table_keys(self, message: canal.Envelope) -> TableKeys | None:
+    def _keys_of(self, message: canal.Envelope) -> TableKeys | None:
         """How to read this table's handle key; None where the message does not count or nobody knows the key."""
+        place = (message.database, message.table)
+        if place not in self._keys:
+            return self._table_keys(message)
+        keys = self._keys[place]
+        moved = keys is not None and message.primary_key and keys.names != message.primary_key
+        return self._table_keys(message) if moved else keys
+
+    def _table_keys(self, message: canal.Envelope) -> TableKeys | None:
         place = (message.database, message.table)
         name = spelled(TableName(*place), self.spec.handle_keys)
         if not self.spec.accepts(*place):
             self._keys[place] = None
             return None
-        names = tuple(message.primary_key or self.spec.handle_keys.get(name, ()))
+        names = message.primary_key or self.spec.handle_keys.get(name, ())
         if not names:
             return None
         self._keys[place] = keys = TableKeys(name, names)
@@ -275,57 +250,52 @@ class Scan:
 
     def _halves(
         self, offset: int, kind: Kind, message: canal.Envelope
-    ) -> tuple[bytes, bytes | None, msgspec.Raw] | None:
-        """(row key, key that the row left or None, image), or None if the message does not count."""
-        place = (message.database, message.table)
-        keys = self._keys[place] if place in self._keys else self._table_keys(message)
-        if keys is not None and message.primary_key and keys.names != tuple(message.primary_key):
-            keys = self._table_keys(message)
+    ) -> tuple[TableKeys, bytes, bytes | None, bytes] | None:
+        """(keys, row key, key that the row left or None, image), or None if the message does not count."""
+        keys = self._keys_of(message)
         if keys is None:
             return None
-        data = message.data
-        if data is None or len(data) != 1 or (kind is Kind.UPDATE and not message.old):
+        data, old = message.data, message.old
+        if data is None or len(data) != 1 or (kind is _UPDATE and not old):
             canal.check_row(message, Position(*self.report.range.partition, offset))
-        image = data[0]  # type: ignore[index]
+        image = bytes(data[0])  # type: ignore[index]
         try:
-            key = keys.key(image)
-            left = keys.left(image, message.old[0], key) if kind is Kind.UPDATE else None  # type: ignore[index]
+            if kind is _UPDATE:
+                return keys, *keys.keys(image, old[0]), image  # type: ignore[index]
+            return keys, keys.key(image), None, image
         except msgspec.DecodeError as error:
             where = str(Position(*self.report.range.partition, offset))
             raise InputError(f"row of {keys.name} lacks its handle key {keys.names}: {error}", where=where) from None
-        return key, left, image
 
-    def _release(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
+    def _release(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
         """Take what the window holds. What a crash cut off from it is applied already: only its identity counts."""
         found = self._halves(offset, kind, message)
         if found is None:
             if self.spec.accepts(message.database, message.table):
                 self._without_key(offset, commit_ts, kind, message)
             return
-        key, left, image = found
-        order, left_order = split(kind, CommitTs(commit_ts), moved=left is not None)
+        keys, key, left, image = found
+        order, left_order = split(kind, commit_ts, moved=left is not None)
         tidb: canal.Extension = message.tidb  # type: ignore[assignment]  # it told the commitTs
-        content = b"" if kind is Kind.DELETE else bytes(image)
+        content = b"" if kind is _DELETE else image
         self._fingerprints.append(fingerprint(key, order))
         if content and (tidb.claim_check_location or tidb.only_handle_key):
             content = reference(tidb.claim_check_location, Position(*self.report.range.partition, offset))
             self._contents.append(_ELSEWHERE)
         else:
             self._contents.append(content_hash(content))
+        if commit_ts > self._low:
+            self._commits.append(commit_ts)
+            self.reduction.add(key, order, content)
+            self.report.deletes += kind is _DELETE or left is not None
+            if keys.name not in self.report.tables:
+                self.report.tables[keys.name] = Position(*self.report.range.partition, offset)
         if left is not None and left_order is not None:
             self._more.append(fingerprint(left, left_order))
-        if commit_ts <= self._low:
-            return
-        self._commits.append(commit_ts)
-        self.reduction.add(key, order, content)
-        self.report.deletes += kind is Kind.DELETE or left is not None
-        if left is not None and left_order is not None:
-            self.reduction.add(left, left_order, b"")
-        tables = self.report.tables
-        if (name := self._keys[message.database, message.table].name) not in tables:  # type: ignore[union-attr]
-            tables[name] = Position(*self.report.range.partition, offset)
+            if commit_ts > self._low:
+                self.reduction.add(left, left_order, b"")
 
-    def _without_key(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
+    def _without_key(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
         """Take a row event of a table whose rows are only their content."""
         name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
         position = Position(*self.report.range.partition, offset)
@@ -340,7 +310,7 @@ class Scan:
             self._commits.append(commit_ts)
             self.report.tables.setdefault(name, position)
 
-    def _repeat(self, offset: int, commit_ts: int, kind: Kind, message: canal.Envelope) -> None:
+    def _repeat(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
         found = self._halves(offset, kind, message)
         if found is None and self._keyless is not None and self.spec.accepts(message.database, message.table):
             name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
@@ -351,10 +321,9 @@ class Scan:
         if found is None:
             self.report.unjudged += self.spec.accepts(message.database, message.table)
             return
-        ts = CommitTs(commit_ts)
-        write = fingerprint(found[0], ordinal(ts, Half.WRITE))
+        write = fingerprint(found[1], ordinal(commit_ts, Half.WRITE))
         # where one transaction deletes and writes a key, the DELETE is subsumed: the WRITE proves it too
-        first = fingerprint(found[0], split(kind, ts, moved=False)[0])
+        first = fingerprint(found[1], split(kind, commit_ts, moved=False)[0])
         self._repeated.extend((first, write, commit_ts, offset))
 
     def finished(self) -> Report:
@@ -366,20 +335,7 @@ class Scan:
         report.released = len(self._commits)
         report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
         report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()
-        report.histogram = _histogram(self._commits)
+        report.histogram = histogram_of(self._commits)
         if self._keyless is not None:
             report.copies, report.watermarks = self._keyless.found(), self._keyless.watermarks.tobytes()
         return report
-
-
-def _histogram(commits: "array[int]") -> Histogram:
-    """Some steps, and a point right before and at each large transaction."""
-    if not commits:
-        return ()
-    stamps, counts = np.unique(np.frombuffer(commits, dtype=np.uint64), return_counts=True)
-    upto = np.cumsum(counts)
-    step = max(1, len(stamps) // _HISTOGRAM_STEPS)
-    large = np.flatnonzero(counts >= _LARGE_TRANSACTION)
-    chosen = np.unique(np.concatenate([np.arange(step - 1, len(stamps), step), large, [len(stamps) - 1]]).astype(int))
-    before = {int(stamps[i]) - 1: int(upto[i] - counts[i]) for i in large}
-    return sorted((before | {int(stamps[i]): int(upto[i]) for i in chosen}).items())

@@ -16,7 +16,8 @@ from consumer import canal
 from consumer.bodies.fetching import Bodies
 from consumer.bodies.reference import is_reference
 from consumer.reader import Readers
-from consumer.scan import Block, ReadSpec, Reduction, Report, Scan, decode_block
+from consumer.report import Report
+from consumer.scan import Block, ReadSpec, Reduction, Scan, decode_block
 from ordering.errors import InputError, ReconcilerError, TargetError
 from ordering.events import Half, TableName
 from ordering.identity import fingerprint, key_values, table_of
@@ -97,11 +98,8 @@ class ReadTask:
         scans = {r.partition: Scan(self.spec, r, reduction) for r in ranges}
         reader = self.readers.get()
         for partition, run in reader.read([(r.partition, r.start, r.stop) for r in ranges]):
-            take = scans[partition].take
-            for message in run:
-                if not take(message.offset(), message.value()):
-                    reader.done(partition)
-                    break
+            if not scans[partition].take(run):
+                reader.done(partition)
             if reduction.full():
                 yield from reduction.blocks()
         yield from reduction.blocks()

@@ -14,7 +14,8 @@ from uuid import uuid4
 
 from pyspark import TaskContext
 
-from consumer.scan import Block, Report, decode_block
+from consumer.report import Report
+from consumer.scan import Block, decode_block
 from consumer.tasks import REPORTS, Failure, OrderTask, Record, RowError, failure_of, names_in
 from ordering.errors import ReconcilerError
 from ordering.events import Half

@@ -9,7 +9,7 @@ import pytest
 from consumer.config import EventFilterSection, Filter
 from consumer.ddl import understood, why_ignored
 from consumer.filters.changefeed import ChangefeedFilter, read_filter
-from consumer.scan import RawDdl
+from consumer.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, Position, TableName
 from ordering.timestamps import CommitTs

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordering.events import Half, TableName
-from ordering.identity import commit_ts_of, content_hash, fingerprint, key_values, ordinal, row_key, table_of
+from ordering.identity import commit_ts_of, content_hash, fingerprint, key_values, ordinal, row_key, row_keys, table_of
 from ordering.timestamps import MAX_TSO, CommitTs
 
 TEXTS = st.text(alphabet="a0'.\x00é", max_size=3)
@@ -21,6 +21,11 @@ def test_row_keys_are_equal_exactly_if_table_and_values_are(
     assert (row_key(table, values) == row_key(other, others)) == ((table, values) == (other, others))
     key = row_key(table, values)
     assert (table_of(key), key_values(key)) == (table, values)
+
+
+@given(TABLES, st.lists(st.none() | TEXTS, min_size=1, max_size=40))
+def test_row_keys_of_one_table_are_the_same_bytes(table: TableName, values: list[str | None]) -> None:
+    assert row_keys(table, len(values))(values) == row_key(table, values)
 
 
 @given(STAMPS, HALVES, STAMPS, HALVES)

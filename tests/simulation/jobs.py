@@ -8,7 +8,8 @@ from typing import Any
 
 from consumer.explain import Content, ContentTask, Place, RowTask, Sought
 from consumer.job import Outcome
-from consumer.scan import ReadSpec, Report
+from consumer.report import Report
+from consumer.scan import ReadSpec
 from consumer.tasks import REPORTS, Failure, OrderTask, ReadTask, Record
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError

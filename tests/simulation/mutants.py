@@ -37,7 +37,7 @@ MUTANTS = (
     Mutant("ordering/neteffect.py", "elif order > known[0] or", "elif order < known[0] or"),
     Mutant("ordering/transactions.py", "return half[1], half[0]", "return half[0], half[1]"),
     Mutant("ordering/transactions.py", "if half[1] == last[1] and half[0] == last[0]:", "if False:"),
-    Mutant("ordering/split.py", "Half.DELETE) if moved else None", "Half.DELETE) if False else None"),
+    Mutant("ordering/split.py", "_DELETE) if moved else None", "_DELETE) if False else None"),
     Mutant("ordering/identity.py", "return commit_ts << 1 | half", "return commit_ts << 1 | (1 - half)"),
     Mutant("ordering/watermark.py", "return max((ts for", "return min((ts for"),
     Mutant("ordering/watermark.py", "lowest = min(", "lowest = max("),
@@ -79,7 +79,7 @@ MUTANTS = (
     Mutant(
         "consumer/pipeline.py", "            self.target.save(progress, self.lease, rows=spool)\n", "            pass\n"
     ),
-    Mutant("consumer/scan.py", "elif new:\n            self._repeat", "else:\n            self._repeat"),
+    Mutant("consumer/scan.py", "elif new:\n                self._repeat", "else:\n                self._repeat"),
     Mutant("consumer/scan.py", "if ts >= self._low:", "if ts > self._low:"),
     Mutant("consumer/scan.py", "ended_early = ts > self._until", "ended_early = ts >= self._until"),
     Mutant("consumer/scan.py", "commit_ts < report.next_row_ts", "commit_ts > report.next_row_ts"),

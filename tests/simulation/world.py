@@ -33,7 +33,7 @@ _SMALL = {
     "consumer.tasks._CHUNK_ROWS": 3,
     "consumer.spreading.SMALL_WINDOW": 10,
     "consumer.spreading._ROWS": 12,
-    "consumer.scan._LARGE_TRANSACTION": 4,
+    "consumer.report._LARGE_TRANSACTION": 4,
     "consumer.source._FIRST_CHUNK": 2,
     "consumer.source._GROWTH": 2,
     "consumer.source.FIRST_WINDOW": 25,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from consumer.config import EventFilterSection, Filter
 from consumer.filters.changefeed import read_filter
 from consumer.filters.tables import table_filter
-from consumer.scan import ReadSpec, Reduction, Scan
+from consumer.scan import Plain, ReadSpec, Reduction, Scan
 from ordering.events import Half, Partition
 from ordering.identity import key_values
 from ordering.timestamps import CheckpointTs, ResolvedTs
@@ -101,8 +101,7 @@ def applied(messages: list[bytes], low: int, high: int, wanted: Filter, rows: Ro
     spec = ReadSpec(window, {}, table_filter(["*.*"]), buckets=1, message_bytes=1 << 20, ignored=ignored)
     reduction = Reduction(spec)
     scan = Scan(spec, part, reduction)
-    for offset, message in enumerate(messages):
-        assert scan.take(offset, message)
+    assert scan.take([Plain(offset, message) for offset, message in enumerate(messages)])
     halves = sorted(reduction.net.drain(), key=lambda half: half[1] & Half.WRITE)  # deletes before writes
     for key, order, image in halves:
         (row,) = key_values(key)

@@ -18,7 +18,7 @@ from consumer.config import Filter
 from consumer.ddl import understood, why_ignored
 from consumer.demo.upstream.produce import vector_messages
 from consumer.filters.changefeed import ChangefeedFilter, read_filter
-from consumer.scan import RawDdl
+from consumer.report import RawDdl
 from ordering.events import Position, TableName
 from sinks.schema import Catalog, Column, Shape, TableSchema
 

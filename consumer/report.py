@@ -1,0 +1,82 @@
+"""What a task tells the driver of one range, rows apart."""
+
+from array import array
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ordering.copies import Copies
+from ordering.events import Position, TableName, ddl_identity
+from ordering.timestamps import CommitTs
+from ordering.window import Histogram, Range
+
+_HISTOGRAM_STEPS = 256
+_LARGE_TRANSACTION = 10_000
+"""Rows in one range from which on a transaction has a step of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawDdl:
+    """A DDL message as it came."""
+
+    position: Position
+    commit_ts: int
+    type: str
+    database: str
+    table: str
+    sql: str
+
+    @property
+    def identity(self) -> str:
+        """See `ddl_identity`."""
+        return ddl_identity(self.commit_ts, self.database, self.table, self.sql)
+
+
+@dataclass(slots=True)
+class Report:
+    """What the driver must know of one range. Arrays are bytes of 64-bit integers in native order."""
+
+    range: Range
+    stop: int
+    counted_to: int = 0
+    """Where looking ahead met the first event above the checkpoint: what follows is counted by a later window."""
+    ended_early: bool = False
+    watermark: int | None = None
+    first_above: int | None = None
+    next_row_ts: CommitTs | None = None
+    events: int = 0
+    released: int = 0
+    deletes: int = 0
+    """Of what the window releases: rows that went, keys that rows left."""
+    filtered: int = 0
+    """Events that event filters leave out."""
+    size: int = 0
+    messages: int = 0
+    fingerprints: bytes = b""
+    contents: bytes = b""
+    more_fingerprints: bytes = b""
+    repeated: bytes = b""
+    """Events at or below the checkpoint, four numbers each: fingerprint, another that proves it, commitTs, offset."""
+    unjudged: int = 0
+    """Events at or below the checkpoint whose handle key nobody knows any more: their table is gone."""
+    histogram: Histogram = ()
+    ddls: list[RawDdl] = field(default_factory=list)
+    tables: dict[TableName, Position] = field(default_factory=dict)
+    keyless: dict[TableName, Position] = field(default_factory=dict)
+    """Tables whose handle key nobody knows, where that is an error."""
+    copies: list[Copies] = field(default_factory=list)
+    watermarks: bytes = b""
+    """With `force_replicate`: all of them, two numbers each: offset, watermark."""
+
+
+def histogram_of(commits: "array[int]") -> Histogram:
+    """Some steps of the commitTs of rows, and a point right before and at each large transaction."""
+    if not commits:
+        return ()
+    stamps, counts = np.unique(np.frombuffer(commits, dtype=np.uint64), return_counts=True)
+    upto = np.cumsum(counts)
+    step = max(1, len(stamps) // _HISTOGRAM_STEPS)
+    large = np.flatnonzero(counts >= _LARGE_TRANSACTION)
+    chosen = np.unique(np.concatenate([np.arange(step - 1, len(stamps), step), large, [len(stamps) - 1]]).astype(int))
+    before = {int(stamps[i]) - 1: int(upto[i] - counts[i]) for i in large}
+    return sorted((before | {int(stamps[i]): int(upto[i]) for i in chosen}).items())
