@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant("consumer/progressing.py", "held += [", "held + ["),
     Mutant("consumer/progressing.py", "if partition not in ended:", "if True:"),
     Mutant("consumer/pipeline.py", "if recorded or window.to_end or (end", "if True or (end"),
-    Mutant("consumer/pipeline.py", "proven = verdict.proven + duplicates_in(reports)", "proven = verdict.proven"),
+    Mutant("consumer/pipeline.py", "(0 if window.rewound else duplicates_in(reports))", "0"),
     Mutant("consumer/source.py", "0 if memory is None else memory.looked_to", "0"),
     Mutant("consumer/source.py", "if bound == end else None", ""),
     Mutant("consumer/source.py", "and not self._came_back(known, probes)", ""),
