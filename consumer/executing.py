@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from consumer.ddl import refuse_our_own, why_ignored
+from consumer.ddl import refuse_what_is_not_theirs, why_ignored
 from consumer.filters.changefeed import ChangefeedFilter
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent
@@ -58,7 +58,7 @@ class Execution:
             if because:
                 self._ignore(ddl, because, progress)
                 return
-            refuse_our_own(ddl)
+            refuse_what_is_not_theirs(ddl)
             log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:_SHOWN])
             with _named(ddl):
                 self.target.execute_ddl(ddl, progress, self.lease, self.observe)
