@@ -4,6 +4,8 @@ The envelope is typed; row images stay raw bytes until a survivor needs its valu
 documentation, "TiCDC Canal-JSON Protocol", and TiCDC's encoder.
 """
 
+from typing import Annotated
+
 import msgspec
 
 from consumer.compression import BadCompressionError, decompressed, is_compressed
@@ -15,12 +17,20 @@ WATERMARK = "TIDB_WATERMARK"
 
 Image = dict[str, str | None]
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for bytes that are no JSON, not ours, or nested deeper than it follows."""
+
+_LAST_TSO = 2**63 - 1
+"""In the year 3084; targets keep a TSO as a signed number of 64 bits."""
+_BOUNDS = msgspec.Meta(ge=0, le=_LAST_TSO)
+Tso = Annotated[int, _BOUNDS]
+
 
 class Extension(msgspec.Struct, gc=False):
     """`_tidb`: there only with `enable-tidb-extension=true`."""
 
-    commit_ts: CommitTs = msgspec.field(default=CommitTs(0), name="commitTs")
-    watermark_ts: int = msgspec.field(default=0, name="watermarkTs")
+    commit_ts: Annotated[CommitTs, _BOUNDS] = msgspec.field(default=CommitTs(0), name="commitTs")
+    watermark_ts: Tso = msgspec.field(default=0, name="watermarkTs")
     only_handle_key: bool = msgspec.field(default=False, name="onlyHandleKey")
     claim_check_location: str = msgspec.field(default="", name="claimCheckLocation")
     row_key: bytes = msgspec.field(default=b"", name="rowkey")
@@ -66,7 +76,7 @@ def decode(value: bytes | None, position: Position) -> Envelope:
         )
     try:
         message = envelope(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise _undecodable(value, position, error) from None
     if message.tidb is None:
         raise InputError(
@@ -81,6 +91,7 @@ def _undecodable(value: bytes, position: Position, error: Exception) -> InputErr
     start = value[:80].decode("utf-8", "replace")
     wrong_shape = isinstance(error, msgspec.ValidationError)
     fact = "message is JSON but not Canal-JSON" if wrong_shape else "message is not valid JSON"
+    fact = "message is nested too deeply" if isinstance(error, RecursionError) else fact
     hint = "truncated, or not written by TiCDC with protocol=canal-json"
     return InputError(f"{fact}: {error}; it begins {start!r}", where=str(position), hint=hint)
 

@@ -190,7 +190,7 @@ class ContentTask:
             return None
         try:
             image = msgspec.msgpack.encode(sorted(canal.decode_image(message.data[0]).items()))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except canal.UNREADABLE as error:
             hint = "values are texts or null in Canal-JSON: something other than TiCDC wrote this message"
             raise InputError(f"row of {name} can't be read: {error}", where=str(position), hint=hint) from error
         title = f"{name}, commitTs {ts} ({utc_text(ts)} UTC)"

@@ -14,10 +14,20 @@ _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
+_MOST_COLUMNS = 64
+"""Of a key: TiDB's own limit is 16, MariaDB's 32."""
+
+
 class TableKeys:
-    """The handle key of one table."""
+    """The handle key of one table. Raises ValueError for names that no database has."""
 
     def __init__(self, name: TableName, names: Sequence[str]) -> None:
+        if len(names) > _MOST_COLUMNS or len(set(names)) < len(names):
+            message = f"{len(names)} key columns, {len(set(names))} of them different"
+            raise ValueError(message)
+        if any("\0" in one for one in (*name, *names)):
+            message = "a name with U+0000 in it"
+            raise ValueError(message)
         self.name, self.names = name, tuple(names)
         self._whole, self._partly = _values(self.names, whole=True), _values(self.names, whole=False)
         self._row_key = row_keys(name, len(names))

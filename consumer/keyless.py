@@ -8,8 +8,6 @@ memory, and each partition is read by one task. `ordering.copies` tells copies f
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from consumer import canal
 from ordering.copies import Copies, CopyCounter, Passes, merged, net_copies
 from ordering.errors import InputError, TargetError
@@ -73,7 +71,7 @@ def _halves(name: TableName, kind: Kind, message: canal.Envelope, position: Posi
         if kind is not Kind.UPDATE:
             return [(_content(name, now), Half.DELETE if kind is Kind.DELETE else Half.WRITE)]
         before = {**now, **canal.decode_image(message.old[0])} if message.old else now
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except canal.UNREADABLE as error:
         raise InputError(f"row of {name} can't be read: {error}", where=str(position)) from error
     return [(_content(name, now), Half.WRITE), (_content(name, before), Half.DELETE)]
 

@@ -40,6 +40,8 @@ _ELSEWHERE = content_hash(b"elsewhere")
 _DELETE, _UPDATE = Kind.DELETE, Kind.UPDATE
 """Looked up once: an enum's member takes as long as a row's key."""
 _UNDOCUMENTED = "not written by TiCDC as documented"
+_SHOWN = 200
+"""Characters of a name in a message."""
 
 encode_block = msgspec.msgpack.Encoder().encode
 Block = tuple[dict[str, list[str]], list[KeyedHalf]]
@@ -148,7 +150,7 @@ class Scan:
                 event = envelope(value)
                 kind = KINDS[event.type]
                 commit_ts = event.tidb.commit_ts  # type: ignore[union-attr]
-            except (msgspec.DecodeError, UnicodeDecodeError, KeyError, AttributeError, TypeError):
+            except (*canal.UNREADABLE, KeyError, AttributeError, TypeError):
                 if not self._uncommon(offset, value, unpacked=unpacked):
                     return False
                 continue
@@ -252,7 +254,12 @@ class Scan:
         self, offset: int, kind: Kind, message: canal.Envelope
     ) -> tuple[TableKeys, bytes, bytes | None, bytes] | None:
         """(keys, row key, key that the row left or None, image), or None if the message does not count."""
-        keys = self._keys_of(message)
+        try:
+            keys = self._keys_of(message)
+        except ValueError as error:
+            where = str(Position(*self.report.range.partition, offset))
+            table = f"{message.database}.{message.table}"[:_SHOWN]
+            raise InputError(f"row of {table!r} can't be used: {error}", where=where) from None
         if keys is None:
             return None
         data, old = message.data, message.old
@@ -263,7 +270,7 @@ class Scan:
             if kind is _UPDATE:
                 return keys, *keys.keys(image, old[0]), image  # type: ignore[index]
             return keys, keys.key(image), None, image
-        except msgspec.DecodeError as error:
+        except canal.UNREADABLE as error:
             where = str(Position(*self.report.range.partition, offset))
             raise InputError(f"row of {keys.name} lacks its handle key {keys.names}: {error}", where=where) from None
 

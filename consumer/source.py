@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import structlog
 
+from consumer.canal import UNREADABLE, Tso
 from consumer.compression import BadCompressionError, decompressed, is_compressed
 from consumer.config import Config
 from consumer.control import Control, Topic, require
@@ -42,7 +43,7 @@ _MARK = b'"TIDB_WATERMARK"'
 
 
 class _Tidb(msgspec.Struct):
-    watermark_ts: int = msgspec.field(default=0, name="watermarkTs")
+    watermark_ts: Tso = msgspec.field(default=0, name="watermarkTs")
 
 
 class _Mark(msgspec.Struct):
@@ -291,7 +292,7 @@ def _watermark_ts(value: bytes | None, limit: int) -> ResolvedTs | None:
         if not plain or _MARK not in plain:
             return None
         mark = _decode_mark(plain)
-    except (BadCompressionError, msgspec.DecodeError, UnicodeDecodeError):
+    except (BadCompressionError, *UNREADABLE):
         return None
     return ResolvedTs(mark.tidb.watermark_ts) if mark.type == "TIDB_WATERMARK" else None
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import groupby, islice, product
 from typing import Any
 
-import msgspec
-
 from consumer import canal
 from consumer.bodies.fetching import Bodies
 from consumer.bodies.reference import is_reference
@@ -274,11 +272,11 @@ def failure_of(error: ReconcilerError | RowError) -> Failure:
 def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
     try:
         return [canal.decode_image(image) for _, _, image in halves]
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except canal.UNREADABLE:
         for key, order, image in halves:
             try:
                 canal.decode_image(image)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except canal.UNREADABLE as error:
                 hint = "values are texts or null in Canal-JSON: something other than TiCDC wrote this message"
                 refusal = InputError(f"row of {table} can't be read: {error}", hint=hint)
                 raise RowError(refusal, fingerprint(key, order)) from error

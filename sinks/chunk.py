@@ -9,6 +9,8 @@ from ordering.events import Half, TableName
 from sinks.schema import Column, TableSchema
 
 Texts = Sequence[str | None]
+_SHOWN = 10
+"""Names that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def writable(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -
     missing = [name for name in sent if schema.column(name) is None]
     if missing:
         raise TargetError(
-            f"the target's table {schema.name} has no column {', '.join(map(repr, missing))}",
+            f"the target's table {schema.name} has no column {', '.join(map(repr, missing[:_SHOWN]))}",
             hint="a DDL was missed or the target was changed by hand: add the column as it is upstream, then run again",
         )
     _check_own_columns(schema, schema.own_columns(sent), deleted_first=deleted_first)

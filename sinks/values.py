@@ -57,7 +57,7 @@ def checked_json(text: str) -> str:
     """The text, if it is JSON. Raises ValueError; for targets that would take it unseen."""
     try:
         _read_json(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         message = f"invalid JSON: {error}"
         raise ValueError(message) from error
     return text

@@ -95,7 +95,7 @@ class Claims:
         try:
             same = same and whole and keys.key(image) == row
             canal.decode_image(image)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except canal.UNREADABLE as error:
             raise InputError(f"row of {keys.name} can't be read: {error}", where=where) from error
         if not same:
             raise InputError("the claim-check file holds another message", where=where, hint="it was written over")
@@ -106,7 +106,7 @@ class Claims:
         content = canal.plain(self._content(location, position), position, self.limit) or b""
         try:
             wrapped = _decode(content)
-        except (msgspec.DecodeError, UnicodeDecodeError, Base64Error):
+        except (*canal.UNREADABLE, Base64Error):
             return content  # what is wrong with it is said by the one who decodes it
         inner = content if wrapped.type or wrapped.value is None else wrapped.value
         value = canal.plain(inner, position, self.limit) or b""

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from consumer import canal
+from consumer.canal import UNREADABLE
 from consumer.filters.expressions import Condition, condition
 from consumer.filters.regular import compiled
 from consumer.filters.tables import TableFilter, digest
@@ -130,7 +131,7 @@ class EventFilters:
             old = {**new, **message.old[0]} if message.old else new
             image = _Image(name, message.types, self.members, _what_lacks(kind, message.tidb))
             return any(c.holds(image.of(old if is_old else new, c)) for c, is_old in conditions)
-        except (msgspec.DecodeError, UnicodeDecodeError, IndexError) as error:
+        except (*UNREADABLE, IndexError) as error:
             raise InputError(f"row of {name} can't be read for its event filter: {error}", where=str(place())) from None
         except EvaluationError as error:
             raise InputError(
