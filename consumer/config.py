@@ -185,6 +185,7 @@ class TargetSection(_Section):
     uri: Annotated[str, AfterValidator(_target)]
     consistency: Annotated[Consistency, Field(default_factory=_consistency)]
     invalid_dates: Literal["error", "null"] = "error"
+    volatile_defaults: Literal["error", "commit-time"] = "error"
 
 
 class Redis(_Section):

@@ -8,4 +8,5 @@ from sinks.values import ValueRules
 
 def target_of(config: Config) -> Target:
     """The target of a changefeed, not yet connected."""
-    return open_target(config.target.uri, ValueRules(config.source.time_zone, config.target.invalid_dates))
+    target = config.target
+    return open_target(target.uri, ValueRules(config.source.time_zone, target.invalid_dates, target.volatile_defaults))

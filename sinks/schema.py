@@ -67,6 +67,10 @@ class TableSchema:
         """The column of that name."""
         return next((c for c in self.columns if c.name == name), None)
 
+    def primary_key(self) -> tuple[str, ...]:
+        """The primary key's columns."""
+        return self.handle_key if "PRIMARY" in self.valid_indexes else ()
+
     def own_columns(self, sent: Sequence[str]) -> list[Column]:
         """The columns that upstream lacks: the target's own, but for those that it generates."""
         return [c for c in self.columns if c.name not in sent and not c.generated]

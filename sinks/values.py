@@ -18,10 +18,21 @@ _UTC_NAMES = {"UTC", "ETC/UTC", "Z", "+00:00", "-00:00"}
 
 @dataclass(frozen=True, slots=True)
 class ValueRules:
-    """`time_zone`: the one of TIMESTAMP texts. `invalid_dates`: zero and partial dates where the target has none."""
+    """`time_zone`: the one of TIMESTAMP texts. `invalid_dates`: zero and partial dates where the target has none.
+
+    `volatile_defaults`: what rows get that are there when a column with a default of the moment is added.
+    """
 
     time_zone: str = "UTC"
     invalid_dates: Literal["error", "null"] = "error"
+    volatile_defaults: Literal["error", "commit-time"] = "error"
+
+    def moment(self, commit_ms: int) -> str:
+        """What stands for such a default: a DDL's commit time, to the microsecond; "" where it is an error."""
+        if self.volatile_defaults == "error":
+            return ""
+        moment = datetime.fromtimestamp(commit_ms / 1000, tz=zone_of(self.time_zone))
+        return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def utc_of(zone: str) -> Callable[[str], str]:
@@ -30,10 +41,13 @@ def utc_of(zone: str) -> Callable[[str], str]:
     An hour that the clocks go through twice is taken for the first of the two, as nothing in the text tells which; with
     a zone without clock changes upstream (`--tz UTC`) nothing is ambiguous. The zero date is no moment: it stays.
     """
-    return str if zone.upper() in _UTC_NAMES else partial(_to_utc, _zone(zone))
+    return str if zone.upper() in _UTC_NAMES else partial(_to_utc, zone_of(zone))
 
 
-def _zone(name: str) -> tzinfo:
+def zone_of(name: str) -> tzinfo:
+    """A time zone by its name or offset."""
+    if name.upper() in _UTC_NAMES:
+        return UTC
     match = _OFFSET.fullmatch(name)
     if match is None:
         return ZoneInfo(name)

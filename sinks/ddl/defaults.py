@@ -1,7 +1,9 @@
 """What rows show in a column that they got by DDL: its default, or its type's zero, as a message would spell it.
 
 Every later row comes whole, so a default matters only for the rows that are there when the column is added; they get no
-event of their own. What upstream computes at that moment (the time, a sequence) can't be known here.
+event of their own. What upstream computes at that moment (the time, a sequence) is in no message: TiDB takes the time
+at which the statement began, a DDL's commitTs is the end of its work. `moment` takes the one for the other, if that was
+asked for.
 """
 
 import re
@@ -21,21 +23,26 @@ _ZEROS = {
 }  # fmt: skip
 _EXACT = Context(prec=100)
 """For 65 digits and more: the usual context has 28."""
+NOW = re.compile(r"(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)\s*(?:\(\s*(\d?)\s*\))?", re.IGNORECASE)
+"""The moment as a default, with the digits of its fraction."""
 _DATE = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(.*)", re.DOTALL)
 
 
-def shown(column: ColumnDef) -> str | None:
+def shown(column: ColumnDef, moment: str = "") -> str | None:
     """The text of the column in rows that are there when it is added; None is NULL.
 
-    Raises TargetError if only upstream can know it.
+    `moment`: what the time upstream is taken for, to the microsecond. Raises TargetError if only upstream can know it.
     """
     default = column.default
     if column.automatic or (default is not None and default.expression):
         source = "AUTO_INCREMENT" if column.automatic else default.expression if default else ""
-        raise TargetError(
-            f"what rows show in the new column {column.name!r} is known upstream only: its default is {source[:200]}",
-            hint="add the column in the target by hand, filled as it is upstream, and leave this DDL out with a filter",
-        )
+        if column.automatic or not NOW.fullmatch(source) or column.type.base not in DATES or not moment:
+            raise TargetError(
+                f"what rows show in the new column {column.name!r} is known upstream only: it is {source[:200]}",
+                hint="add the column in the target by hand, filled as it is upstream, or, for a default of the moment,"
+                ' set target.volatile-defaults = "commit-time": as late as the change upstream took',
+            )
+        return _moment(column.type, moment)
     if default is None or default.value is None:
         return None if column.nullable else spelled(column.type, _ZEROS.get(column.type.base, ""))
     return spelled(column.type, default.value)

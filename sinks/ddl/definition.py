@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from sinks.ddl.partitions import Partitioning
+
 
 @dataclass(frozen=True, slots=True)
 class TypeDef:
@@ -125,6 +127,9 @@ class TableDef:
     indexes: tuple[IndexDef, ...] = ()
     comment: str = ""
     passed: tuple[Passed, ...] = field(default=())
+    collation: str = ""
+    """The table's own; "" where none is named."""
+    partitions: Partitioning | None = None
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -204,10 +209,9 @@ class SetComment:
 
 @dataclass(frozen=True, slots=True)
 class ChangePartitions:
-    """A clause about partitions, which the targets don't have; `removes_rows`: or moves them to another table."""
+    """A clause about partitions, see `sinks.ddl.partitions`."""
 
     text: str
-    removes_rows: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,12 @@
 a CREATE LIKE may lie in another one, which only the target's tables can tell.
 """
 
+from collections.abc import Callable, Iterable
+
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
-from sinks.ddl.statement import Reference, Statement
+from sinks.ddl.statement import DdlKind, Reference, Statement
+from sinks.ddl.views import CannotSayError, read_view
 from sinks.ddl.words import Word, WordKind, Words
 from sinks.schema import Catalog
 
@@ -50,3 +53,32 @@ def older_database(statement: Statement, reference: Reference, ddl: DdlEvent, ca
 def _crosses(statement: Statement) -> bool:
     """Whether the statement names another table with its database: then the session's may be another one."""
     return any(r.database is not None for r in (*statement.tables, *(new for _, new in statement.renames)))
+
+
+def session_of(statement: Statement, ddl: DdlEvent, catalog: Catalog, others: Callable[[], Iterable[TableName]]) -> str:
+    """The database of the names that a statement leaves without one, old names of a RENAME aside.
+
+    A view without a database is in the session's; one with may be made out of another. `others`: the views that are
+    there. Raises InputError where several databases hold all that a view reads.
+    """
+    own = catalog.database(ddl.database)
+    if statement.kind is not DdlKind.CREATE_VIEW:
+        return own
+    try:
+        view = read_view(ddl.sql)
+        names = {name.lower() for name in view.unqualified()}
+    except CannotSayError:
+        return own  # it is left out
+    if view.name.database is None or not names:
+        return own
+    there: dict[str, set[str]] = {}
+    for table in (*catalog.tables, *others()):
+        there.setdefault(table.database, set()).add(table.table.lower())
+    holders = sorted(database for database, held in there.items() if names <= held)
+    if len(holders) > 1:
+        raise InputError(
+            f"a view names {', '.join(sorted(names))} without database, and {', '.join(holders)} have such: {ddl.sql}",
+            where=str(ddl.position),
+            hint="specify all database names in such statements upstream; here execute it by hand",
+        )
+    return holders[0] if holders else own

@@ -29,6 +29,7 @@ from sinks.ddl.definition import (
     Unknown,
 )
 from sinks.ddl.literals import read_default
+from sinks.ddl.partitions import read_partitioning
 from sinks.ddl.words import WordKind, Words
 
 _KEYS = {"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR", "COLUMNAR"}
@@ -42,8 +43,6 @@ _STORAGE = {
     "SECONDARY_LOAD", "SECONDARY_UNLOAD", "ENCRYPTION", "AFFINITY", "MERGE_OPTION",
 }  # fmt: skip
 """First words of clauses that change no row: storage, character sets of columns to come, statistics."""
-
-_ROWS_STAY = {"ADD", "REORGANIZE", "REMOVE", "COALESCE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR", "MERGE"}
 
 
 def read_table(sql: str) -> TableDef:
@@ -64,7 +63,9 @@ def read_table(sql: str) -> TableDef:
     words.expect(")")
     own = chain.from_iterable(keys for _, keys in columns)
     named = _named([*own, *indexes])
-    return TableDef(tuple(column for column, _ in columns), named, _table_comment(words), tuple(passed))
+    comment, collation = _table_options(words)
+    partitions = read_partitioning(words)
+    return TableDef(tuple(column for column, _ in columns), named, comment, tuple(passed), collation, partitions)
 
 
 def _named(indexes: list[IndexDef]) -> tuple[IndexDef, ...]:
@@ -83,13 +84,16 @@ def _named(indexes: list[IndexDef]) -> tuple[IndexDef, ...]:
     return tuple(named)
 
 
-def _table_comment(words: Words) -> str:
+def _table_options(words: Words) -> tuple[str, str]:
+    """The comment and the collation of a table, up to where its partitions begin; "" for what is not said."""
+    found = {"COMMENT": "", "COLLATE": ""}
     while not words.ended and words.peek() != "PARTITION":
-        if words.skip("COMMENT"):
+        word = words.take()
+        option = word.text.upper()
+        if word.kind is WordKind.PLAIN and option in found:
             words.skip("=")
-            return words.take().text
-        words.take()
-    return ""
+            found[option] = words.take().text
+    return found["COMMENT"], found["COLLATE"].lower()
 
 
 def _constraint(words: Words) -> IndexDef | Passed:
@@ -194,7 +198,7 @@ def _clause(words: Words) -> Iterator[Change]:
         while not words.ended:  # commas inside belong to it, and nothing can follow
             words.take()
         text = words.sql[words.words[start].start :]
-        yield ChangePartitions(text, first not in _ROWS_STAY | {"PARTITION"})
+        yield ChangePartitions(text)
         return
     rule = _CLAUSES.get(first)
     if rule is not None:

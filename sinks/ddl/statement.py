@@ -87,6 +87,17 @@ class Statement:
         return tuple(named(new) for _, new in self.renames)
 
 
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a statement does not say. `session`: the database of names that a view's query leaves without one.
+
+    `moment`: what stands for the time at which it ran upstream; "" if nothing does.
+    """
+
+    session: str
+    moment: str
+
+
 def named(reference: Reference) -> TableName:
     """The table of a reference of a placed statement."""
     return TableName(reference.database or "", reference.table)

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
+from sinks.ddl.statement import read_statement
 from sinks.ddl.words import Word, WordKind, Words
 from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.partitions import unvalidated
 
 TIDB_DEFAULTS = {
     "utf8mb4": "utf8mb4_bin",
@@ -94,8 +96,19 @@ def adapted(sql: str, server: Server) -> Adapted:
         if not kept:
             result.sql = ""
             return result
+    if verb.startswith("CREATE"):
+        edits += _definer(words)
     result.sql = _edited(sql, edits)
+    if not server.is_mariadb:
+        result.sql = unvalidated(read_statement(result.sql))
     return result
+
+
+def _definer(words: Sequence[Word]) -> Iterator[Edit]:
+    """A view runs under the user that makes it: upstream's may not be there."""
+    for at, word in enumerate(words[:-4]):
+        if _is(word, "DEFINER") and _is(words[at + 1], "=") and _is(words[at + 3], "@"):
+            yield words[at + 2].start, words[at + 4].stop, "CURRENT_USER"
 
 
 def _lists(words: Sequence[Word]) -> Iterator[list[list[Word]]]:

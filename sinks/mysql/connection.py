@@ -21,6 +21,8 @@ _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
 SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 """Strict, so that no value is changed silently; zero dates and a zero AUTO_INCREMENT as upstream holds them."""
+ROUNDING_MODE = f"{SQL_MODE},TIME_ROUND_FRACTIONAL"
+"""For changes of columns in MariaDB: digits of a second that are lost are rounded, as upstream and MySQL do."""
 
 
 def is_lost(error: pymysql.MySQLError) -> bool:
@@ -184,7 +186,7 @@ class MysqlConnection:
 
     @contextmanager
     def set_for_now(self, settings: Mapping[str, str | float]) -> Iterator[None]:
-        """Set the session's `timestamp` or `time_zone` meanwhile. Raises TargetError for a zone that is not known."""
+        """Set the session's timestamp, time_zone or sql_mode meanwhile. Raises TargetError for an unknown zone."""
         try:
             for name, value in settings.items():
                 self.run(f"SET SESSION {name} = %s", (value,))
@@ -197,7 +199,7 @@ class MysqlConnection:
             yield
         finally:
             if self._connection.open and settings:
-                self.run("SET SESSION timestamp = DEFAULT, time_zone = '+00:00'")
+                self.run("SET SESSION timestamp = DEFAULT, time_zone = '+00:00', sql_mode = %s", (SQL_MODE,))
 
     def end_connection(self, connection_id: int) -> None:
         """Kill a connection of our own user; one that is gone meanwhile is what was wanted."""

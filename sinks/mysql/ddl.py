@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs, physical_ms
-from sinks.ddl.names import older_database
+from sinks.ddl.names import older_database, session_of
 from sinks.ddl.statement import DdlKind, Statement, named
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
@@ -34,7 +34,7 @@ def session_database(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> s
     for reference in olds:
         if reference.database is None:
             return older_database(statement, reference, ddl, catalog)
-    return catalog.database(ddl.database) or None
+    return session_of(statement, ddl, catalog, tuple) or None
 
 
 def subjects(statement: Statement, session: str | None) -> list[TableName]:
@@ -90,12 +90,17 @@ def session_settings(sql: str, commit_ts: CommitTs, time_zone: str) -> dict[str,
     What upstream's session had is in no message; the DDL's commitTs and the source's zone are the nearest known.
     """
     settings: dict[str, str | float] = {}
-    fills_rows = sql.upper().startswith("ALTER") and _NOW.search(sql) is not None
+    fills_rows = fills_with_moment(sql)
     if fills_rows:
         settings["timestamp"] = physical_ms(commit_ts) / 1000
     if time_zone.upper() != "UTC" and (fills_rows or _LITERAL.search(sql)):
         settings["time_zone"] = time_zone
     return settings
+
+
+def fills_with_moment(sql: str) -> bool:
+    """Whether rows that are there may get the moment at which the statement runs."""
+    return sql.upper().startswith("ALTER") and _NOW.search(sql) is not None
 
 
 def _none(values: Iterable[str | None]) -> bool:

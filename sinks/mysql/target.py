@@ -15,12 +15,15 @@ from sinks.ddl.names import respelled
 from sinks.ddl.statement import Statement, read_statement
 from sinks.ddl_log import DdlState, Entered, milliseconds_since
 from sinks.mysql import ddl as rules
+from sinks.mysql import leftovers
 from sinks.mysql.adapt import Adapted, adapted, server_of
 from sinks.mysql.catalog import quoted, read_catalog
 from sinks.mysql.checking import check_rights, told_of_tables
-from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.connection import ROUNDING_MODE, MysqlConnection
 from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
+from sinks.mysql.partitions import by_key
+from sinks.mysql.preparing import prepared
 from sinks.mysql.write import MysqlWriter
 from sinks.schema import Catalog
 from sinks.server import CHECKPOINT, DDL, ServerTarget
@@ -162,11 +165,14 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         statement = read_statement(sql)
         session = rules.session_database(statement, ddl, self.catalog())
         fitted = self._fitted(sql)
+        for left_over in leftovers.drops(self._db.query, statement, session, self.catalog()):
+            self._db.run(left_over)
         entered = self._entered(ddl, statement, session, lease, fitted)
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
         now = rules.definitions(self._db, statement, session)
-        if not (rules.ran(statement, entered.before, now) or rules.already_so(statement, now)):
+        there = leftovers.all_there(self._db.query, statement, session, self.catalog())
+        if not (there or rules.ran(statement, entered.before, now) or rules.already_so(statement, now)):
             try:
                 self._execute(fitted, session, ddl)
             except TargetError:
@@ -203,8 +209,21 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         if session is not None:
             self._db.run(f"USE {quoted(session)}")
         if fitted.sql:
-            with self._db.set_for_now(rules.session_settings(fitted.sql, ddl.commit_ts, self._rules.time_zone)):
-                self._db.run(fitted.sql)
+            if rules.fills_with_moment(fitted.sql):
+                log.warning(
+                    "rows that are there get the DDL's commit time, which is near upstream's", statement=fitted.sql
+                )
+            settings = rules.session_settings(fitted.sql, ddl.commit_ts, self._rules.time_zone)
+            if self._db.is_mariadb and fitted.sql.upper().startswith("ALTER TABLE"):
+                settings["sql_mode"] = ROUNDING_MODE
+            with self._db.set_for_now(settings):
+                for sql in prepared(fitted.sql, session, self.catalog()):
+                    self._db.run(sql)
+                self._db.run(self._moving_rows(fitted.sql, session) or fitted.sql)
+
+    def _moving_rows(self, sql: str, session: str | None) -> str | None:
+        """What is executed instead, where the server's own partitions hold other rows than upstream's."""
+        return by_key(self._db.query, read_statement(sql), session, self.catalog())
 
 
 def _now() -> str:

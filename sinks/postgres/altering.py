@@ -1,8 +1,8 @@
 """The clauses of ALTER TABLE as PostgreSQL's statements, and how a column is written down."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.ddl.defaults import DATES, shown
 from sinks.ddl.definition import (
@@ -14,17 +14,21 @@ from sinks.ddl.definition import (
     Default,
     DropColumn,
     DropIndex,
+    IndexDef,
+    IndexKind,
     RenameColumn,
     RenameIndex,
     SetComment,
     SetDefault,
 )
+from sinks.ddl.known import Known
 from sinks.postgres.catalog import members_check, members_of
 from sinks.postgres.connection import PostgresConnection
-from sinks.postgres.conversion import PADDED, converted
+from sinks.postgres.conversion import PADDED, converted, guessed
 from sinks.postgres.encode import spelling
 from sinks.postgres.indexes import created, note
 from sinks.postgres.names import index_name, literal, place, quoted
+from sinks.postgres.rewriting import rewritten
 from sinks.postgres.types import column_of, default_of, type_of, value_of
 from sinks.schema import Column, Shape
 from sinks.values import ValueRules
@@ -60,8 +64,17 @@ def comments(table: TableName, columns: list[ColumnDef]) -> Iterator[str]:
 class Alteration:
     """The changes of one ALTER TABLE; `columns` follow them."""
 
-    def __init__(self, table: TableName, columns: dict[str, Column], db: PostgresConnection, rules: ValueRules) -> None:
-        self._table, self._columns, self._db, self._rules = table, columns, db, rules
+    def __init__(
+        self,
+        table: TableName,
+        columns: dict[str, Column],
+        db: PostgresConnection,
+        rules: ValueRules,
+        known: Known | None,
+        moment: str,
+    ) -> None:
+        self._table, self._columns, self._db, self._rules, self._known = table, columns, db, rules, known
+        self._moment = moment
         self._head = f"ALTER TABLE {place(table)}"
 
     def statements(self, change: Change) -> Iterator[str]:
@@ -80,6 +93,7 @@ class Alteration:
                 yield from self._set_default(change)
             case AddIndex(index):
                 spelled = index.with_columns({name.lower(): name for name in self._columns})
+                yield from self._left_over(index)
                 yield created(self._table, spelled, self._columns)
             case DropIndex(name):
                 yield from self._drop_index(name)
@@ -106,7 +120,7 @@ class Alteration:
         nullable = is_nullable(column, self._rules, in_key=False)
         clause = f"{self._head} ADD COLUMN {quoted(column.name)} {type_of(column.type)}"
         later = None if column.default is None else default_of(column, column.default, self._rules)
-        value = value_of(column, shown(column), self._rules) if self._has_rows() else "NULL"
+        value = value_of(column, shown(column, self._moment), self._rules) if self._has_rows() else "NULL"
         if value != "NULL":
             yield f"{clause}{'' if nullable else ' NOT NULL'} DEFAULT {value}"
         else:
@@ -132,7 +146,7 @@ class Alteration:
         if before.members != after.members or before.shape is not after.shape:
             yield from self._drop_members(old)
         if before.type != after.type or before.shape is not after.shape or column.type.base in PADDED:
-            yield f"{self._head} ALTER COLUMN {quoted(old)} TYPE {after.type} USING {self._using(before, column)}"
+            yield from self._retyped(before, column, after.type)
         nullable = is_nullable(column, self._rules, in_key=self._in_key(old))
         yield f"{self._head} ALTER COLUMN {quoted(old)} {'DROP' if nullable else 'SET'} NOT NULL"
         if old != column.name:
@@ -145,14 +159,15 @@ class Alteration:
         yield f"COMMENT ON COLUMN {place(self._table)}.{quoted(column.name)} IS {literal(column.comment)}"
         self._columns = {(column.name if n == old else n): (after if n == old else c) for n, c in self._columns.items()}
 
-    def _using(self, before: Column, column: ColumnDef) -> str:
-        """How rows are converted; an empty table has none, so that any change is right."""
-        try:
-            return converted(before, column.type, quoted(before.name), self._rules.time_zone)
-        except TargetError:
-            if self._has_rows():
-                raise
-            return f"NULL::{type_of(column.type)}"
+    def _retyped(self, before: Column, column: ColumnDef, goal: str) -> Iterator[str]:
+        """Convert rows: by a cast where that is exact, else by way of their texts; an empty table has none."""
+        name, known = quoted(before.name), self._known.type_of(before.name) if self._known else None
+        using = converted(before, column.type, name, self._rules.time_zone, known)
+        if using is None and self._has_rows():
+            kind = known or guessed(before)
+            source = replace(before, name=name)
+            yield from rewritten(place(self._table), source, kind, column, self._db, self._rules)
+        yield f"{self._head} ALTER COLUMN {name} TYPE {goal} USING {using or f'{name}::text::{goal}'}"
 
     def _in_key(self, name: str) -> bool:
         look = (
@@ -199,6 +214,13 @@ class Alteration:
         except ValueError:
             return None
         return None if spelled is None else f"{literal(spelled)}::{column.type}"
+
+    def _left_over(self, index: IndexDef) -> Iterator[str]:
+        """What upstream has dropped and was kept here as the last valid index is in the way of one of its name."""
+        name = index_name(self._table, index.known_as)
+        primary = index.kind is IndexKind.PRIMARY
+        if primary or (index.name and self._db.value("SELECT to_regclass(%s)", (self._in_schema(name),)) is not None):
+            yield from self._drop_index("PRIMARY" if primary else index.known_as)
 
     def _drop_index(self, name: str) -> Iterator[str]:
         if name.upper() != "PRIMARY":

@@ -1,12 +1,12 @@
 """What MODIFY COLUMN does to the rows that are there, as MySQL converts them (MySQL documentation, "CAST").
 
 Upstream had converted every row without an error before it sent the statement. What can't be spelled here exactly is
-refused by name, unless the table is empty.
+done by way of texts (`sinks.postgres.rewriting`).
 """
 
 from collections.abc import Callable
 
-from ordering.errors import TargetError
+from sinks.ddl.converting import keeps_values
 from sinks.ddl.defaults import BYTES, INTEGERS
 from sinks.ddl.definition import TypeDef
 from sinks.postgres.catalog import base_type
@@ -25,16 +25,31 @@ PADDED = {"binary", "char"}
 Rule = Callable[[str, Column, TypeDef, str], str | None]
 
 
-def converted(old: Column, kind: TypeDef, source: str, time_zone: str) -> str:
-    """An expression over the column `source` (quoted) that gives the new values. Raises TargetError."""
+def converted(old: Column, kind: TypeDef, source: str, time_zone: str, known: TypeDef | None) -> str | None:
+    """An expression over the column `source` (quoted) that gives the new values; None where no cast is exact.
+
+    `known`: the type upstream, where it is known.
+    """
+    if known is not None and keeps_values(known, kind) and kind.base not in PADDED:
+        return f"{source}::{type_of(kind)}"
     rule = _RULES.get(old.shape, _of_scalar)
-    found = rule(source, old, kind, time_zone)
-    if found is None:
-        raise TargetError(
-            f"rows can't be converted exactly from {old.type} to {kind}: column {old.name!r}",
-            hint="make the change in the target by hand, and leave this DDL out with a filter",
-        )
-    return found
+    return rule(source, old, kind, time_zone)
+
+
+_GUESSED = {
+    Shape.BYTES: TypeDef("longblob"), Shape.BIT: TypeDef("bit", (64,)), Shape.DATE: TypeDef("date"),
+    Shape.DATETIME: TypeDef("datetime", (6,)), Shape.TIMESTAMP: TypeDef("timestamp", (6,)),
+    Shape.TIME: TypeDef("time", (6,)), Shape.JSON: TypeDef("json"),
+}  # fmt: skip
+
+
+def guessed(column: Column) -> TypeDef:
+    """A type whose values are spelled like the column's, where the one upstream is not known."""
+    if column.members:
+        return TypeDef("enum" if column.shape is Shape.ENUM else "set", members=column.members)
+    base = base_type(column.type)
+    by_type = {"real": TypeDef("float"), "double precision": TypeDef("double"), "numeric": TypeDef("decimal", (65, 30))}
+    return _GUESSED.get(column.shape) or by_type.get(base) or TypeDef("bigint" if base in _WHOLE else "longtext")
 
 
 def _of_scalar(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
@@ -44,9 +59,7 @@ def _of_scalar(source: str, old: Column, kind: TypeDef, _zone: str) -> str | Non
         return _of_text(source, kind, goal)
     if base in _NUMBERS:
         return _of_number(source, kind, goal)
-    if base in _REALS and (kind.base in {"float", "double", "decimal"} or kind.base in INTEGERS):
-        return f"{source}::{goal}"
-    return None
+    return f"{source}::{goal}" if base in _REALS and kind.base in {"float", "double"} else None
 
 
 def _of_number(source: str, kind: TypeDef, goal: str) -> str | None:
@@ -68,10 +81,8 @@ def _of_text(source: str, kind: TypeDef, goal: str) -> str | None:
     if kind.base in INTEGERS | {"decimal"}:
         # a cast from numeric rounds half away from zero, as upstream does
         return f"trim({source})::numeric::{goal}"
-    if kind.base in {"float", "double", "json", "date"}:
+    if kind.base in {"float", "double"}:
         return f"{source}::{goal}"
-    if kind.base in {"enum", "set"}:
-        return source  # a name that is no member fails the members' check
     if kind.base in BYTES:
         return _padded(f"convert_to({source}, 'UTF8')", kind)
     return None
@@ -126,7 +137,7 @@ def _of_time(source: str, old: Column, kind: TypeDef, zone: str) -> str | None:
         return f"({source} AT TIME ZONE {literal(zone)})::{goal}"
     if kind.base in _TEMPORAL[old.shape]:
         return f"{source}::{goal}"
-    return f"{source}::text::{goal}" if kind.base in _TEXT_TYPES and old.shape is Shape.DATE else None
+    return None
 
 
 def _of_json(source: str, _old: Column, kind: TypeDef, _zone: str) -> str | None:

@@ -1,42 +1,66 @@
 """Upstream's DDL executed on PostgreSQL, statement by statement, inside the caller's transaction.
 
 Definitions come from `sinks.ddl.reading`; what changes no row and has no counterpart (partitions, storage, foreign
-keys, views) is noted in the DDL log, what would change rows in a way that is not known here is refused by name.
+keys) is noted in the DDL log, what would change rows in a way that is not known here is refused by name.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from ordering.errors import TargetError
 from ordering.events import TableName
-from sinks.ddl.definition import ChangePartitions, IndexDef, Passed, TableDef, Unknown
+from sinks.ddl.definition import AddIndex, ChangePartitions, IndexDef, Passed, TableDef, Unknown
+from sinks.ddl.known import Definitions
+from sinks.ddl.moving import Place, moved_rows
+from sinks.ddl.partitions import read_change
 from sinks.ddl.reading import read_changes, read_dropped_index, read_index, read_table
-from sinks.ddl.statement import DdlKind, Statement, named
+from sinks.ddl.statement import Circumstances, DdlKind, Statement, named
 from sinks.postgres.altering import Alteration, column_clause, comments, members_clause
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.indexes import NOTE, created, note
 from sinks.postgres.names import checked, index_name, literal, place, quoted, renamed_index
+from sinks.postgres.partitions import CREATE_CRC, PostgresSpeller
 from sinks.postgres.types import column_of
+from sinks.postgres.views import Views
 from sinks.schema import Catalog, Column
 from sinks.values import ValueRules
 
+DEFINITION = "ticdc_reconciler.definition"
 _RESERVED = {"public", "information_schema", "ticdc_reconciler"}
+
+
+def definitions_in(db: PostgresConnection) -> Definitions:
+    """What is kept in this target."""
+    return Definitions(db.run, db.query, DEFINITION, "%s")
 
 
 class Translation:
     """One placed statement on its way into the target."""
 
-    def __init__(self, statement: Statement, catalog: Catalog, db: PostgresConnection, rules: ValueRules) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        catalog: Catalog,
+        db: PostgresConnection,
+        rules: ValueRules,
+        circumstances: Circumstances,
+    ) -> None:
         self._statement, self._catalog, self._db, self._rules = statement, catalog, db, rules
+        self._circumstances = circumstances
+        self._definitions = definitions_in(db)
+        self._views = Views(statement, self._definitions, db)
 
     def executed(self) -> Iterator[str]:
         """Execute; yields each statement once it has run, and notes on what was left out.
 
         Raises TargetError for what PostgreSQL can't do.
         """
-        for sql in self._statements():
+        for sql in chain(self._views.dropped(), self._statements()):
             if not sql.startswith(NOTE):
                 self._db.run(sql)
             yield sql
+        self._definitions.follow(self._statement)
+        yield from self._views.made()
 
     def _statements(self) -> Iterator[str]:
         rules: dict[DdlKind, Callable[[], Iterator[str]]] = {
@@ -50,8 +74,8 @@ class Translation:
             DdlKind.ALTER_TABLE: self._alter,
             DdlKind.CREATE_INDEX: self._create_index,
             DdlKind.DROP_INDEX: self._drop_index,
-            DdlKind.CREATE_VIEW: self._passed,
-            DdlKind.DROP_VIEW: self._passed,
+            DdlKind.CREATE_VIEW: lambda: self._views.keep(self._statement, self._circumstances.session),
+            DdlKind.DROP_VIEW: self._drop_view,
         }
         rule = rules.get(self._statement.kind)
         if rule is None:
@@ -65,7 +89,7 @@ class Translation:
         )
 
     def _passed(self) -> Iterator[str]:
-        """Views and defaults of databases change no row."""
+        """Defaults of databases change no row."""
         yield note(f"left out: {self._statement.kind.value}")
 
     def _known(self, name: TableName) -> TableName:
@@ -148,6 +172,10 @@ class Translation:
         for reference in self._statement.tables:
             yield f"DROP TABLE IF EXISTS {place(self._known(named(reference)))}"
 
+    def _drop_view(self) -> Iterator[str]:
+        """Those that are kept are gone already."""
+        yield from (f"DROP VIEW IF EXISTS {place(named(reference))}" for reference in self._statement.tables)
+
     def _truncate(self) -> Iterator[str]:
         yield f"TRUNCATE TABLE {place(self._own())}"
 
@@ -169,16 +197,41 @@ class Translation:
         yield f"ALTER TABLE {place(TableName(new.database, between.table))} RENAME TO {quoted(new.table)}"
 
     def _alter(self) -> Iterator[str]:
-        name = self._own()
-        columns = self._columns(name)
-        alteration = Alteration(name, columns, self._db, self._rules)
+        alteration = self._alteration(self._own())
         for change in read_changes(self._statement.sql):
-            if isinstance(change, Passed) or (isinstance(change, ChangePartitions) and not change.removes_rows):
+            if isinstance(change, ChangePartitions):
+                yield from self._partitions(change.text)
+            elif isinstance(change, Passed):
                 yield note(f"left out: {change.text}")
-            elif isinstance(change, ChangePartitions | Unknown):
+            elif isinstance(change, Unknown):
                 raise self._unsupported(f" ({change.text[:100]})")
             else:
                 yield from alteration.statements(change)
+
+    def _alteration(self, name: TableName) -> Alteration:
+        known = self._definitions.get(name)
+        return Alteration(name, self._columns(name), self._db, self._rules, known, self._circumstances.moment)
+
+    def _partitions(self, text: str) -> Iterator[str]:
+        """Rows go or are swapped as with upstream's partitions; there are none here."""
+        name = self._own()
+        known = self._definitions.get(name)
+        change = read_change(text, known.partitions if known else None)
+        if known and known.partitions and known.partitions.method == "KEY" and (change.removed or change.exchanged):
+            yield CREATE_CRC
+        spelled = {column.lower(): column for column in self._columns(name)}
+        other = None
+        if change.exchanged:
+            reference = change.exchanged[1]
+            other = self._place(self._known(TableName(reference.database or name.database, reference.table)))
+        yield from moved_rows(
+            change, known, self._place(name), other, lambda found: PostgresSpeller(found, spelled, self._rules)
+        )
+        yield note(f"left out: {text}")
+
+    def _place(self, table: TableName) -> Place:
+        columns = self._columns(table).values()
+        return Place(place(table), [quoted(column.name) for column in columns if not column.generated])
 
     def _columns(self, name: TableName) -> dict[str, Column]:
         schema = self._catalog.get(name)
@@ -187,9 +240,7 @@ class Translation:
         return {column.name: column for column in schema.columns}
 
     def _create_index(self) -> Iterator[str]:
-        name = self._own()
-        columns = self._columns(name)
-        yield created(name, _in_case(read_index(self._statement.sql), columns), columns)
+        yield from self._alteration(self._own()).statements(AddIndex(read_index(self._statement.sql)))
 
     def _drop_index(self) -> Iterator[str]:
         name = self._own()

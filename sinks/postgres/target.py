@@ -8,14 +8,16 @@ import xxhash
 from ordering.errors import TargetBusyError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
-from sinks.ddl.names import older_database, respelled
-from sinks.ddl.statement import read_statement
+from ordering.timestamps import physical_ms
+from sinks.ddl.known import TABLE
+from sinks.ddl.names import older_database, respelled, session_of
+from sinks.ddl.statement import Circumstances, read_statement
 from sinks.ddl_log import DdlState, milliseconds_since
 from sinks.postgres import checking
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.copies import delete_by_content
-from sinks.postgres.ddl import Translation
+from sinks.postgres.ddl import DEFINITION, Translation, definitions_in
 from sinks.postgres.encode import PostgresEncoder
 from sinks.postgres.write import Writer
 from sinks.schema import Catalog
@@ -38,6 +40,7 @@ _TABLES = (
   database text NOT NULL, name text NOT NULL, statement text NOT NULL, executed text NOT NULL, state text NOT NULL,
   updated_at timestamptz NOT NULL, before_it text NOT NULL DEFAULT '', duration_ms bigint,
   reason text NOT NULL DEFAULT '')""",
+    f"CREATE TABLE IF NOT EXISTS {DEFINITION} {TABLE}",
 )
 _MENDED = (
     f"ALTER TABLE {PROGRESS_DATABASE}.ddl ADD COLUMN IF NOT EXISTS before_it text NOT NULL DEFAULT '',"
@@ -65,11 +68,11 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
     def connect(self) -> None:
         """See `Target.connect`."""
         checking.refuse_what_acts_on_rows(self._db)
-        if not self._has_progress_table():
+        if self._db.value("SELECT to_regclass(%s)", (DEFINITION,)) is None:
             with self._transaction():
                 for statement in _TABLES:
                     self._db.run(statement)
-        elif not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
+        if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
             self._db.run(_MENDED)
         self._catalog = None
 
@@ -157,7 +160,9 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
         statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
         own = self.catalog().database(ddl.database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
-        translation = Translation(placed, self.catalog(), self._db, self._rules)
+        session = session_of(placed, ddl, self.catalog(), lambda: definitions_in(self._db).views())
+        circumstances = Circumstances(session, self._rules.moment(physical_ms(ddl.commit_ts)))
+        translation = Translation(placed, self.catalog(), self._db, self._rules, circumstances)
         with self._transaction():
             self.check_epoch(lease)
             entered = self._enter(ddl, "", lease.changefeed, {})

@@ -3,7 +3,7 @@
 import re
 
 from ordering.errors import TargetError
-from sinks.ddl.defaults import BYTES, DATES, spelled
+from sinks.ddl.defaults import BYTES, DATES, NOW, spelled
 from sinks.ddl.definition import ColumnDef, Default, TypeDef
 from sinks.postgres.encode import spelling
 from sinks.postgres.names import literal
@@ -46,7 +46,6 @@ _SHAPES = {
     "json": Shape.JSON,
     **dict.fromkeys(BYTES, Shape.BYTES),
 }
-_NOW = re.compile(r"(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)\s*(?:\(\s*(\d?)\s*\))?", re.IGNORECASE)
 _TODAY = re.compile(r"\(?\s*(?:CURRENT_DATE|CURDATE)\s*(?:\(\s*\))?\s*\)?", re.IGNORECASE)
 _UUID = re.compile(r"\(?\s*UUID\s*\(\s*\)\s*\)?", re.IGNORECASE)
 
@@ -104,7 +103,7 @@ def default_of(column: ColumnDef, default: Default, rules: ValueRules) -> str | 
 
 def _computed(column: ColumnDef, expression: str) -> str | None:
     base = column.type.base
-    now = _NOW.fullmatch(expression.strip("() ")) or _NOW.fullmatch(expression)
+    now = NOW.fullmatch(expression.strip("() ")) or NOW.fullmatch(expression)
     if now and base in DATES:
         digits = int(now[1] or 0)
         return f"CURRENT_TIMESTAMP({digits})" if base == "timestamp" else f"LOCALTIMESTAMP({digits})"

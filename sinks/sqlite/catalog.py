@@ -50,6 +50,12 @@ def read_catalog(connection: sqlite3.Connection, databases: Iterable[str]) -> Ca
     return Catalog(tables, index_name)
 
 
+def read_table(connection: sqlite3.Connection, table: TableName) -> TableSchema:
+    """One table as it is now."""
+    sql = texts_of(connection, table)[""]
+    return _read_table(connection, table, {check.column: check for check in checks_in(sql)})
+
+
 def index_name(table: TableName, index: str) -> str:
     """The name of an upstream index: in SQLite the names of indexes are global to a file."""
     return f"{table.table}.{index}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sinks.schema import Shape
 
-_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|\w+|\S""", re.DOTALL)
+TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|\w+|\S""", re.DOTALL)
 
 
 def quoted(name: str) -> str:
@@ -79,14 +79,14 @@ def _check(tokens: list[str]) -> Check | None:
 
 def body_of(sql: str) -> str:
     """The bracketed part of a CREATE TABLE or CREATE INDEX, with all that follows it."""
-    for match in _TOKEN.finditer(sql):
+    for match in TOKEN.finditer(sql):
         if match[0] == "(":
             return sql[match.start() :]
     return ""
 
 
 def _tokens(sql: str) -> list[str]:
-    return [token for token in _TOKEN.findall(sql) if not token.startswith(("--", "/*"))]
+    return [token for token in TOKEN.findall(sql) if not token.startswith(("--", "/*"))]
 
 
 def _closing(tokens: list[str], opening: int) -> int:

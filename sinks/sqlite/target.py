@@ -15,17 +15,21 @@ import orjson
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
-from sinks.ddl.names import older_database, respelled
-from sinks.ddl.statement import DdlKind, Statement, read_statement
+from ordering.timestamps import physical_ms
+from sinks.ddl.known import TABLE, Definitions
+from sinks.ddl.names import older_database, respelled, session_of
+from sinks.ddl.statement import Circumstances, DdlKind, Statement, read_statement
 from sinks.ddl_log import DdlState, milliseconds_since
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
-from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog, texts_of
+from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog
 from sinks.sqlite.copies import delete_by_content
 from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
+from sinks.sqlite.functions import Functions
 from sinks.sqlite.leading import LeaderLock
 from sinks.sqlite.schema_text import quoted
+from sinks.sqlite.site import Site
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Target
 from sinks.values import ValueRules
 
@@ -49,6 +53,7 @@ _ADDED = {
     "reason": "TEXT NOT NULL DEFAULT ''",
 }
 """Columns that the DDL log of an earlier version lacks."""
+_DEFINITIONS = f"CREATE TABLE IF NOT EXISTS definition {TABLE}"
 
 
 def _now() -> str:
@@ -64,6 +69,7 @@ class SqliteTarget(Target):
         self.directory, self._rules = directory, rules
         self.name = f"SQLite in {directory}"
         self.encoder = SqliteEncoder(rules)
+        self._functions = Functions(self.encoder, rules)
         self._connection: sqlite3.Connection | None = None
         self._attached: list[str] = []
         self._leading = LeaderLock(directory)
@@ -90,7 +96,8 @@ class SqliteTarget(Target):
             path = file_of(self.directory, PROGRESS_DATABASE)
             connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             connection.execute("PRAGMA foreign_keys = OFF")  # upstream sends the rows that its own cascaded to
-            connection.executescript(_TABLES)
+            connection.execute("PRAGMA legacy_alter_table = ON")  # views keep to names, as upstream's do
+            connection.executescript(_TABLES + _DEFINITIONS)
             known = [row[1] for row in connection.execute("PRAGMA table_info(ddl)")]
             for column in _ADDED.keys() - set(known):
                 connection.execute(f"ALTER TABLE ddl ADD COLUMN {column} {_ADDED[column]}")
@@ -98,6 +105,7 @@ class SqliteTarget(Target):
             raise TargetError(
                 f"can't open {self.directory}: {error}", hint="check that the path is writable"
             ) from error
+        self._functions.register(connection)
         self._attached = []
         for database in databases_in(self.directory):
             if database != PROGRESS_DATABASE:
@@ -292,7 +300,10 @@ class SqliteTarget(Target):
         try:
             return self._db.execute(statement, parameters)
         except sqlite3.Error as error:
-            raise _as_error(error, self.name) from error
+            refused = _as_error(error, self.name)
+            if told := self._functions.taken_failure():
+                refused.fact, refused.hint = told, "make the rows as they are upstream, then run again"
+            raise refused from error
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`.
@@ -309,12 +320,11 @@ class SqliteTarget(Target):
             self._attach(self._db, statement.database or "")
         if statement.kind is DdlKind.DROP_DATABASE:
             self._drop_database(statement.database or "")
-        executed = self._statements(statement, ddl)
+        translation = self._translation(statement, ddl)
         try:
             with self._transaction():
                 self.check_epoch(lease)
-                for sql in executed:
-                    self._run(sql)
+                executed = list(translation.executed())
                 observe(Step.DDL_EXECUTED)
                 self._save(progress, lease)
                 self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun), "; ".join(executed))
@@ -322,16 +332,14 @@ class SqliteTarget(Target):
             self.forget_catalog()
         observe(Step.DDL_DONE)
 
-    def _statements(self, statement: Statement, ddl: DdlEvent) -> list[str]:
-        if statement.kind is DdlKind.CREATE_DATABASE:
-            # an empty file is a database without tables: this makes SQLite write it
-            return [f"PRAGMA {quoted_database(statement.database or '')}.user_version = 0"]
-        if statement.kind is DdlKind.DROP_DATABASE:
-            return []
-
+    def _translation(self, statement: Statement, ddl: DdlEvent) -> Translation:
         own = self.catalog().database(ddl.database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
-        return Translation(placed, self.catalog(), lambda table: texts_of(self._db, table), self.encoder).statements()
+        definitions = Definitions(self._run, self._run, "main.definition", "?")
+        site = Site(self._db, self._run, definitions, self.encoder, self._rules)
+        session = session_of(placed, ddl, self.catalog(), lambda: site.views(self._attached))
+        circumstances = Circumstances(session, self._rules.moment(physical_ms(ddl.commit_ts)))
+        return Translation(placed, self.catalog(), site, circumstances)
 
     def _drop_database(self, database: str) -> None:
         if database in self._attached:

@@ -127,7 +127,7 @@ class MariaDbCells:
     def tables(self, databases: Iterable[str]) -> Tables:
         found: Tables = {}
         for database in sorted(set(databases) & self.databases()):
-            for row in self.query(f"SHOW TABLES FROM {_named(database)}"):
+            for row in self.query(f"SHOW FULL TABLES FROM {_named(database)} WHERE Table_type = 'BASE TABLE'"):
                 name = str(next(iter(row.values())))
                 place = f"{_named(database)}.{_named(name)}"
                 kinds = {

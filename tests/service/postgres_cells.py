@@ -111,7 +111,10 @@ class PostgresCells:
     def tables(self, databases: Iterable[str]) -> Tables:
         found: Tables = {}
         for database in sorted(set(databases) & self.databases()):
-            look = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = %s"
+            look = (
+                "SELECT table_name, column_name FROM information_schema.columns NATURAL JOIN information_schema.tables"
+            )
+            look += " WHERE table_schema = %s AND table_type = 'BASE TABLE'"
             columns: dict[str, list[str]] = {}
             for row in self.query(look + " ORDER BY ordinal_position", (database,)):
                 columns.setdefault(row["table_name"], []).append(row["column_name"])

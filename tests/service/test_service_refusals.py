@@ -136,9 +136,10 @@ def test_a_table_with_another_key(every_feed: Feed) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "ALTER TABLE `t` MODIFY COLUMN `v` VARCHAR(20), ADD COLUMN `w` INT",
         "ALTER TABLE `t` ADD COLUMN `w` DATETIME DEFAULT CURRENT_TIMESTAMP()",
-        "CREATE VIEW `w` AS SELECT * FROM `t`",
+        "ALTER TABLE `t` MODIFY COLUMN `v` GEOMETRY, ADD COLUMN `w` INT",
+        "ALTER TABLE `t` TRUNCATE PARTITION `p`",
+        "RECOVER TABLE `t`",
         "ALTER TABLE `t` EXCHANGE PARTITION `p` WITH TABLE `u`",
         "ALTER TABLE `t` ADD COLUMN `w` INT, ADD COLUMN `v` INT",
     ],

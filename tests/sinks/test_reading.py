@@ -122,14 +122,12 @@ CHANGES = {
     "DROP FOREIGN KEY `fk`": [Passed("DROP FOREIGN KEY `fk`")],
     "ALTER INDEX `i` INVISIBLE": [Passed("ALTER INDEX `i` INVISIBLE")],
     "SET TIFLASH REPLICA 1": [Passed("SET TIFLASH REPLICA 1")],
-    "TRUNCATE PARTITION `p`,`q`": [ChangePartitions("TRUNCATE PARTITION `p`,`q`", removes_rows=True)],
+    "TRUNCATE PARTITION `p`,`q`": [ChangePartitions("TRUNCATE PARTITION `p`,`q`")],
     "ADD PARTITION (PARTITION `p` VALUES LESS THAN (5))": [
-        ChangePartitions("ADD PARTITION (PARTITION `p` VALUES LESS THAN (5))", removes_rows=False)
+        ChangePartitions("ADD PARTITION (PARTITION `p` VALUES LESS THAN (5))")
     ],
-    "REMOVE PARTITIONING": [ChangePartitions("REMOVE PARTITIONING", removes_rows=False)],
-    "PARTITION BY HASH (`a`) PARTITIONS 4": [
-        ChangePartitions("PARTITION BY HASH (`a`) PARTITIONS 4", removes_rows=False)
-    ],
+    "REMOVE PARTITIONING": [ChangePartitions("REMOVE PARTITIONING")],
+    "PARTITION BY HASH (`a`) PARTITIONS 4": [ChangePartitions("PARTITION BY HASH (`a`) PARTITIONS 4")],
     "DISCARD TABLESPACE": [Unknown("DISCARD TABLESPACE")],
 }
 

@@ -1,0 +1,160 @@
+"""What is kept of tables' definitions upstream that a target's own schema does not tell.
+
+The types of columns decide how MODIFY COLUMN converts rows, and how partitions say which rows go with one of them. It
+lies in `ticdc_reconciler.definition`, changes in the transaction of the DDL that it comes from, and is missing for
+tables that came into the target in another way: a dump, or by hand.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from ordering.events import TableName
+from sinks.ddl.definition import (
+    AddColumn,
+    Change,
+    ChangeColumn,
+    ChangePartitions,
+    DropColumn,
+    RenameColumn,
+    TableDef,
+    TypeDef,
+)
+from sinks.ddl.partitions import Partitioning, read_change
+from sinks.ddl.reading import read_changes, read_table
+from sinks.ddl.statement import DdlKind, Statement, named
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A table: the types of its columns, its collation ("" where it has its database's), its partitions."""
+
+    columns: dict[str, TypeDef] = field(default_factory=dict)
+    collation: str = ""
+    partitions: Partitioning | None = None
+
+    def type_of(self, column: str) -> TypeDef | None:
+        """A column's type; upstream's names don't tell case apart."""
+        return next((kind for name, kind in self.columns.items() if name.lower() == column.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownView:
+    """A view: the target's statement that makes it, and what it reads."""
+
+    view: str
+    reads: frozenset[tuple[str, str]] = frozenset()
+
+
+_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(Known).decode
+_decode_view = msgspec.json.Decoder(KnownView).decode
+_VIEWS = '{"view":%'
+
+
+def known_of(table: TableDef) -> Known:
+    """What is to be kept of a CREATE TABLE. KEY partitions without columns go by the primary key."""
+    partitions = table.partitions
+    if partitions is not None and partitions.method == "KEY" and not partitions.columns:
+        partitions = replace(partitions, columns=table.primary_key)
+    return Known({column.name: column.type for column in table.columns}, table.collation, partitions)
+
+
+def altered(known: Known, changes: Iterable[Change]) -> Known:
+    """What is known after the clauses of an ALTER TABLE."""
+    for change in changes:
+        match change:
+            case AddColumn(column):
+                known = replace(known, columns={**known.columns, column.name: column.type})
+            case DropColumn(name):
+                columns = {n: kind for n, kind in known.columns.items() if n.lower() != name.lower()}
+                known = replace(known, columns=columns)
+            case ChangeColumn(old, column):
+                known = _renamed(known, old, column.name, column.type)
+            case RenameColumn(old, new):
+                known = _renamed(known, old, new, None)
+            case ChangePartitions(text):
+                known = replace(known, partitions=read_change(text, known.partitions).after)
+            case _:
+                pass
+    return known
+
+
+def _renamed(known: Known, old: str, new: str, kind: TypeDef | None) -> Known:
+    same = [name for name in known.columns if name.lower() == old.lower()]
+    return replace(
+        known, columns={(new if n in same else n): (kind or k if n in same else k) for n, k in known.columns.items()}
+    )
+
+
+Run = Callable[[str, tuple[Any, ...]], Any]
+"""Executes a statement with values."""
+Query = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
+TABLE = "(database TEXT NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, PRIMARY KEY (database, name))"
+"""The columns of the table that holds them."""
+
+
+class Definitions:
+    """The kept definitions of a target. `mark` stands for a value in its statements."""
+
+    def __init__(self, run: Run, query: Query, table: str, mark: str) -> None:
+        self._run, self._query, self._table, self._mark = run, query, table, mark
+        self._where = f"WHERE database = {mark} AND name = {mark}"
+
+    def get(self, table: TableName) -> Known | None:
+        """What is known of a table."""
+        found = list(self._query(f"SELECT definition FROM {self._table} {self._where}", tuple(table)))  # noqa: S608 a constant
+        return _decode(found[0][0]) if found else None
+
+    def views(self) -> dict[TableName, KnownView]:
+        """All views that are kept."""
+        look = f"SELECT database, name, definition FROM {self._table} WHERE definition LIKE {self._mark}"  # noqa: S608 a constant
+        return {TableName(d, name): _decode_view(text) for d, name, text in self._query(look, (_VIEWS,))}
+
+    def put(self, table: TableName, known: Known | KnownView) -> None:
+        """Keep this of a table or view."""
+        self.drop(table)
+        marks = ", ".join([self._mark] * 3)
+        self._run(f"INSERT INTO {self._table} VALUES ({marks})", (*table, _encode(known).decode()))  # noqa: S608 a constant
+
+    def drop(self, table: TableName) -> None:
+        """Forget a table."""
+        self._run(f"DELETE FROM {self._table} {self._where}", tuple(table))  # noqa: S608 a constant
+
+    def drop_database(self, database: str) -> None:
+        """Forget all tables of a database."""
+        self._run(f"DELETE FROM {self._table} WHERE database = {self._mark}", (database,))  # noqa: S608 a constant
+
+    def follow(self, statement: Statement) -> None:
+        """Keep what a placed statement that was executed has changed."""
+        kind = statement.kind
+        if kind is DdlKind.DROP_DATABASE:
+            self.drop_database(statement.database or "")
+        elif kind in {DdlKind.DROP_TABLE, DdlKind.DROP_VIEW}:
+            for reference in statement.tables:
+                self.drop(named(reference))
+        elif kind is DdlKind.RENAME_TABLE:
+            for old, new in statement.renames:
+                self._copy(named(old), named(new))
+                self.drop(named(old))
+        elif kind is DdlKind.CREATE_TABLE and statement.like is not None:
+            self._copy(named(statement.like), named(statement.tables[0]))
+        elif kind is DdlKind.CREATE_TABLE:
+            self.put(named(statement.tables[0]), known_of(read_table(statement.sql)))
+        elif kind is DdlKind.ALTER_TABLE:
+            self._alter(named(statement.tables[0]), statement.sql)
+
+    def _copy(self, old: TableName, new: TableName) -> None:
+        known = self.get(old)
+        if known is None:
+            self.drop(new)
+        else:
+            self.put(new, known)
+
+    def _alter(self, table: TableName, sql: str) -> None:
+        """A table of which nothing is known has partitions that are told only if it gets them by this statement."""
+        known = self.get(table)
+        now = altered(known or Known(), read_changes(sql))
+        if known is not None or now.partitions is not None:
+            self.put(table, now)

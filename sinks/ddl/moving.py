@@ -1,0 +1,57 @@
+"""What clauses about partitions do to rows, as statements for targets without partitions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ordering.errors import TargetError
+from sinks.ddl.belonging import Speller, rows_of
+from sinks.ddl.known import Known
+from sinks.ddl.partitions import PartitionChange
+
+_EXCHANGED = "ticdc_reconciler_exchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table as statements name it, and its columns that are written, quoted."""
+
+    name: str
+    columns: Sequence[str]
+
+
+def moved_rows(
+    change: PartitionChange,
+    known: Known | None,
+    own: Place,
+    other: Place | None,
+    speller_of: Callable[[Known], Speller],
+) -> Iterator[str]:
+    """Delete or swap the rows of partitions. Raises TargetError where it is not known which they are."""
+    if change.removed is None:
+        yield f"DELETE FROM {own.name}"  # noqa: S608 quoted
+        return
+    names = [change.exchanged[0]] if change.exchanged else list(change.removed)
+    if not names:
+        return
+    if known is None or known.partitions is None:
+        raise TargetError(
+            f"which rows are in partition {', '.join(names)} of {own.name} is not known: its CREATE TABLE was not seen,"
+            " or its form of partitions has no counterpart here",
+            hint="delete or move these rows in the target by hand, and leave this DDL out with a filter",
+        )
+    partitions, speller = known.partitions, speller_of(known)
+    where = " OR ".join(f"({rows_of(partitions, name, speller)})" for name in names)
+    if other is None:
+        yield f"DELETE FROM {own.name} WHERE {where}"  # noqa: S608 quoted
+    else:
+        yield from _swapped(own, other, where)
+
+
+def _swapped(own: Place, other: Place, where: str) -> Iterator[str]:
+    names = ", ".join(own.columns)
+    yield f"CREATE TEMPORARY TABLE {_EXCHANGED} AS SELECT {names} FROM {own.name} WHERE {where}"  # noqa: S608 quoted
+    yield f"DELETE FROM {own.name} WHERE {where}"  # noqa: S608 quoted
+    yield f"INSERT INTO {own.name} ({names}) SELECT {names} FROM {other.name}"  # noqa: S608 quoted
+    yield f"DELETE FROM {other.name}"  # noqa: S608 quoted
+    yield f"INSERT INTO {other.name} ({names}) SELECT {names} FROM {_EXCHANGED}"  # noqa: S608 quoted
+    yield f"DROP TABLE {_EXCHANGED}"

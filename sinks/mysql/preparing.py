@@ -1,0 +1,43 @@
+"""What has to be done to rows before a DDL, where MySQL and MariaDB convert in another way than TiDB.
+
+Done twice it changes nothing more, so a crash in between is no harm.
+"""
+
+import re
+from collections.abc import Iterator
+
+from ordering.events import TableName
+from sinks.ddl.defaults import INTEGERS
+from sinks.ddl.definition import ChangeColumn
+from sinks.ddl.reading import read_changes
+from sinks.ddl.statement import DdlKind, read_statement
+from sinks.mysql.catalog import quoted
+from sinks.schema import Catalog, Column, Shape
+
+_TEXT = re.compile(r"char|varchar|\w*text", re.IGNORECASE)
+_FRACTION = re.compile(r"(datetime|timestamp|time)\([1-6]\)", re.IGNORECASE)
+
+
+def prepared(sql: str, session: str | None, catalog: Catalog) -> Iterator[str]:
+    """What is to become whole numbers is rounded first, as in TiDB: '2.5', '1e2', fractions of seconds."""
+    statement = read_statement(sql)
+    if statement.kind is not DdlKind.ALTER_TABLE:
+        return
+    reference = statement.tables[0]
+    schema = catalog.get(catalog.spelled(TableName(reference.database or session or "", reference.table)))
+    for change in read_changes(sql):
+        if isinstance(change, ChangeColumn) and change.column.type.base in INTEGERS and schema is not None:
+            columns = (column for column in schema.columns if column.name.lower() == change.old.lower())
+            yield from (update for column in columns if (update := _rounding(schema.name, column)))
+
+
+def _rounding(table: TableName, column: Column) -> str:
+    """The statement that rounds a column's values; "" for a type whose values need none."""
+    name, place = quoted(column.name), f"{quoted(table.database)}.{quoted(table.table)}"
+    if column.shape is Shape.TEXT and _TEXT.match(column.type):
+        rounded = f"CAST(ROUND(CAST({name} AS DECIMAL(65,30))) AS CHAR)"
+        return f"UPDATE {place} SET {name} = {rounded} WHERE {name} REGEXP '[^0-9]'"  # noqa: S608 quoted
+    if moment := _FRACTION.match(column.type):
+        kind = "TIME" if moment[1].lower() == "time" else "DATETIME"
+        return f"UPDATE {place} SET {name} = CAST({name} AS {kind})"  # noqa: S608 quoted
+    return ""

@@ -1,0 +1,99 @@
+"""Recorded DDL, and rows between, on every target: rows are upstream's, also by small windows and sent again."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.service.cells import Cells, MariaDbCells, SqliteCells, differences, oracle
+from tests.service.lab import databases_of, recorded
+from tests.service.local import LocalFeed
+from tests.service.postgres_cells import PostgresCells
+
+pytestmark = pytest.mark.service
+
+RECORDINGS = (
+    "ddl-allowed.index-value", "ddl-partitions.index-value", "ddl-changes.index-value", "ddl-conversions.index-value",
+)  # fmt: skip
+TARGETS = ("sqlite", "mariadb", "postgres")
+SLOW = pytest.param("tidb", marks=pytest.mark.soak)
+"""It executes what it is sent; `ddl-allowed` shows that in every run."""
+
+
+def local(uri: str, cells: Cells, place: Path) -> LocalFeed:
+    return LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
+    """A changefeed in this process into the target that the test's parameter names."""
+    if request.param == "sqlite":
+        yield local(f"sqlite:///{tmp_path / 'target'}", SqliteCells(tmp_path / "target"), tmp_path)
+    elif request.param == "postgres":
+        uri = request.getfixturevalue("own_database")
+        with closing(PostgresCells(uri)) as cells:
+            yield local(uri, cells, tmp_path)
+    else:
+        uri = request.getfixturevalue(f"{request.param}_server").uri
+        with closing(MariaDbCells(uri)) as cells:
+            before = cells.databases()
+            yield local(uri, cells, tmp_path)
+            cells.drop(cells.databases() - before)
+
+
+def applied(feed: LocalFeed, recording: str, *, window_rows: int) -> None:
+    messages = recorded(recording)
+    feed.with_(limits={"window-rows": window_rows}).send(messages)
+    feed.apply()
+    upstream = oracle(recording.split(".", maxsplit=1)[0])
+    assert differences(upstream, feed.cells) == []
+    feed.send(messages)
+    feed.apply()
+    assert differences(upstream, feed.cells) == []
+    assert databases_of(messages)
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("made", [*TARGETS, SLOW], indirect=True)
+def test_rows_are_as_upstream(made: LocalFeed, recording: str) -> None:
+    applied(made, recording, window_rows=1_000_000)
+
+
+@pytest.mark.parametrize("recording", ["ddl-allowed.index-value", "ddl-partitions.index-value"])
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_rows_are_as_upstream_whatever_the_windows(made: LocalFeed, recording: str) -> None:
+    applied(made, recording, window_rows=3)
+
+
+@pytest.mark.parametrize("made", ["tidb"], indirect=True)
+def test_the_whole_list_on_tidb(made: LocalFeed) -> None:
+    applied(made, "ddl-allowed.index-value", window_rows=1_000_000)
+
+
+VIEWS = {
+    "sqlite": {"vv", "vvv"},  # vc is made by a function, the others read two databases
+    "mariadb": {"vv", "vvv", "vc"},
+    "postgres": {"vv", "vvv"},
+}
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_views_show_what_they_show_upstream(made: LocalFeed) -> None:
+    made.send(recorded("ddl-allowed.index-value"))
+    made.apply()
+    cells = made.cells
+    if isinstance(cells, SqliteCells):
+        with closing(sqlite3.connect(cells.files()["da"])) as connection:
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
+            counted = connection.execute("SELECT n FROM vvv").fetchone()[0]
+        kind = "sqlite"
+    else:
+        look = "SELECT table_name AS name FROM information_schema.views WHERE table_schema = 'da'"
+        found = {row["name"] for row in cells.query(look)}
+        counted = cells.query("SELECT n FROM da.vvv")[0]["n"]
+        kind = "mariadb" if isinstance(cells, MariaDbCells) else "postgres"
+    assert found == VIEWS[kind]
+    assert int(counted) == len(oracle("ddl-allowed")["da.t"]["rows"])  # it reads vv, which was made anew
