@@ -104,8 +104,10 @@ def _redis(config: Config) -> Finding:
     try:
         ledger.ping()
     except redis.RedisError as error:
+        refused = isinstance(error, redis.AuthenticationError | redis.ResponseError)
+        what = "refuses us" if refused else "out of reach"
         hint = 'not needed for a right target: duplicates are dropped unproven meanwhile; redis.uri = "" silences this'
-        return Finding("redis", f"out of reach: {error}\n  hint: {hint}")
+        return Finding("redis", f"{what}: {error}\n  hint: {hint}")
     finally:
         ledger.close()
     return Finding("redis", "connected")

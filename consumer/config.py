@@ -19,6 +19,7 @@ from consumer.filters.events import condition_or_none, ignored_events, ignored_s
 from consumer.filters.tables import table_filter, with_files
 from consumer.kafka_rules import faults
 from consumer.kafka_settings import Settings
+from consumer.redis_uri import check_redis_uri
 from consumer.topic_names import matcher
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri, parse_upstream_uri
@@ -110,6 +111,10 @@ def _upstream(value: str) -> str:
     return value
 
 
+def _redis(value: str) -> str:
+    return _fine(value, check_redis_uri)
+
+
 def _places(value: list[str]) -> list[str]:
     for place in value:
         try:
@@ -191,7 +196,7 @@ class TargetSection(_Section):
 class Redis(_Section):
     """The ledger and live status; "" = without."""
 
-    uri: str = "redis://127.0.0.1:6379/0"
+    uri: Annotated[str, AfterValidator(_redis)] = "redis://127.0.0.1:6379/0"
 
 
 class Spark(BaseModel):

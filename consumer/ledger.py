@@ -59,8 +59,8 @@ def _connect(uri: str) -> "redis.Redis":
         return redis.Redis.from_url(
             uri, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=Retry(NoBackoff(), 0)
         )
-    except ValueError as error:
-        raise ConfigError(f"redis.uri is wrong: {error}", hint="redis://[user:password@]host:port/db") from error
+    except (ValueError, TypeError) as error:
+        raise ConfigError("redis.uri is wrong", hint="redis://[user:password@]host:port/db") from error
 
 
 class Ledger:
@@ -195,9 +195,21 @@ class Ledger:
         return None if value is None else orjson.loads(value)
 
     def ping(self) -> None:
-        """Raise redis.RedisError if Redis can't be used; for `check`."""
-        if self._redis is not None:
-            self._redis.ping()
+        """Raise redis.RedisError if Redis can't be used; for `check`: tries every command that changes nothing."""
+        if self._redis is None:
+            return
+        self._redis.ping()
+        name = f"{self._prefix}:nothing"  # a key that nobody ever makes
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.hgetall(name)
+        pipe.hlen(name)
+        pipe.hdel(name, "x")
+        pipe.mget([name])
+        pipe.get(name)
+        pipe.expire(name, 1)
+        pipe.delete(name)
+        pipe.set(name, b"", xx=True)
+        pipe.execute()
 
     def close(self) -> None:
         """Close the connection."""
