@@ -9,6 +9,7 @@ import orjson
 from consumer import logs
 from consumer.cli_ddl import ddl, ddl_line
 from consumer.cli_progress import progress
+from consumer.cli_quarantine import quarantine
 from consumer.clock import process_start
 from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
@@ -150,6 +151,7 @@ def retire(config: Path, name: str) -> None:
 
 
 main.add_command(progress)
+main.add_command(quarantine)
 
 
 def _print_status(found: dict[str, Any]) -> None:
@@ -159,7 +161,7 @@ def _print_status(found: dict[str, Any]) -> None:
     click.echo(f"lag          {source.get('lag_seconds')} s behind the watermark")
     click.echo(
         f"events       {found['events']}, duplicates {found['duplicates']} (proven {found['duplicates_proven']}),"
-        f" filtered {found['filtered']},"
+        f" filtered {found['filtered']}, quarantined {found['quarantined']},"
         f" rows written {found['rows_written']}, DDLs {found['ddls']}, windows {found['windows']}"
     )
     click.echo(f"leader       epoch {found['leader_epoch']}; ledger: {found['ledger']['state']}")

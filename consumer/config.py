@@ -246,6 +246,14 @@ class Filter(_Section):
     force_replicate: bool = False
 
 
+class Quarantine(_Section):
+    """Whether messages that can't be used, and rows that the target refuses, are set aside; else they end the run."""
+
+    enabled: bool = False
+    limit: Annotated[int, Field(ge=1)] = 100
+    topic: str = ""
+
+
 class Config(_Section):
     """A whole config file."""
 
@@ -256,6 +264,15 @@ class Config(_Section):
     spark: Spark = Spark()
     limits: Limits = Limits()
     filter: Filter = Filter()
+    quarantine: Quarantine = Quarantine()
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        """What is set aside must not come back as input."""
+        if self.quarantine.topic and matcher(self.source.topics)(self.quarantine.topic):
+            message = f"quarantine.topic {self.quarantine.topic!r} is one of source.topics"
+            raise ValueError(message)
+        return self
 
 
 def load_config(path: Path) -> Config:

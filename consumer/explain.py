@@ -53,11 +53,13 @@ class Content(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a row event lies, and what it is called."""
+    """Where a row event lies, what it is called, and its row's key: empty where the table has none."""
 
     commit_ts: int
     position: Position
     name: str
+    row: bytes = b""
+    deletes: bool = False
 
 
 def place_of_row(places: Iterable[Place], applied: int, *, net_effect: bool) -> Place | None:
@@ -101,7 +103,14 @@ def messages_of(spec: ReadSpec, readers: Readers, ranges: Iterable[Range]) -> It
         for partition, run in readers.get().read([(part.partition, part.start, part.stop)]):
             for message in run:
                 position = Position(*partition, message.offset())
-                yield position, canal.decode(canal.plain(message.value(), position, spec.message_bytes), position)
+                try:
+                    plain = canal.plain(message.value(), position, spec.message_bytes)
+                    found = canal.decode(plain, position)
+                except InputError:
+                    if not spec.marks.tolerant:
+                        raise
+                    continue  # the first look has told of it
+                yield position, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ class RowTask:
                 (key, ordinal(CommitTs(ts), Half.WRITE), message.data[0]), message.tidb, names, position
             )
             if self.sought.is_key(key, kind, ts) or self.sought.is_row(name, kind, image):
-                yield Place(ts, position, named_row(name, names, key_values(key), ts))
+                yield Place(ts, position, named_row(name, names, key_values(key), ts), key, kind is Kind.DELETE)
 
     def _whole(
         self, half: tuple[bytes, int, msgspec.Raw], tidb: canal.Extension, names: Sequence[str], position: Position

@@ -39,3 +39,9 @@ def reader_settings(bootstrap: str, settings: Settings) -> dict[str, Any]:
         "enable.partition.eof": True,
         "log_level": 0,
     }
+
+
+def producer_settings(bootstrap: str, settings: Settings) -> dict[str, Any]:
+    """Properties of confluent-kafka's producer: of the config those that say how to get in."""
+    access = {k: v for k, v in settings.items() if k.startswith(("security.", "sasl.", "ssl."))}
+    return {"client.id": "ticdc-reconciler", **access, "bootstrap.servers": bootstrap, "acks": "all", "log_level": 0}

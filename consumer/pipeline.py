@@ -22,6 +22,7 @@ from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
 from consumer.placing import Refusal, refusal_of, sought_of
 from consumer.progressing import advanced, carried, copies_in, counted, kept_reports, read_on, refused_tables
+from consumer.quarantine import Quarantining, SetAside
 from consumer.report import Report
 from consumer.scan import ReadSpec
 from consumer.source import FIRST_WINDOW, Probe, Source
@@ -32,6 +33,7 @@ from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.copies import Copies, by_commit
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
+from ordering.quarantine import Changes
 from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.topics import after, end_of
@@ -63,6 +65,7 @@ class Pipeline:
         self.filter.check_change(self.progress.filter_digest, config.changefeed, torn=torn)
         self.progress = replace(self.progress, filter_digest=self.filter.digest)
         self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)
+        self.quarantine = Quarantining(config, target, source)
         self._execution = Execution(target, self.filter, self.lease, observe)
         self._ddls: dict[str, DdlEvent] = {}
         self._cuts = Cuts()
@@ -77,8 +80,16 @@ class Pipeline:
     def round(self, caps: Mapping[Partition, int] | None = None, *, to_end: bool = False) -> bool:
         """Do one window. False if there is none to do.
 
-        `to_end`: where nothing more is resolved, look through what was not read yet, for repetitions and DDLs.
+        `to_end`: where nothing more is resolved, look through what was not read yet, for repetitions and DDLs. A row
+        that is set aside ends an attempt: the next one goes on from what was applied, without it.
         """
+        while True:
+            try:
+                return self._round(caps, to_end=to_end)
+            except SetAside:
+                continue
+
+    def _round(self, caps: Mapping[Partition, int] | None, *, to_end: bool) -> bool:
         self._find_dead_topics()
         self.probe = probe = self.source.probe(self.progress, caps)
         self.progress = replace(self.progress, topics=probe.topics)
@@ -185,6 +196,7 @@ class Pipeline:
             message_bytes=self.config.limits.message_bytes,
             spread=spread,
             force_replicate=self.config.filter.force_replicate,
+            marks=self.quarantine.marks,
         )
 
     def _begun_by_tasks(self) -> bool:
@@ -245,6 +257,7 @@ class Pipeline:
 
     def _checked(self, window: Window, reports: list[Report]) -> Progress:
         """Judge repetitions, refuse what must not be applied, and return the progress after the window."""
+        self.quarantine.met(reports)
         refused_tables(reports, self.target.catalog(), self.progress)
         verdict = judged(reports, self.ledger)
         suspects = suspicious(reports)
@@ -296,8 +309,9 @@ class Pipeline:
             for chunk in self._keyless(copies_in(reports)):
                 spool.add(chunk)
             progress = replace(progress, counts=progress.counts.plus(rows_written=rows + spool.rows))
-            self.target.save(progress, self.lease, rows=spool)
-        self.progress = progress
+            with self._setting_aside(progress) as (after, aside):
+                self.target.save(after, self.lease, rows=spool, aside=aside)
+        self.progress = after
         self.observe(Step.COMMITTED)
 
     @contextmanager
@@ -306,7 +320,10 @@ class Pipeline:
         try:
             yield
         except (RowError, RowRefusedError) as error:
-            raise self._refusal(error, window).placed from error
+            refusal = self._refusal(error, window)
+            if self.quarantine.takes(refusal):
+                raise SetAside from error
+            raise refusal.placed from error
 
     def _refusal(self, error: RowError | RowRefusedError, window: Window) -> Refusal:
         sought = sought_of(error, self.target, self._bodies)
@@ -315,8 +332,17 @@ class Pipeline:
         return refusal_of(error, places, self.progress.checkpoint_ts, net_effect=net_effect)
 
     def _apply(self, spool: Spool, progress: Progress) -> None:
-        self.target.apply(spool, progress, self.lease, self.observe)
-        self.progress = progress
+        with self._setting_aside(progress) as (after, aside):
+            self.target.apply(spool, after, self.lease, self.observe, aside)
+        self.progress = after
+
+    @contextmanager
+    def _setting_aside(self, progress: Progress) -> Iterator[tuple[Progress, Changes]]:
+        """What the quarantine has to save together with a progress, which counts it."""
+        aside = self.quarantine.due(progress.checkpoint_ts)
+        counts = replace(progress.counts, quarantined=self.quarantine.total(aside))
+        yield replace(progress, counts=counts), aside
+        self.quarantine.committed(aside)
 
     def _execute_ddls(self, window: Window, reports: list[Report]) -> None:
         """Execute the DDLs that nothing lies before any more."""

@@ -17,6 +17,8 @@ class Refusal:
 
     failure: ReconcilerError
     place: Place | None
+    copies: tuple[Place, ...] = ()
+    """The place, and those of repetitions of the same event."""
 
     @property
     def placed(self) -> ReconcilerError:
@@ -43,4 +45,9 @@ def refusal_of(
         failure = error.error
     else:
         failure = TargetError(error.fact, where=error.where, hint=error.hint)
-    return Refusal(failure, place_of_row(places, applied, net_effect=net_effect))
+    places = list(places)
+    place = place_of_row(places, applied, net_effect=net_effect)
+    if place is None:
+        return Refusal(failure, None)
+    copies = (p for p in places if (p.commit_ts, p.row, p.deletes) == (place.commit_ts, place.row, place.deletes))
+    return Refusal(failure, place, tuple(sorted(copies)))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
+from consumer import canal
 from consumer.config import Config
 from consumer.control import Control
 from consumer.filters.changefeed import read_filter
@@ -17,6 +18,7 @@ from consumer.targets import target_of
 from ordering.errors import ConfigError, InputError, LeadershipLostError
 from ordering.events import Partition, ddl_identity
 from ordering.progress import Progress
+from ordering.quarantine import Changes, Quarantined, State
 from ordering.rewinding import reached, rewound
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
 from sinks.ddl_log import KEPT, DdlRecord, DdlState
@@ -25,7 +27,7 @@ from sinks.target import Stored, Target
 FORMAT = 1
 """Of exported progress."""
 
-_RAN = {DdlState.DONE.value, DdlState.INTENT.value, DdlState.TAKE.value}
+RAN = {DdlState.DONE.value, DdlState.INTENT.value, DdlState.TAKE.value}
 """States of DDLs that were executed, or may have been."""
 
 Decide = Callable[[Progress], Progress]
@@ -144,7 +146,7 @@ def import_progress(config: Config, progress: Progress) -> None:
     """Say that the target is in the state of this progress."""
     with opened(config) as target:
         refuse_living_leader(config, target)
-        target.replace_progress(config.changefeed, progress)
+        target.replace_progress(config.changefeed, progress, _retried(config, target, progress.checkpoint_ts))
 
 
 def reset_progress(config: Config) -> None:
@@ -154,7 +156,7 @@ def reset_progress(config: Config) -> None:
         refuse_living_leader(config, target)
         start = CheckpointTs(config.source.start_ts)
         first = Progress.first(start, read_filter(config.filter).digest, uuid4().hex)
-        target.replace_progress(config.changefeed, first)
+        target.replace_progress(config.changefeed, first, _retried(config, target, start))
 
 
 def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
@@ -172,8 +174,33 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
         spans = _spans(source, progress, to, slack_s)
         executed = [ddl_identity(to, ddl.database, ddl.table, ddl.sql) for ddl in log if ddl.commit_ts == to]
         after = rewound(progress, CheckpointTs(to), spans, executed, uuid4().hex)
-        target.replace_progress(config.changefeed, after)
+        target.replace_progress(config.changefeed, after, _retried(config, target, to))
         return after
+
+
+def _retried(config: Config, target: Target, above: int) -> Changes:
+    """Messages that are held and will be read again, as events above a commitTs: they are tried again.
+
+    Of one whose commitTs was not known, since it could not be decoded, it is looked up whether it can be now.
+    """
+    held = [one for one in target.quarantined(config.changefeed) if one.state is State.HELD]
+    again = (one.position for one in held if _commit_ts(config, target, one) > above)
+    return Changes(decided=tuple((p, State.RETRIED, f"everything above {above} was asked for anew") for p in again))
+
+
+def _commit_ts(config: Config, target: Target, one: Quarantined) -> int:
+    """A message's commitTs, as far as it is a row event that can be read; else 0."""
+    if one.commit_ts is not None:
+        return one.commit_ts
+    found = target.quarantined_message(config.changefeed, one.position)
+    if found is None:
+        return 0
+    try:
+        message = canal.decode(canal.plain(found.value, one.position, config.limits.message_bytes), one.position)
+        canal.check_row(message, one.position)
+    except InputError:
+        return 0
+    return message.tidb.commit_ts if message.tidb is not None else 0
 
 
 def _check_bounds(progress: Progress, to: int) -> None:
@@ -187,7 +214,7 @@ def _check_bounds(progress: Progress, to: int) -> None:
 
 
 def _check_ddls(log: Sequence[DdlRecord], to: int, high: int) -> None:
-    between = [ddl for ddl in log if to < ddl.commit_ts <= high and ddl.state in _RAN]
+    between = [ddl for ddl in log if to < ddl.commit_ts <= high and ddl.state in RAN]
     if len(log) == KEPT and min(ddl.commit_ts for ddl in log) > to:
         between = between or [log[-1]]  # what came before is not known any more
     if between:

@@ -32,6 +32,15 @@ class RawDdl:
         return ddl_identity(self.commit_ts, self.database, self.table, self.sql)
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A message that can't be used, and why."""
+
+    offset: int
+    fact: str
+    hint: str
+
+
 @dataclass(slots=True)
 class Report:
     """What the driver must know of one range. Arrays are bytes of 64-bit integers in native order."""
@@ -65,6 +74,10 @@ class Report:
     keyless: dict[TableName, Position] = field(default_factory=dict)
     """Tables whose handle key nobody knows, where that is an error."""
     copies: list[Copies] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    """Where the quarantine is asked for: messages that can't be used."""
+    touched: dict[bytes, int] = field(default_factory=dict)
+    """Of rows that are missing while an event of theirs is held: the highest commitTs of a later event."""
     watermarks: bytes = b""
     """With `force_replicate`: all of them, two numbers each: offset, watermark."""
 

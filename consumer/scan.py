@@ -6,7 +6,7 @@ range; `Reduction` the rows of the task.
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -23,6 +23,7 @@ from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import NetEffect
+from ordering.quarantine import Marks
 from ordering.split import split
 from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CommitTs
@@ -61,6 +62,7 @@ class ReadSpec:
     spread: Spread | None = None
     """Of whole transactions, in the order of commits; None: of net effects, by key."""
     force_replicate: bool = False
+    marks: Marks = field(default_factory=Marks)
     ignored: "EventFilters | None" = None
     """Event filters, where there are any about rows."""
 
@@ -133,6 +135,7 @@ class Scan:
         self._low, self._base = spec.window.low, spec.window.base
         self._high = spec.window.high
         self._until = spec.window.until
+        self._add = reduction.add
         self._ignored = spec.ignored
         self._count_from, self._count_to = part.counted_to, MAX_TSO
         self._keys: dict[tuple[str, str], TableKeys | None] = {}
@@ -293,7 +296,7 @@ class Scan:
             self._contents.append(content_hash(content))
         if commit_ts > self._low:
             self._commits.append(commit_ts)
-            self.reduction.add(key, order, content)
+            self._add(key, order, content)
             self.report.deletes += kind is _DELETE or left is not None
             if keys.name not in self.report.tables:
                 self.report.tables[keys.name] = Position(*self.report.range.partition, offset)

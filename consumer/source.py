@@ -18,7 +18,7 @@ from consumer.control import Control, Topic, require
 from consumer.kafka_settings import reader_settings
 from consumer.reader import Messages, Reader
 from ordering.errors import InputError, SourceError
-from ordering.events import Partition
+from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import ResolvedTs, utc_text
 from ordering.watermark import Resolved, global_resolved, raised
@@ -74,6 +74,15 @@ class Probe:
     resolved: Resolved
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message's bytes, and Kafka's timestamp in milliseconds since 1970."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+
+
 @dataclass(slots=True)
 class _Memory:
     """What was seen of a partition by this process: its best watermark, and up to where it was looked for."""
@@ -120,6 +129,15 @@ class Source:
             self.control.commit(self.config.changefeed, offsets)
         except SourceError as error:
             log.warning("the consumer group's offsets can't be committed; only lag tools miss them", error=error.fact)
+
+    def message(self, position: Position) -> Kept:
+        """One message. Raises SourceError if it is gone."""
+        partition = Partition(position.topic, position.partition)
+        for _, run in self._reader().read([(partition, position.offset, position.offset + 1)]):
+            for found in run:
+                kind, ms = found.timestamp()
+                return Kept(found.key(), found.value(), ms if kind else None)
+        raise SourceError("a message is gone from Kafka while it was read", where=str(position))
 
     def listed(self) -> list[Topic]:
         """The topics as they are now. Raises InputError if a named one is missing."""

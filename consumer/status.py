@@ -14,6 +14,7 @@ from ordering.errors import ReconcilerError
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
 from sinks.ddl_log import DdlRecord
+from sinks.quarantine import states
 from sinks.target import Stored
 
 _DDLS = 20
@@ -32,6 +33,7 @@ def _counts(progress: Progress) -> dict[str, int]:
         "duplicates_proven": counts.duplicates_proven,
         "duplicates_unproven": counts.duplicates_unproven,
         "filtered": counts.filtered,
+        "quarantined": counts.quarantined,
         "ddls": counts.ddls,
         "rows_written": counts.rows_written,
         "windows": counts.windows,
@@ -64,6 +66,7 @@ def status_of(config: Config) -> dict[str, Any]:
     try:
         stored = target.stored(config.changefeed)
         ddls = [] if stored is None else target.ddl_log(config.changefeed, _DDLS)
+        quarantine = states([] if stored is None else target.quarantined(config.changefeed))
     finally:
         target.close()
     progress = Progress() if stored is None else stored.progress
@@ -74,6 +77,7 @@ def status_of(config: Config) -> dict[str, Any]:
         "checkpoint_time": utc_text(progress.checkpoint_ts),
         **_leader(stored),
         **_counts(progress),
+        "quarantine": quarantine,
         "ledger": _ledger_state(config, progress),
         "source": _source_state(config, progress),
         "ddl_history": [told_of(record) for record in ddls],

@@ -15,8 +15,9 @@ from consumer.bodies.fetching import Bodies
 from consumer.bodies.reference import is_reference
 from consumer.reader import Readers
 from consumer.report import Report
-from consumer.scan import Block, ReadSpec, Reduction, Scan, decode_block
-from ordering.errors import InputError, ReconcilerError, TargetError
+from consumer.scan import Block, ReadSpec, Reduction, decode_block
+from consumer.tolerant import scan_of
+from ordering.errors import InputError, ReconcilerError, TableMismatchError, TargetError
 from ordering.events import Half, TableName
 from ordering.identity import fingerprint, key_values, table_of
 from ordering.neteffect import Half as KeyedHalf
@@ -93,7 +94,7 @@ class ReadTask:
 
     def _read(self, ranges: tuple[Range, ...]) -> Iterator[Record]:
         reduction = Reduction(self.spec)
-        scans = {r.partition: Scan(self.spec, r, reduction) for r in ranges}
+        scans = {r.partition: scan_of(self.spec, r, reduction) for r in ranges}
         reader = self.readers.get()
         for partition, run in reader.read([(r.partition, r.start, r.stop) for r in ranges]):
             if not scans[partition].take(run):
@@ -172,9 +173,9 @@ class OrderTask:
         schema = self.schemas.get(name)
         if schema is None:
             hint = "create it, or let the changefeed send its CREATE TABLE (start-ts 0 and a topic from its beginning)"
-            raise TargetError(f"table {name} is missing in the target", hint=hint)
+            raise TableMismatchError(f"table {name} is missing in the target", hint=hint)
         if set(schema.handle_key) != set(key):
-            raise TargetError(
+            raise TableMismatchError(
                 f"table {name} has the key {list(schema.handle_key)} in the target, {list(key)} upstream",
                 hint="give the target's table the upstream's primary key",
             )

@@ -7,6 +7,7 @@
     │   ├── SourceUnreachableError   worth a retry
     │   └── BodyMissingError         worth a retry: it may only be late
     ├── TargetError        4     the target refuses a statement, a value, a right
+    │   ├── TableMismatchError       the table is missing, or not what rows need
     │   ├── TransactionLimitError    a unit is too large for one transaction
     │   └── TargetUnreachableError   worth a retry
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
@@ -70,6 +71,10 @@ class TargetError(ReconcilerError):
     """The target refuses what we ask."""
 
     exit_code = 4
+
+
+class TableMismatchError(TargetError):
+    """The target's table is missing, or has not the columns or the key that rows need: no row is at fault."""
 
 
 class TransactionLimitError(TargetError):

@@ -58,6 +58,8 @@ class Counts:
     windows: int = 0
     filtered: int = 0
     """Row messages that event filters left out."""
+    quarantined: int = 0
+    """Messages that were set aside, whatever became of them since."""
 
     def plus(self, **more: int) -> "Counts":
         """These totals with some raised."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ordering.errors import TargetError
+from ordering.errors import TableMismatchError
 from ordering.events import Half, TableName
 from sinks.schema import Column, TableSchema
 
@@ -50,11 +50,11 @@ class Encoder(Protocol):
 def writable(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -> list[int]:
     """Which of the sent columns are written: all but those that the target generates.
 
-    Raises TargetError for a column that the target's table lacks, and for columns of its own that can't be kept.
+    Raises TableMismatchError for a column that the target's table lacks, and for columns of its own that can't be kept.
     """
     missing = [name for name in sent if schema.column(name) is None]
     if missing:
-        raise TargetError(
+        raise TableMismatchError(
             f"the target's table {schema.name} has no column {', '.join(map(repr, missing[:_SHOWN]))}",
             hint="a DDL was missed or the target was changed by hand: add the column as it is upstream, then run again",
         )
@@ -66,13 +66,13 @@ def _check_own_columns(schema: TableSchema, own: Sequence[Column], *, deleted_fi
     """Columns that upstream lacks keep their values as long as their rows are only updated."""
     unfilled = [column.name for column in own if not (column.nullable or column.filled)]
     if unfilled:
-        raise TargetError(
+        raise TableMismatchError(
             f"the target's table {schema.name} has the column {', '.join(map(repr, unfilled))}, NOT NULL without"
             " default, which upstream lacks: no row can be inserted",
             hint="give the column a default, let it be NULL, or drop it",
         )
     if own and deleted_first:
-        raise TargetError(
+        raise TableMismatchError(
             f"the target's table {schema.name} has columns that upstream lacks"
             f" ({', '.join(repr(column.name) for column in own)}) and unique keys besides its row key, or a row key"
             " with a collation: such rows are deleted and inserted anew, and would lose the values of these columns",

@@ -19,6 +19,7 @@ from sinks.values import ValueRules
 CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
 WRITER = f"{PROGRESS_DATABASE}.writer"
 DDL = f"{PROGRESS_DATABASE}.ddl"
+QUARANTINE = f"{PROGRESS_DATABASE}.quarantine"
 
 
 class Session(Protocol):
@@ -64,8 +65,8 @@ class ServerTarget(Target, Generic[S]):
     def _connected(self) -> S:
         """A new connection."""
 
-    @abstractmethod
-    def _has_progress_table(self) -> bool: ...
+    def _has_progress_table(self) -> bool:
+        return self._has_table("checkpoint")
 
     @abstractmethod
     def _read_catalog(self) -> Catalog: ...
@@ -123,6 +124,13 @@ class ServerTarget(Target, Generic[S]):
 
     def _has_ddl_log(self) -> bool:
         return self._has_progress_table()
+
+    def _has_quarantine(self) -> bool:
+        return self._has_table("quarantine")
+
+    @abstractmethod
+    def _has_table(self, name: str) -> bool:
+        """Whether there is this table of ours."""
 
     def _set_permits(self, changefeed: str, name: str, parts: int) -> None:
         self._db.run(f"DELETE FROM {WRITER} WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant

@@ -21,9 +21,11 @@ from ordering.errors import (
 )
 from ordering.events import DdlEvent, Half
 from ordering.progress import Progress
+from ordering.quarantine import NO_CHANGES, Changes
 from sinks.chunk import Encoder
 from sinks.ddl_log import DECIDED, DdlLog, DdlRecord, DdlState
 from sinks.parts import PartWriting, Phase
+from sinks.quarantine import QuarantineTable
 from sinks.refusal import Trial
 from sinks.schema import Catalog
 from sinks.spool import Group, Spool
@@ -71,7 +73,7 @@ class Lease:
     epoch: int
 
 
-class Target(PartWriting, DdlLog):
+class Target(PartWriting, DdlLog, QuarantineTable):
     """A relational database that mirrors the upstream. Raises TargetError, TargetUnreachableError, LeadershipLostError.
 
     Not for use by several threads at once. After an error the caller closes it and connects anew.
@@ -173,29 +175,41 @@ class Target(PartWriting, DdlLog):
             raise TargetError(f"the progress of changefeed {changefeed!r} is gone", where=self.name)
         return found
 
-    def replace_progress(self, changefeed: str, progress: Progress) -> None:
+    def replace_progress(self, changefeed: str, progress: Progress, aside: Changes = NO_CHANGES) -> None:
         """Put an operator's progress in the place of the known one, if there is one; whoever leads no longer does."""
         lease = Lease(changefeed, self.claim(changefeed, progress).epoch)
         with self._transaction():
             self.check_epoch(lease)
             self._forget_intents(changefeed)
+            self._change_quarantine(changefeed, aside)
             self._save(progress, lease)
 
-    def save(self, progress: Progress, lease: Lease, phase: Phase | None = None, rows: Spool | None = None) -> None:
+    def save(
+        self,
+        progress: Progress,
+        lease: Lease,
+        phase: Phase | None = None,
+        rows: Spool | None = None,
+        aside: Changes = NO_CHANGES,
+    ) -> None:
         """Save the progress, with rows that no task may write, and permit this phase's tasks alone to write."""
         with self._transaction():
             self.check_epoch(lease)
             self._set_permits(lease.changefeed, *((phase.name, phase.parts) if phase else ("", 0)))
             self._write_groups(rows or Spool())
+            self._change_quarantine(lease.changefeed, aside)
             self._save(progress, lease)
 
-    def apply(self, spool: Spool, progress: Progress, lease: Lease, observe: Observer) -> None:
-        """Apply one unit and its progress in one transaction, or nothing of it."""
+    def apply(
+        self, spool: Spool, progress: Progress, lease: Lease, observe: Observer, aside: Changes = NO_CHANGES
+    ) -> None:
+        """Apply one unit, its progress and what it sets aside in one transaction, or nothing of it."""
         with self._transaction():
             self.check_epoch(lease)
             observe(Step.APPLY_BEGUN)
             self._write_groups(spool)
             observe(Step.ROWS_WRITTEN)
+            self._change_quarantine(lease.changefeed, aside)
             self._save(progress, lease)
             observe(Step.PROGRESS_WRITTEN)
         observe(Step.COMMITTED)

@@ -25,8 +25,9 @@ from sinks.mysql.encode import MysqlEncoder
 from sinks.mysql.partitions import by_key
 from sinks.mysql.preparing import prepared
 from sinks.mysql.write import MysqlWriter
+from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
-from sinks.server import CHECKPOINT, DDL, ServerTarget
+from sinks.server import CHECKPOINT, DDL, QUARANTINE, ServerTarget
 from sinks.spool import Group
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step
 from sinks.uri import TargetUri
@@ -62,6 +63,15 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     """MySQL or MariaDB: database `d`, table `t` as upstream."""
 
     _database_column = "`database`"
+    _quarantine_types = QuarantineTypes(
+        QUARANTINE,
+        short="VARCHAR(249)",
+        text="LONGTEXT",
+        binary="LONGBLOB",
+        tso="BIGINT UNSIGNED",
+        quote="`",
+        tail=" CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+    )
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         super().__init__(uri, rules)
@@ -79,6 +89,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
             self._db.run(statement)
         if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
             self._db.run(f"ALTER TABLE {DDL} ADD COLUMN duration_ms BIGINT, ADD COLUMN reason LONGTEXT NOT NULL")
+        self._make_quarantine()
         self._catalog = None
 
     def check(self) -> list[str]:
@@ -91,9 +102,9 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _read_catalog(self) -> Catalog:
         return read_catalog(self._db.query, mariadb=self._db.is_mariadb)
 
-    def _has_progress_table(self) -> bool:
-        look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = 'checkpoint'"
-        return bool(self._db.value(look, (PROGRESS_DATABASE,)))
+    def _has_table(self, name: str) -> bool:
+        look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+        return bool(self._db.value(look, (PROGRESS_DATABASE, name)))
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds a named lock, so the server knows which one it is."""

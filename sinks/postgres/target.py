@@ -20,8 +20,9 @@ from sinks.postgres.copies import delete_by_content
 from sinks.postgres.ddl import DEFINITION, Translation, definitions_in
 from sinks.postgres.encode import PostgresEncoder
 from sinks.postgres.write import Writer
+from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
-from sinks.server import CHECKPOINT, ServerTarget
+from sinks.server import CHECKPOINT, QUARANTINE, ServerTarget
 from sinks.spool import Group
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step
 from sinks.uri import TargetUri
@@ -60,6 +61,8 @@ _HOLDERS = (
 class PostgresTarget(ServerTarget[PostgresConnection]):
     """A PostgreSQL database: schema `d`, table `t`."""
 
+    _quarantine_types = QuarantineTypes(QUARANTINE, short="text", text="text", binary="bytea", tso="bigint")
+
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         super().__init__(uri, rules)
         self.encoder = PostgresEncoder(rules)
@@ -74,6 +77,7 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
                     self._db.run(statement)
         if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
             self._db.run(_MENDED)
+        self._make_quarantine()
         self._catalog = None
 
     def check(self) -> list[str]:
@@ -86,8 +90,8 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
     def _read_catalog(self) -> Catalog:
         return read_catalog(self._db.query)
 
-    def _has_progress_table(self) -> bool:
-        return self._db.value("SELECT to_regclass(%s) IS NOT NULL", (CHECKPOINT,)) is True
+    def _has_table(self, name: str) -> bool:
+        return self._db.value("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS_DATABASE}.{name}",)) is True
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds an advisory lock, so the server knows which one it is."""

@@ -20,6 +20,7 @@ from sinks.ddl.known import TABLE, Definitions
 from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, DdlKind, Statement, read_statement
 from sinks.ddl_log import DdlState, milliseconds_since
+from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
 from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog
@@ -54,6 +55,8 @@ _ADDED = {
 }
 """Columns that the DDL log of an earlier version lacks."""
 _DEFINITIONS = f"CREATE TABLE IF NOT EXISTS definition {TABLE}"
+
+_QUARANTINE = QuarantineTypes("main.quarantine", short="TEXT", text="TEXT", binary="BLOB", tso="INTEGER")
 
 
 def _now() -> str:
@@ -98,6 +101,7 @@ class SqliteTarget(Target):
             connection.execute("PRAGMA foreign_keys = OFF")  # upstream sends the rows that its own cascaded to
             connection.execute("PRAGMA legacy_alter_table = ON")  # views keep to names, as upstream's do
             connection.executescript(_TABLES + _DEFINITIONS)
+            connection.execute(_QUARANTINE.creation)
             known = [row[1] for row in connection.execute("PRAGMA table_info(ddl)")]
             for column in _ADDED.keys() - set(known):
                 connection.execute(f"ALTER TABLE ddl ADD COLUMN {column} {_ADDED[column]}")
@@ -195,6 +199,7 @@ class SqliteTarget(Target):
         return self._leading.is_held_elsewhere(changefeed)
 
     _ddl_table = "ddl"
+    _quarantine_types = _QUARANTINE
 
     def _log_run(self, sql: str, parameters: Sequence[object]) -> None:
         self._run(sql, tuple(parameters))

@@ -24,6 +24,14 @@ class Stored:
         """Its offset."""
         return self.at
 
+    def key(self) -> bytes | None:
+        """Its key: none."""
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        """Its time, as Kafka's client tells it."""
+        return 1, self.at
+
     def value(self) -> bytes | None:
         """Its bytes."""
         return self.content

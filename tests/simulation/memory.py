@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +11,9 @@ import msgspec
 import orjson
 
 from ordering.errors import TargetError, TargetUnreachableError
-from ordering.events import DdlEvent, TableName
+from ordering.events import DdlEvent, Position, TableName
 from ordering.progress import Progress
+from ordering.quarantine import Changes, Quarantined
 from sinks.chunk import Texts
 from sinks.ddl.statement import DdlKind, Statement, named, read_statement
 from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
@@ -64,11 +65,19 @@ class Disk:
     progress: dict[str, tuple[int, bytes, bytes]] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     permits: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+    quarantine: dict[Position, Quarantined] = field(default_factory=dict)
+    refuses: Callable[[TableName, dict[str, str | None]], bool] | None = None
+    """Which rows the target does not take."""
 
     def copied(self) -> "Disk":
         """The working copy of a transaction."""
         return Disk(
-            {n: t.copied() for n, t in self.tables.items()}, dict(self.progress), dict(self.epochs), dict(self.permits)
+            {n: t.copied() for n, t in self.tables.items()},
+            dict(self.progress),
+            dict(self.epochs),
+            dict(self.permits),
+            dict(self.quarantine),
+            self.refuses,
         )
 
     def restored(self, changefeed: str) -> Progress:
@@ -101,6 +110,7 @@ class MemoryTarget(Target):
         self.name, self.encoder = "memory", TextEncoder()
         self.disk, self.faults, self._committed = disk, faults, committed
         self._work: Disk | None = None
+        self._point: Disk | None = None
         self._ddl_table = "ddl"
 
     def connect(self) -> None:
@@ -167,6 +177,23 @@ class MemoryTarget(Target):
     def _log_query(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:  # noqa: ARG002 the interface's
         return [(0,)] if "LIMIT 1" in sql and "OFFSET" not in sql else []
 
+    def quarantined(self, changefeed: str) -> list[Quarantined]:
+        """As `QuarantineTable.quarantined`."""
+        assert changefeed
+        return [self.disk.quarantine[position] for position in sorted(self.disk.quarantine)]
+
+    def quarantined_message(self, changefeed: str, position: Position) -> Quarantined | None:
+        """As `QuarantineTable.quarantined_message`."""
+        assert changefeed
+        return self.disk.quarantine.get(position)
+
+    def _change_quarantine(self, changefeed: str, changes: Changes) -> None:
+        assert changefeed
+        for one in changes.held:
+            self._open.quarantine[one.position] = one
+        for position, state, note in changes.decided:
+            self._open.quarantine[position] = replace(self._open.quarantine[position], state=state, note=note)
+
     @property
     def _open(self) -> Disk:
         assert self._work is not None, "no transaction is open"
@@ -193,6 +220,8 @@ class MemoryTarget(Target):
             new = dict(zip(group.first.columns, row, strict=True))
             if set(new) != set(table.columns):
                 raise TargetError(f"{group.first.table}: columns {sorted(new)} are not {sorted(table.columns)}")
+            if self._open.refuses is not None and self._open.refuses(group.first.table, new):
+                raise TargetError(f"{group.first.table} does not take {new}")
             if not plain:
                 table.rows.pop(tuple(new[c] for c in handle), None)
             for unique in table.unique_keys():
@@ -218,15 +247,19 @@ class MemoryTarget(Target):
         disk.progress[changefeed] = (progress.checkpoint_ts, *texts)
 
     def _save_point(self) -> None:
-        """As `Target._save_point`: after a refusal the whole transaction is given up."""
+        """As `Target._save_point`: of no use where nothing is refused."""
+        if self._open.refuses is not None:
+            self._point = self._open.copied()
 
     def _back_to_point(self) -> None:
         """As `Target._back_to_point`."""
+        if self._point is not None:
+            self._work = self._point.copied()
 
     def _commit(self) -> None:
         work, self._work = self._open, None
         self.disk.tables, self.disk.progress, self.disk.epochs = work.tables, work.progress, work.epochs
-        self.disk.permits = work.permits
+        self.disk.permits, self.disk.quarantine = work.permits, work.quarantine
         self._committed(self.disk)
         if self.faults.happens("answer of a commit lost"):
             raise TargetUnreachableError("simulated: the connection broke during COMMIT")

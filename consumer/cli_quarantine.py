@@ -1,0 +1,163 @@
+"""The commands `reconciler quarantine ...`."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from consumer.commands import CONFIG, foreseen
+from consumer.config import load_config
+from ordering.errors import ConfigError
+from ordering.events import Position
+from ordering.quarantine import Quarantined
+from ordering.timestamps import utc_text
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_OFFSETS = click.option(
+    "--offset", "offsets", multiple=True, metavar="TOPIC/PARTITION/OFFSET", help="Only this message; may be repeated."
+)
+
+
+@click.group()
+def quarantine() -> None:
+    """See messages that were set aside, and decide about them (docs/quarantine.md)."""
+
+
+@quarantine.command("list")
+@CONFIG
+@_JSON
+@foreseen
+def list_messages(config: Path, as_json: bool) -> None:
+    """List the messages that were set aside, by position.
+
+    \b
+    Example:
+      reconciler quarantine list orders.toml --json
+    """
+    from consumer.replaying import listed  # noqa: PLC0415 drivers are loaded only where they are needed
+
+    found = listed(load_config(config))
+    if as_json:
+        click.echo(_json([_told(one) for one in found]))
+    for one in found if not as_json else []:
+        click.echo(f"{_place(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {one.reason[:200]}")
+
+
+@quarantine.command()
+@CONFIG
+@click.argument("offset", metavar="TOPIC/PARTITION/OFFSET")
+@_JSON
+@foreseen
+def show(config: Path, offset: str, as_json: bool) -> None:
+    """Show one message with its bytes.
+
+    \b
+    Example:
+      reconciler quarantine show orders.toml ticdc-test/0/42
+    """
+    from consumer.replaying import message_of  # noqa: PLC0415
+
+    one = message_of(load_config(config), _position(offset))
+    told = {**_told(one), "key": _base64(one.key), "value": _base64(one.value)}
+    if as_json:
+        click.echo(_json(told))
+        return
+    for name, value in told.items():
+        if name not in ("key", "value"):
+            click.echo(f"{name:<11} {'-' if value in (None, '') else value}")
+    click.echo(f"{'key':<11} {_text(one.key)}")
+    click.echo(f"{'value':<11} {_text(one.value)}")
+
+
+@quarantine.command()
+@CONFIG
+@_OFFSETS
+@_JSON
+@foreseen
+def replay(config: Path, offsets: tuple[str, ...], as_json: bool) -> None:
+    """Apply messages that are held, or some of them, once their cause was mended.
+
+    Each is applied only if nothing newer of its row was: what became of it is printed. Not while an instance runs.
+
+    \b
+    Example:
+      reconciler quarantine replay orders.toml --offset ticdc-test/0/42
+    """
+    from consumer.replaying import replay as replayed  # noqa: PLC0415
+
+    verdicts = [_verdict(one) for one in replayed(load_config(config), list(map(_position, offsets)))]
+    _print_verdicts(verdicts, as_json=as_json)
+
+
+@quarantine.command()
+@CONFIG
+@_OFFSETS
+@click.option("--all", "every", is_flag=True, help="All that are held or superseded.")
+@click.option("--reason", required=True, help="Why; kept with the message.")
+@_JSON
+@foreseen
+def discard(config: Path, offsets: tuple[str, ...], every: bool, reason: str, as_json: bool) -> None:
+    """Leave messages out for good. They stay listed. Not while an instance runs.
+
+    \b
+    Example:
+      reconciler quarantine discard orders.toml --offset ticdc-test/0/42 --reason "test data"
+    """
+    from consumer.replaying import discard as discarded  # noqa: PLC0415
+
+    if bool(offsets) is every:
+        raise ConfigError("which messages?", hint="--offset TOPIC/PARTITION/OFFSET, or --all")
+    found = discarded(load_config(config), list(map(_position, offsets)), reason)
+    _print_verdicts([_verdict(one) for one in found], as_json=as_json)
+
+
+def _print_verdicts(verdicts: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(_json(verdicts))
+    for one in verdicts if not as_json else []:
+        click.echo(f"{one['message']}  {one['state']}  {one['why']}")
+
+
+def _verdict(one: Any) -> dict[str, Any]:
+    return {"message": _place(one.position), "state": one.state.value, "why": one.why}
+
+
+def _told(one: Quarantined) -> dict[str, Any]:
+    """A message as programs see it."""
+    return {
+        "message": _place(one.position),
+        **one.position._asdict(),
+        "state": one.state.value,
+        "about": one.about,
+        "reason": one.reason,
+        "commit_ts": one.commit_ts,
+        "commit_time": utc_text(one.commit_ts or 0),
+        "timestamp": one.timestamp,
+        "note": one.note,
+        "updated_at": one.updated_at,
+    }
+
+
+def _place(position: Position) -> str:
+    return f"{position.topic}/{position.partition}/{position.offset}"
+
+
+def _position(text: str) -> Position:
+    parts = text.split("/")
+    if len(parts) != len(Position._fields) or not all(part.isascii() and part.isdigit() for part in parts[1:]):
+        raise ConfigError(f"{text!r} is no TOPIC/PARTITION/OFFSET", hint="as `reconciler quarantine list` prints it")
+    return Position(parts[0], int(parts[1]), int(parts[2]))
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+def _text(value: bytes | None) -> str:
+    return "-" if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

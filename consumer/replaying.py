@@ -1,0 +1,240 @@
+"""Deciding about messages that were set aside: apply one after its cause was mended, or leave it out for good.
+
+A message is applied only if that brings its row to the upstream's state at the checkpoint:
+
+- the checkpoint has passed it, and no window is half applied;
+- nothing newer of its row was applied since: that is noted while later events are applied (`superseded`). Of a message
+  that could not be decoded nobody knew the row, so nobody looked: it is applied by rewinding to before it;
+- no DDL was executed on its table since: it may have removed the row, or changed what a row is.
+
+Then its row is missing in the target (or, where a DELETE was refused, still there), and all other rows are as upstream
+has them, so writing it meets no other row. The message's new state is saved in the transaction that writes the row.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from consumer import canal
+from consumer.bodies.configured import bodies_of
+from consumer.bodies.reference import reference
+from consumer.config import Config
+from consumer.filters.changefeed import read_filter
+from consumer.recovery import RAN, opened, refuse_living_leader, stored_of
+from consumer.targets import target_of
+from consumer.tasks import OrderTask, RowError
+from ordering.errors import TRANSIENT, ConfigError, InputError, TargetError
+from ordering.events import Kind, Position, TableName
+from ordering.identity import table_of
+from ordering.progress import Progress
+from ordering.quarantine import UNDECIDED, Changes, Quarantined, State
+from ordering.split import split
+from ordering.timestamps import CommitTs, utc_text
+from sinks.ddl.statement import DdlKind, read_statement
+from sinks.ddl_log import KEPT, DdlRecord
+from sinks.spool import Spool
+from sinks.target import Lease, Target
+
+_EMPTYING = {DdlKind.DROP_TABLE, DdlKind.TRUNCATE_TABLE, DdlKind.DROP_DATABASE}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a message, and why."""
+
+    position: Position
+    state: State
+    why: str
+
+
+class _Undecided(Exception):  # noqa: N818 no error: said of one message
+    """Nothing is applied of a message; `state` is what it becomes, or stays."""
+
+    def __init__(self, why: str, state: State = State.HELD) -> None:
+        super().__init__(why)
+        self.why, self.state = why, state
+
+
+def listed(config: Config) -> list[Quarantined]:
+    """All messages that were set aside, by position, without their bytes."""
+    with _reading(config) as target:
+        return target.quarantined(config.changefeed)
+
+
+def message_of(config: Config, position: Position) -> Quarantined:
+    """One of them, with its bytes. Raises ConfigError if it was not set aside."""
+    with _reading(config) as target:
+        return _known(target, config, position)
+
+
+def replay(config: Config, positions: Iterable[Position]) -> Iterator[Verdict]:
+    """Apply these messages, or all that are held, in the order of their commitTs; tell of each what became of it."""
+    with _leading(config, positions, {State.HELD}) as (target, progress, lease, chosen):
+        if progress.window is not None or progress.base_ts < progress.checkpoint_ts:
+            raise ConfigError(
+                f"changefeed {config.changefeed!r} has a window that is half applied",
+                where=target.name,
+                hint="let it end: `reconciler run CONFIG --once`, then replay",
+            )
+        work = _Replay(config, target, progress, lease)
+        for one in sorted(chosen, key=lambda one: (one.commit_ts or 0, one.position)):
+            yield work.replayed(one)
+
+
+def discard(config: Config, positions: Iterable[Position], reason: str) -> list[Verdict]:
+    """Leave these messages out for good, or all that are undecided."""
+    with _leading(config, positions, UNDECIDED) as (target, progress, lease, chosen):
+        changes = Changes(decided=tuple((one.position, State.DISCARDED, reason) for one in chosen))
+        target.save(progress, lease, aside=changes)
+        return [Verdict(one.position, State.DISCARDED, reason) for one in chosen]
+
+
+class _Replay:
+    """Applies single messages under a lease."""
+
+    def __init__(self, config: Config, target: Target, progress: Progress, lease: Lease) -> None:
+        self._config, self._target, self._progress, self._lease = config, target, progress, lease
+        self._filter = read_filter(config.filter)
+        self._ddls = [line for line in target.ddl_log(config.changefeed, KEPT) if line.state in RAN]
+        self._bodies = bodies_of(config)
+
+    def replayed(self, one: Quarantined) -> Verdict:
+        """Apply one message, or say why not."""
+        if one.state is not State.HELD:
+            return Verdict(one.position, one.state, one.note or f"it is {one.state.value}")
+        try:
+            self._apply(one)
+        except _Undecided as undecided:
+            if undecided.state is not one.state:
+                self._save(one.position, undecided.state, undecided.why)
+            return Verdict(one.position, undecided.state, undecided.why)
+        return Verdict(one.position, State.REPLAYED, one.about)
+
+    def _save(self, position: Position, state: State, why: str) -> None:
+        self._target.save(self._progress, self._lease, aside=Changes(decided=((position, state, why),)))
+
+    def _apply(self, one: Quarantined) -> None:
+        message = self._decoded(one)
+        kind, ts = canal.KINDS[message.type], message.tidb.commit_ts if message.tidb else 0
+        self._check_wanted(one, message, kind)
+        if ts > self._progress.checkpoint_ts:
+            raise _Undecided("the checkpoint has not passed it yet: run first")
+        if one.row is None or one.commit_ts is None:
+            raise _Undecided(
+                "its row was not known, so nobody looked for later events: `reconciler progress rewind CONFIG"
+                f" {ts - 1}` applies it, and what came after it, anew"
+            )
+        name = table_of(one.row)
+        self._check_ddls(name, ts)
+        schema = self._target.catalog().get(name)
+        if schema is None:
+            raise _Undecided(f"table {name} is missing in the target", State.SUPERSEDED)
+        names = tuple(message.primary_key or schema.handle_key)
+        changes = Changes(decided=((one.position, State.REPLAYED, ""),))
+        order = OrderTask(self._target.catalog().tables, self._target.encoder, self._bodies, whole_transactions=False)
+        try:
+            with Spool() as spool:
+                keys = {f"{name.database}\0{name.table}": names}
+                for chunk in order.chunks([self._half(one, message, kind, ts)], keys):
+                    spool.add(chunk)
+                counts = self._progress.counts.plus(rows_written=spool.rows)
+                progress = replace(self._progress, counts=counts)
+                self._target.apply(spool, progress, self._lease, lambda _: None, changes)
+        except TRANSIENT:
+            raise
+        except (RowError, InputError, TargetError) as error:
+            why = error.error if isinstance(error, RowError) else error
+            raise _Undecided(f"still refused: {why.fact}") from error
+        self._progress = progress
+
+    def _decoded(self, one: Quarantined) -> canal.Envelope:
+        try:
+            value = canal.plain(one.value, one.position, self._config.limits.message_bytes)
+            message = canal.decode(value, one.position)
+            if message.is_ddl:
+                hint = "make the change by hand if it is missing, then discard the message"
+                raise _Undecided(f"it is a DDL: {message.sql[:200]}; {hint}")
+            if message.type == canal.WATERMARK:
+                raise _Undecided("it is a watermark: nothing is missing", State.DISCARDED)
+            canal.check_row(message, one.position)
+        except InputError as error:
+            raise _Undecided(f"still undecodable: {error.fact}") from error
+        return message
+
+    def _check_wanted(self, one: Quarantined, message: canal.Envelope, kind: Kind) -> None:
+        if not self._filter.tables(message.database, message.table):
+            raise _Undecided("filter.rules leave it out", State.DISCARDED)
+        events = self._filter.for_rows(self._target.catalog())
+        value = canal.plain(one.value, one.position, self._config.limits.message_bytes) or b""
+        if events is not None and events.ignores_row(
+            kind, (message.database, message.table), value, lambda: one.position
+        ):
+            raise _Undecided("filter.event-filters leave it out", State.DISCARDED)
+
+    def _check_ddls(self, name: TableName, ts: int) -> None:
+        """Raise for a DDL about the table, or about its whole database, that was executed since."""
+        for line in self._ddls:
+            about = (line.database.lower(), line.table or name.table) == (name.database.lower(), name.table)
+            if not about or line.commit_ts < ts:
+                continue
+            if _empties(line):
+                raise _Undecided(f"by the DDL at {line.commit_ts}: {line.sql[:200]}", State.SUPERSEDED)
+            raise _Undecided(
+                f"its table was changed since, at {line.commit_ts} ({utc_text(line.commit_ts)} UTC): {line.sql[:200]};"
+                " write the row by hand as upstream has it, then discard the message"
+            )
+        if len(self._ddls) == KEPT and min(line.commit_ts for line in self._ddls) > ts:
+            raise _Undecided("the DDL log does not reach back to it: its table may have been changed since")
+
+    def _half(self, one: Quarantined, message: canal.Envelope, kind: Kind, ts: int) -> tuple[bytes, int, bytes]:
+        """What the message does to its own row, as reading tasks release it."""
+        order, _ = split(kind, CommitTs(ts), moved=False)
+        if kind is Kind.DELETE or message.tidb is None or not message.data:
+            return one.row or b"", order, b""
+        elsewhere = message.tidb.claim_check_location or message.tidb.only_handle_key
+        content = reference(message.tidb.claim_check_location, one.position) if elsewhere else bytes(message.data[0])
+        return one.row or b"", order, content
+
+
+def _empties(line: DdlRecord) -> bool:
+    """Whether a DDL took all rows away. One that can't be read, so made by hand, may have done anything."""
+    try:
+        return read_statement(line.sql).kind in _EMPTYING
+    except InputError:
+        return False
+
+
+@contextmanager
+def _reading(config: Config) -> Iterator[Target]:
+    target = target_of(config)
+    try:
+        stored_of(config, target)
+        yield target
+    finally:
+        target.close()
+
+
+def _known(target: Target, config: Config, position: Position) -> Quarantined:
+    found = target.quarantined_message(config.changefeed, position)
+    if found is None:
+        raise ConfigError(
+            f"no such message was set aside: {position}", where=target.name, hint="`reconciler quarantine list CONFIG`"
+        )
+    return found
+
+
+@contextmanager
+def _leading(
+    config: Config, positions: Iterable[Position], wanted: Collection[State]
+) -> Iterator[tuple[Target, Progress, Lease, list[Quarantined]]]:
+    """Become the leader, to decide about these messages, or about all in a wanted state; with their bytes.
+
+    Raises LeadershipLostError while an instance runs.
+    """
+    with opened(config) as target:
+        known = stored_of(config, target)
+        refuse_living_leader(config, target)
+        chosen = list(positions) or [p.position for p in target.quarantined(config.changefeed) if p.state in wanted]
+        messages = [_known(target, config, position) for position in chosen]
+        claimed = target.claim(config.changefeed, known.progress)
+        yield target, claimed.progress, Lease(config.changefeed, claimed.epoch), messages

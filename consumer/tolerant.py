@@ -1,0 +1,63 @@
+"""A scan that sets messages aside: used where the quarantine is asked for, or holds something."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from consumer import canal
+from consumer.images import TableKeys
+from consumer.report import Unreadable
+from consumer.scan import ReadSpec, Reduction, Scan
+from ordering.errors import InputError
+from ordering.events import Half, Kind
+from ordering.quarantine import Mode
+from ordering.timestamps import MAX_TSO
+from ordering.window import Range
+
+
+def scan_of(spec: ReadSpec, part: Range, reduction: Reduction) -> Scan:
+    """The scan of a range: the quick one where nothing is set aside."""
+    return TolerantScan(spec, part, reduction) if spec.marks.tolerant else Scan(spec, part, reduction)
+
+
+class TolerantScan(Scan):
+    """Reports messages that can't be used, passes those that are set aside, and notes later events of their rows."""
+
+    def __init__(self, spec: ReadSpec, part: Range, reduction: Reduction) -> None:
+        super().__init__(spec, part, reduction)
+        self._watched, self._aside = spec.marks.watched, spec.marks.aside.get(part.partition, {})
+        if self._aside:
+            self._add = self._keep
+
+    def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
+        """See `Scan.take`; what can't be used is reported."""
+        if unpacked:
+            return super().take(messages, unpacked=True)
+        left = iter(messages)
+        while True:
+            try:
+                return super().take(left)
+            except InputError as error:
+                self.report.unreadable.append(Unreadable(self.report.stop - 1, error.fact, error.hint))
+
+    def _keep(self, key: bytes, order: int, content: bytes) -> None:
+        """Release the event of a row; of one that is set aside nothing, or that its row goes."""
+        mode = self._aside.get(self.report.stop - 1)
+        if mode is None:
+            self.reduction.add(key, order, content)
+        elif mode is Mode.HOLE:
+            self.reduction.add(key, order & ~Half.WRITE, b"")
+            self.report.deletes += 1
+
+    def _halves(
+        self, offset: int, kind: Kind, message: canal.Envelope
+    ) -> tuple[TableKeys, bytes, bytes | None, bytes] | None:
+        found = super()._halves(offset, kind, message)
+        if found is not None and self._watched and message.tidb is not None:
+            for key in filter(None, found[1:3]):
+                self._touch(key, message.tidb.commit_ts)
+        return found
+
+    def _touch(self, key: bytes, commit_ts: int) -> None:
+        """Note that a row that is missing has a later event."""
+        if commit_ts > self._watched.get(key, MAX_TSO):
+            self.report.touched[key] = max(commit_ts, self.report.touched.get(key, 0))
