@@ -14,17 +14,20 @@ from typing import Any
 import pytest
 
 from consumer.config import config_from
+from consumer.demo.upstream.changefeed import Message
 from ordering.errors import InputError, TargetError
 from ordering.events import Partition, Position, TableName
 from ordering.quarantine import State
 from ordering.rewinding import rewound
 from ordering.timestamps import CheckpointTs
 from tests.simulation.checker import Checker, Wrong
+from tests.simulation.faults import Faults
 from tests.simulation.memory import Disk, MemoryTarget
 from tests.simulation.plan import planned
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import CHANGEFEED, World, config_of, small_limits
 
+JUNK = b'{"junk'
 HISTORIES = 24
 SOAK = 2_000
 FAULTS = {
@@ -63,7 +66,7 @@ class AsideChecker(Checker):
         }
         super()._compare(disk, ts, left)
         missing = sum(map(len, expected.values())) - sum(map(len, left.values()))
-        held = {one.row for one in disk.quarantine.values() if one.state is State.HELD}
+        held = {one.row for one in disk.quarantine.values() if one.state is State.HELD and one.row is not None}
         if not self._torn(disk) and len(held) != missing:
             raise Wrong(f"at {ts}: {len(held)} rows are held, {missing} are missing")
         above = [one for one in disk.quarantine.values() if (one.commit_ts or 0) > ts]
@@ -88,16 +91,23 @@ def world_of(seed: int) -> World:
     world = World(replace(plan, workload="churn", ddl=0.0, feed=feed, start_at=None, faults=rates, redis="stable"))
     world.config = with_quarantine(world.config)
     world.disk.refuses = is_refused
+    junk = Random(f"junk {seed}")
+    for topic, partition, _ in junk.sample(world.messages, 3):
+        world.log.coming.insert(junk.randrange(len(world.log.coming)), Message(topic, partition, JUNK))
     world.checker = AsideChecker(world.upstream, world.messages, CHANGEFEED, 0)
     return world
 
 
-def expected_messages(world: World) -> set[Position]:
-    """Where refused events lie that were the last of their row in some unit; none other may be set aside."""
+def places_of_junk(world: World) -> set[Position]:
+    return {Position(*p, at) for p, values in world.log.held.items() for at, v in enumerate(values) if v == JUNK}
+
+
+def places_of_refused(world: World) -> set[Position]:
+    """Where refused events lie."""
     found = set()
     for partition, values in world.log.held.items():
         for offset, value in enumerate(values):
-            message = json.loads(value or b"{}")
+            message = {} if value == JUNK else json.loads(value or b"{}")
             if message.get("type") in ("INSERT", "UPDATE") and not message["isDdl"]:
                 name = TableName(message["database"], message["table"])
                 if is_refused(name, message["data"][0]):
@@ -109,13 +119,14 @@ def run(seed: int) -> World:
     world = world_of(seed)
     world.run()
     progress = world.disk.restored(CHANGEFEED)
-    refused = expected_messages(world)
+    refused, junk = places_of_refused(world), places_of_junk(world)
     aside = set(world.disk.quarantine)
-    assert aside <= refused
+    assert junk <= aside <= refused | junk
+    assert len(junk) == 3
     assert progress.counts.quarantined == len(aside)
     if world.plan.consistency == "transaction":
         # each event is a unit's: repetitions in a later window are dropped, those of the same window are set aside too
-        events = {one.commit_ts for one in world.disk.quarantine.values()}
+        events = {one.commit_ts for one in world.disk.quarantine.values() if one.commit_ts is not None}
         assert events == {ts_of(world, position) for position in refused}
     for position, one in world.disk.quarantine.items():
         assert one.value == world.log.held[Partition(position.topic, position.partition)][position.offset]
@@ -147,7 +158,7 @@ def test_after_mending_a_rewound_changefeed_takes_what_was_refused() -> None:
         low = CheckpointTs(max(e.commit_ts for e in world.upstream if not hasattr(e, "changes")))
         spans = {p: (0, len(world.log.held[p])) for p in before.partitions}
         back = rewound(before, low, spans, before.executed, "new")
-        MemoryTarget(world.disk, world.faults).replace_progress(CHANGEFEED, back)
+        MemoryTarget(world.disk, Faults(Random(seed))).replace_progress(CHANGEFEED, back)
         world.checker = Checker(world.upstream, world.messages, CHANGEFEED, 0)
         world.pipeline = world.source = None
         world._until_done(None)
