@@ -136,7 +136,9 @@ class RowTask:
                 if self._is_sought_content(name, kind, message):
                     yield Place(ts, position, f"table {name}, commitTs {ts} ({utc_text(ts)} UTC)")
                 continue
-            key = TableKeys(name, names).key(message.data[0])
+            key = _key(name, names, message)
+            if key is None:
+                continue
             image = self._whole(
                 (key, ordinal(CommitTs(ts), Half.WRITE), message.data[0]), message.tidb, names, position
             )
@@ -194,8 +196,8 @@ class ContentTask:
         ts = message.tidb.commit_ts
         if not names or not self.spec.window.base < ts <= self.spec.window.high:
             return None
-        key = TableKeys(name, names).key(message.data[0])
-        if fingerprint(key, ordinal(CommitTs(ts), Half.WRITE)) not in self.wanted:
+        key = _key(name, names, message)
+        if key is None or fingerprint(key, ordinal(CommitTs(ts), Half.WRITE)) not in self.wanted:
             return None
         try:
             image = msgspec.msgpack.encode(sorted(canal.decode_image(message.data[0]).items()))
@@ -205,6 +207,14 @@ class ContentTask:
         title = f"{name}, commitTs {ts} ({utc_text(ts)} UTC)"
         partly = message.tidb.only_handle_key or bool(message.tidb.claim_check_location)
         return Content(ts.to_bytes(8) + key, position, title, image, partly)
+
+
+def _key(name: TableName, names: Sequence[str], message: canal.Envelope) -> bytes | None:
+    """The row key of a message; None where it lacks it, of which the first look has told."""
+    try:
+        return TableKeys(name, names).key(message.data[0]) if message.data else None
+    except msgspec.DecodeError:
+        return None
 
 
 def _columns(image: bytes) -> canal.Image:

@@ -22,6 +22,8 @@ from ordering.quarantine import UNDECIDED, Changes, Marks, Mode, Quarantined, St
 from sinks.target import Target
 
 log = structlog.get_logger()
+_ANEW = {State.RETRIED, State.REPLAYED, State.SUPERSEDED}
+"""What is held again if it is refused again: it can only be read again after the progress was set back."""
 
 
 class SetAside(Exception):  # noqa: N818 no error: the window is tried anew
@@ -112,7 +114,7 @@ class Quarantining:
         self, position: Position, reason: str, commit_ts: int | None = None, row: bytes | None = None, about: str = ""
     ) -> None:
         known = self._known.get(position)
-        if position in self._new or (known is not None and known.state is not State.RETRIED):
+        if position in self._new or (known is not None and known.state not in _ANEW):
             return
         undecided = sum(one.state in UNDECIDED for one in self._known.values()) + len(self._new)
         if undecided >= self._section.limit:

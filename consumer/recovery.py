@@ -146,17 +146,19 @@ def import_progress(config: Config, progress: Progress) -> None:
     """Say that the target is in the state of this progress."""
     with opened(config) as target:
         refuse_living_leader(config, target)
-        target.replace_progress(config.changefeed, progress, _retried(config, target, progress.checkpoint_ts))
+        stored = target.stored(config.changefeed)
+        known = None if stored is None else stored.progress
+        target.replace_progress(config.changefeed, progress, known, _retried(config, target, progress.checkpoint_ts))
 
 
 def reset_progress(config: Config) -> None:
     """Forget the progress: the next run begins as a new changefeed, at `start-ts`."""
     with opened(config) as target:
-        stored_of(config, target)
+        known = stored_of(config, target).progress
         refuse_living_leader(config, target)
         start = CheckpointTs(config.source.start_ts)
         first = Progress.first(start, read_filter(config.filter).digest, uuid4().hex)
-        target.replace_progress(config.changefeed, first, _retried(config, target, start))
+        target.replace_progress(config.changefeed, first, known, _retried(config, target, start))
 
 
 def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
@@ -174,7 +176,7 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
         spans = _spans(source, progress, to, slack_s)
         executed = [ddl_identity(to, ddl.database, ddl.table, ddl.sql) for ddl in log if ddl.commit_ts == to]
         after = rewound(progress, CheckpointTs(to), spans, executed, uuid4().hex)
-        target.replace_progress(config.changefeed, after, _retried(config, target, to))
+        target.replace_progress(config.changefeed, after, progress, _retried(config, target, to))
         return after
 
 

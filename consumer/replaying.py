@@ -234,7 +234,11 @@ def _leading(
     with opened(config) as target:
         known = stored_of(config, target)
         refuse_living_leader(config, target)
-        chosen = list(positions) or [p.position for p in target.quarantined(config.changefeed) if p.state in wanted]
-        messages = [_known(target, config, position) for position in chosen]
+        asked = list(positions)
+        for position in asked:
+            _known(target, config, position)
         claimed = target.claim(config.changefeed, known.progress)
+        # what ran until a moment ago may have superseded some
+        chosen = asked or [p.position for p in target.quarantined(config.changefeed) if p.state in wanted]
+        messages = [_known(target, config, position) for position in chosen]
         yield target, claimed.progress, Lease(config.changefeed, claimed.epoch), messages

@@ -175,9 +175,18 @@ class Target(PartWriting, DdlLog, QuarantineTable):
             raise TargetError(f"the progress of changefeed {changefeed!r} is gone", where=self.name)
         return found
 
-    def replace_progress(self, changefeed: str, progress: Progress, aside: Changes = NO_CHANGES) -> None:
-        """Put an operator's progress in the place of the known one, if there is one; whoever leads no longer does."""
-        lease = Lease(changefeed, self.claim(changefeed, progress).epoch)
+    def replace_progress(
+        self, changefeed: str, progress: Progress, known: Progress | None, aside: Changes = NO_CHANGES
+    ) -> None:
+        """Put an operator's progress in the place of the known one; whoever leads no longer does.
+
+        Raises LeadershipLostError if the progress is not the known one any more: an instance has run meanwhile.
+        """
+        claimed = self.claim(changefeed, progress if known is None else known)
+        if known is not None and claimed.progress != known:
+            hint = "stop it (and whatever would start another one), then run this command again"
+            raise LeadershipLostError(f"an instance of {changefeed!r} ran meanwhile", where=self.name, hint=hint)
+        lease = Lease(changefeed, claimed.epoch)
         with self._transaction():
             self.check_epoch(lease)
             self._forget_intents(changefeed)

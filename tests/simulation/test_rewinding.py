@@ -9,6 +9,7 @@ import pytest
 
 from consumer.demo.upstream.history import Oracle
 from consumer.demo.upstream.tables import Commit
+from ordering.errors import LeadershipLostError
 from ordering.events import TableName, ddl_identity
 from ordering.rewinding import rewound
 from ordering.timestamps import CheckpointTs
@@ -51,7 +52,7 @@ def rewinding(seed: int) -> int:
     spans = {p: (chance.randrange(at.start + 1), ends[p]) for p, at in progress.partitions.items()}
     spans = {p: (min(start, first_above(world, p, low)), end) for p, (start, end) in spans.items()}
     back = rewound(progress, CheckpointTs(low), spans, executed, "new")
-    MemoryTarget(world.disk, Faults(chance)).replace_progress(CHANGEFEED, back)
+    MemoryTarget(world.disk, Faults(chance)).replace_progress(CHANGEFEED, back, progress)
     world.checker = Checker(world.upstream, world.messages, CHANGEFEED, 0)
     world.pipeline = world.source = None
     world.faults.rates, world.faults.left = dict(FAULTS), 12
@@ -127,9 +128,11 @@ def test_a_row_of_the_future_holds_a_unique_value(consistency: str) -> None:
     spans = dict.fromkeys(before.partitions, (0, 100))
     back = rewound(before, CheckpointTs(9), spans, [], "new")
     target = MemoryTarget(script.disk, script.faults)
-    target.replace_progress(CHANGEFEED, back)
+    target.replace_progress(CHANGEFEED, back, before)
+    with pytest.raises(LeadershipLostError, match="ran meanwhile"):
+        target.replace_progress(CHANGEFEED, back, before)
     old = Lease(CHANGEFEED, script.pipeline.lease.epoch)
-    assert script.disk.epochs[CHANGEFEED] == old.epoch + 1
+    assert script.disk.epochs[CHANGEFEED] == old.epoch + 2
     script.row(22, 4, "d")
     script.mark(30)
     steps: list[int] = []
