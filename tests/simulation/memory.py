@@ -21,6 +21,8 @@ from sinks.spool import Group
 from sinks.target import Lease, Observer, Step, Stored, Target
 from tests.simulation.faults import Faults
 
+UNFIT = "unfit"
+"""A text that no column takes."""
 Values = tuple[str | None, ...]
 _decode = msgspec.msgpack.Decoder(list[list[str | None]]).decode
 _NAMES = re.compile(r"`((?:[^`]|``)*)`")
@@ -92,6 +94,9 @@ class TextEncoder:
     def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
         """As `Encoder.encode`."""
         assert all(len(row) == len(columns) for row in rows)
+        if any(UNFIT in row for row in rows):
+            message = "no column holds this"
+            raise ValueError(message)
         return msgspec.msgpack.encode([list(row) for row in rows])
 
     def split(self, payload: bytes) -> list[bytes]:

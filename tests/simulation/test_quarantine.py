@@ -20,9 +20,10 @@ from ordering.events import Partition, Position, TableName
 from ordering.quarantine import State
 from ordering.rewinding import rewound
 from ordering.timestamps import CheckpointTs
+from sinks.target import Step
 from tests.simulation.checker import Checker, Wrong
 from tests.simulation.faults import Faults
-from tests.simulation.memory import Disk, MemoryTarget
+from tests.simulation.memory import UNFIT, Disk, MemoryTarget
 from tests.simulation.plan import planned
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import CHANGEFEED, World, config_of, small_limits
@@ -212,6 +213,28 @@ def test_a_repetition_of_a_refused_message_is_proven(consistency: str) -> None:
     assert held(script) == [(3, 12, "held")]
     counts = script.stored.counts
     assert (counts.events, counts.duplicates_proven, counts.duplicates_unproven) == (3, 1, 0)
+
+
+@CONSISTENCIES
+def test_what_can_not_be_encoded_waits_for_its_transaction(consistency: str) -> None:
+    """It is found before the transactions that come first are applied; a key that no column holds makes no hole."""
+    script = script_of(consistency)
+    script.row(12, 2, "b")
+    script.row(13, 1, UNFIT, type="UPDATE", old=[{"v": "a"}])
+    script.row(14, 4, data=[{"id": UNFIT, "v": "x"}])
+    script.mark(15)
+    seen: set[int] = set()
+
+    def look(step: Step) -> None:
+        if step is Step.COMMITTED:
+            seen.add(script.stored.checkpoint_ts)
+            assert all((one.commit_ts or 0) <= script.stored.checkpoint_ts for one in script.disk.quarantine.values())
+
+    script.restarted(look)
+    script.run()
+    assert script.rows() == {"2": "b"}
+    assert held(script) == [(4, 13, "held"), (5, 14, "held")]
+    assert 15 in seen
 
 
 @CONSISTENCIES
