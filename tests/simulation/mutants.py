@@ -76,9 +76,7 @@ MUTANTS = (
     Mutant("consumer/writing.py", "self.target.save(recorded,", "self.target.save(replace(recorded, window=None),"),
     Mutant("consumer/pipeline.py", "self.progress.window or self._planned(probe)", "self._planned(probe)"),
     Mutant("consumer/pipeline.py", "if recorded or window.to_end", "if window.to_end"),
-    Mutant(
-        "consumer/pipeline.py", "            self.target.save(progress, self.lease, rows=spool)\n", "            pass\n"
-    ),
+    Mutant("consumer/pipeline.py", "self.target.save(after, self.lease, rows=spool, aside=aside)\n", "pass\n"),
     Mutant("consumer/scan.py", "elif new:\n                self._repeat", "else:\n                self._repeat"),
     Mutant("consumer/scan.py", "if ts >= self._low:", "if ts > self._low:"),
     Mutant("consumer/scan.py", "ended_early = ts > self._until", "ended_early = ts >= self._until"),
@@ -91,6 +89,15 @@ MUTANTS = (
     Mutant("consumer/source.py", "if bound == end else None", ""),
     Mutant("consumer/source.py", "and not self._came_back(known, probes)", ""),
     Mutant("consumer/ledger.py", "covered & ~found", "covered & found"),
+    Mutant("ordering/rewinding.py", "window=window,", "window=None,"),
+    Mutant("consumer/pipeline.py", '"transaction" and self.progress.window is None', '"transaction" and True'),
+    Mutant("consumer/quarantine.py", "one.commit_ts is None or one.commit_ts <= checkpoint)", "True)"),
+    Mutant("consumer/quarantine.py", "mode = Mode.SKIP if", "mode = Mode.SKIP if True or"),
+    Mutant("consumer/quarantine.py", "if later > (one.commit_ts or 0)", "if later >= 0"),
+    Mutant("consumer/quarantine.py", "copy.position not in self._modes]", "not self._modes]"),
+    Mutant("consumer/tolerant.py", "order & ~Half.WRITE", "order"),
+    Mutant("consumer/tolerant.py", "if commit_ts > self._watched", "if commit_ts < self._watched"),
+    Mutant("consumer/tolerant.py", "            self.report.deletes += 1\n", ""),
 )
 
 
