@@ -11,12 +11,14 @@ from confluent_kafka import Consumer, TopicPartition
 from consumer.cli import main
 from ordering.errors import ConfigError, InputError, TargetError
 from sinks.opening import open_target
+from sinks.target import Step
 from sinks.values import ValueRules
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, ddl, delete, encoded, insert, lz4, row_value, update, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
+DEADLY = (Step.READ, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN, Step.COMMITTED)
 COLUMNS = "id INT PRIMARY KEY, v INT NOT NULL UNIQUE, s VARCHAR(10)"
 WIDER = {
     SqliteCells: "ALTER TABLE t RENAME TO o; CREATE TABLE t (id INT PRIMARY KEY, v INT UNIQUE, s VARCHAR(10));"
@@ -99,6 +101,38 @@ def test_refused_and_undecodable_messages(quarantining: Feed) -> None:
     assert told("quarantine", "show", feed.file(), one)["note"] == "junk"
     assert feed.once().checkpoint_ts == at(8)
     assert [state for _, state in states(feed)] == ["replayed", "discarded", "replayed", "superseded"]
+
+
+class Died(Exception):  # noqa: N818 the process is gone
+    pass
+
+
+def test_dying_at_any_step_loses_and_doubles_nothing(feed: Feed) -> None:
+    feed.with_(target={"consistency": "transaction"}, quarantine={"enabled": True})
+    feed.send(begun(columns=COLUMNS))
+    feed.once()
+    for number, step in enumerate(DEADLY, 5):
+        feed.send_raw(2, b"{")
+        feed.send(
+            [
+                insert("d.t", number, 0, id=100 + number, v=None, s="bad"),
+                insert("d.t", number, 1, id=number, v=number, s="good"),
+                *watermarks(number),
+            ]
+        )
+
+        def die(at_step: Step, deadly: Step = step) -> None:
+            if at_step is deadly:
+                raise Died
+
+        with pytest.raises(Died):
+            feed.once(die)
+    assert feed.once().checkpoint_ts == at(4 + len(DEADLY))
+    assert [row[0] for row in rows(feed)] == [1, *range(5, 5 + len(DEADLY))]
+    found = states(feed)
+    assert len(found) == len(set(found)) == 2 * len(DEADLY)
+    assert {state for _, state in found} == {"held"}
+    assert feed.status()["quarantined"] == 2 * len(DEADLY)
 
 
 @pytest.fixture
