@@ -118,18 +118,26 @@ class DdlLog(ABC):
 
         A line that a killed run left is taken on as it is, with what was there before it.
         """
+        torn = self._torn(ddl, changefeed)
+        if torn is not None:
+            return torn
         line = self._open_line(ddl, changefeed)
         if line is None:
             return Entered(self._add(ddl, executed, DdlState.INTENT, changefeed, before), dict(before), torn=False)
-        if line.state == DdlState.INTENT.value:
-            ((noted,),) = self._log_query(f"SELECT before_it FROM {self._ddl_table} WHERE id = ?", (line.id,))  # noqa: S608 a constant
-            return Entered(line.id, orjson.loads(noted or "{}"), torn=True)
         self._log_run(
             f"UPDATE {self._ddl_table} SET state = 'intent', executed = ?, before_it = ?, reason = '', updated_at = ?"  # noqa: S608 a constant
             " WHERE id = ?",
             (executed, _json(before), self._log_now(), line.id),
         )
         return Entered(line.id, dict(before), torn=False)
+
+    def _torn(self, ddl: DdlEvent, changefeed: str) -> Entered | None:
+        """The line that a run left which was killed before it could end the DDL."""
+        line = self._open_line(ddl, changefeed)
+        if line is None or line.state != DdlState.INTENT.value:
+            return None
+        ((noted,),) = self._log_query(f"SELECT before_it FROM {self._ddl_table} WHERE id = ?", (line.id,))  # noqa: S608 a constant
+        return Entered(line.id, orjson.loads(noted or "{}"), torn=True)
 
     def _open_line(self, ddl: DdlEvent, changefeed: str) -> DdlRecord | None:
         lines = (line for line in self.ddl_log(changefeed, KEPT, only_open=True) if line.is_of(ddl))

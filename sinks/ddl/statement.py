@@ -131,7 +131,16 @@ def read_statement(sql: str) -> Statement:
         return _drop(sql, head)
     if head.skip("ALTER"):
         return _alter(sql, head)
-    return Statement(sql, DdlKind.OTHER)
+    return _recovered(sql, head)
+
+
+def _recovered(sql: str, head: _Head) -> Statement:
+    """RECOVER TABLE, also by the number of a job, which names none; FLASHBACK TABLE ... TO a new name."""
+    known = head.skip("RECOVER", "TABLE") or head.skip("FLASHBACK", "TABLE")
+    if not known or head.skip("BY"):
+        return Statement(sql, DdlKind.OTHER)
+    table = head.reference()
+    return Statement(sql, DdlKind.OTHER, tables=(head.reference() if head.skip("TO") else table,))
 
 
 def _create(sql: str, head: _Head) -> Statement:

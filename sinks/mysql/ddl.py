@@ -2,24 +2,50 @@
 
     intent (with the definitions before) -> execute -> done + progress, in one transaction
 
-After a crash the intent decides: definitions that differ from those before mean that the statement ran. A TRUNCATE
-leaves the definition as it is; it is run again, which is safe, for no later row is written before `done`.
+After a crash the intent decides, by what is there now: as before it, so it did not run; as the statement makes it, so
+it ran; anything else somebody did by hand, and an operator has to decide. What leaves all definitions as they are
+is run again, which is safe, for no later row is written before `done`; but for EXCHANGE PARTITION, which would undo
+itself: there the rows of both sides are part of what was noted.
 """
 
 import re
 from collections.abc import Iterable
+from enum import Enum
+from typing import Any
 
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs, physical_ms
+from sinks.ddl.definition import AddColumn, AddIndex, Change, DropColumn, DropIndex
 from sinks.ddl.names import older_database, session_of
-from sinks.ddl.statement import DdlKind, Statement, named
+from sinks.ddl.reading import read_changes, read_dropped_index, read_index
+from sinks.ddl.statement import DdlKind, Reference, Statement, named
+from sinks.ddl.words import Words
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.rehearsal import Rehearsal, definition
 from sinks.schema import Catalog
 
 _NOW = re.compile(r"CURRENT_TIMESTAMP|\bNOW\s*\(", re.IGNORECASE)
 _LITERAL = re.compile(r"\bTIMESTAMP\b[^,]*\bDEFAULT\s+(_UTF8MB4)?'", re.IGNORECASE)
-_COUNTERS = ("AUTO_INCREMENT=", "AUTO_RANDOM_BASE=")
+Definitions = dict[str, Any]
+"""Name -> definition, None where it is not there; and what is noted beside them, under the names that follow."""
+
+SESSION = "/session"
+"""The database that names without one belong to."""
+
+ROWS = "/rows"
+"""What tells the two sides of an exchange apart."""
+
+_DROPS = {DdlKind.DROP_DATABASE, DdlKind.DROP_TABLE, DdlKind.DROP_VIEW}
+_RUNS_AGAIN = {DdlKind.TRUNCATE_TABLE, DdlKind.ALTER_DATABASE}
+
+
+class Fate(Enum):
+    """What became of a statement whose run was cut."""
+
+    NOT_RUN = "not run"
+    RAN = "ran"
+    UNKNOWN = "unknown"
 
 
 def session_database(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> str | None:
@@ -43,11 +69,17 @@ def subjects(statement: Statement, session: str | None) -> list[TableName]:
     return [named(reference) for reference in (*placed.tables, *(name for pair in placed.renames for name in pair))]
 
 
-def definitions(connection: MysqlConnection, statement: Statement, session: str | None) -> dict[str, str | None]:
-    """Name -> definition (None: not there) of what the statement is about."""
+def definitions(connection: MysqlConnection, statement: Statement, session: str | None) -> Definitions:
+    """What is there of what the statement is about."""
+    found: Definitions = {SESSION: session}
     if statement.database is not None:
-        return {statement.database: _database(connection, statement.database)}
-    return {str(name): _table(connection, name) for name in subjects(statement, session)}
+        return {**found, statement.database: _database(connection, statement.database)}
+    return {**found, **{str(name): definition(connection, name) for name in subjects(statement, session)}}
+
+
+def _tables(found: Definitions) -> dict[str, str | None]:
+    """The definitions alone."""
+    return {name: text for name, text in found.items() if name not in {SESSION, ROWS}}
 
 
 def _database(connection: MysqlConnection, database: str) -> str | None:
@@ -59,29 +91,125 @@ def _database(connection: MysqlConnection, database: str) -> str | None:
     return "/".join(rows[0]) if rows else None
 
 
-def _table(connection: MysqlConnection, name: TableName) -> str | None:
-    present = connection.value(
-        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s", name
-    )
-    if not present:
+def exchanged(statement: Statement, session: str | None) -> tuple[TableName, str, TableName] | None:
+    """Table, partition and other table of an EXCHANGE PARTITION."""
+    words = Words(statement.sql)
+    if statement.kind is not DdlKind.ALTER_TABLE or not words.skip_to("EXCHANGE") or not words.skip("PARTITION"):
         return None
-    text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
-    # rows change the counter, a statement does not
-    return " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS))
+    partition = words.name()
+    words.expect("WITH", "TABLE")
+    first = words.name()
+    other = TableName(first, words.name()) if words.skip(".") else TableName(session or "", first)
+    return subjects(statement, session)[0], partition, other
 
 
-def ran(statement: Statement, before: dict[str, str | None], now: dict[str, str | None]) -> bool:
-    """Whether an intent that was not marked as done was executed."""
-    return statement.kind is not DdlKind.TRUNCATE_TABLE and before != now
+def checksum(connection: MysqlConnection, table: TableName, partition: str = "") -> str:
+    """Of the rows of a table or of one of its partitions: how many, and a sum of their contents."""
+    look = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+    columns = [f"QUOTE({quoted(name)})" for (name,) in connection.query(f"{look} ORDER BY ORDINAL_POSITION", table)]
+    digest = f"CAST(CONV(LEFT(MD5(CONCAT({', '.join(columns) or repr('')})), 15), 16, 10) AS UNSIGNED)"
+    place = f"{quoted(table.database)}.{quoted(table.table)}" + (
+        f" PARTITION ({quoted(partition)})" if partition else ""
+    )
+    ((count, total),) = connection.query(f"SELECT COUNT(*), BIT_XOR({digest}) FROM {place}")  # noqa: S608 quoted
+    return f"{count}/{total}"
 
 
-def already_so(statement: Statement, now: dict[str, str | None]) -> bool:
-    """Whether the schema is what the statement would make it: a database or table that is there, or gone, already."""
-    if statement.kind is DdlKind.CREATE_DATABASE:
-        return all(now.values())
-    if statement.kind in {DdlKind.DROP_DATABASE, DdlKind.DROP_TABLE}:
-        return _none(now.values())
+def fate(rehearsal: Rehearsal, statement: Statement, sql: str, before: Definitions, now: Definitions) -> Fate:
+    """Whether an intent that was not marked as done was executed. `sql`: the statement as it is executed here."""
+    if before == now or statement.kind in _RUNS_AGAIN:
+        return Fate.NOT_RUN
+    return Fate.RAN if _is_made(rehearsal, statement, sql, before, now) else Fate.UNKNOWN
+
+
+def _is_made(rehearsal: Rehearsal, statement: Statement, sql: str, before: Definitions, now: Definitions) -> bool:
+    """Whether what is there is what the statement makes of what was there."""
+    if statement.kind in _DROPS:
+        return already_so(statement, now)
+    if statement.kind in {DdlKind.CREATE_DATABASE, DdlKind.OTHER}:  # RECOVER TABLE: as it was when it was dropped
+        return all(_tables(now).values())
+    if ROWS in before:
+        return now == {**before, ROWS: before[ROWS][::-1]}
+    if statement.renames:
+        return now == _renamed(statement, before)
+    (name,) = _tables(before)
+    creates = statement.kind in {DdlKind.CREATE_TABLE, DdlKind.CREATE_VIEW}
+    return rehearsal.makes(now[name], None if creates else before[name], sql)
+
+
+def _renamed(statement: Statement, before: Definitions) -> Definitions:
+    def known(reference: Reference) -> str:
+        return f"{reference.database or before[SESSION]}.{reference.table}"
+
+    after = dict(before)
+    for old, new in statement.renames:
+        after[known(new)], after[known(old)] = after[known(old)], None
+    return after
+
+
+def already_so(statement: Statement, now: Definitions) -> bool:
+    """Whether what the statement is to remove is gone already."""
+    return statement.kind in _DROPS and _none(_tables(now).values())
+
+
+def made_already(
+    connection: MysqlConnection, rehearsal: Rehearsal, statement: Statement, sql: str, now: Definitions
+) -> bool:
+    """Whether a refused statement asks for what is there: the very same, and with the rows that it would have.
+
+    Only where that can be proved: one table, and one thing that is added or dropped.
+    """
+    tables = _tables(now)
+    if len(tables) != 1 or not all(tables.values()):
+        return False
+    ((place, found),) = tables.items()
+    name = TableName(*place.split(".", 1))
+    if statement.kind is DdlKind.CREATE_TABLE:
+        return rehearsal.makes(found, None, sql) and not _has_rows(connection, name)
+    change = _only_change(statement)
+    if isinstance(change, DropColumn | DropIndex):
+        return not _has(connection, name, change)
+    if isinstance(change, AddIndex):
+        key = "PRIMARY KEY" if change.index.known_as == "PRIMARY" else f"INDEX {quoted(change.index.name)}"
+        return rehearsal.makes(found, found, f"ALTER TABLE `t` DROP {key}", sql)
+    if isinstance(change, AddColumn):
+        column = quoted(change.column.name)
+        same = rehearsal.makes(found, found, f"ALTER TABLE `t` DROP COLUMN {column}", sql)
+        return same and not _has_rows(connection, name, f"NOT {column} <=> DEFAULT({column})")
     return False
+
+
+def _only_change(statement: Statement) -> Change | None:
+    if statement.kind is DdlKind.CREATE_INDEX:
+        return AddIndex(read_index(statement.sql))
+    if statement.kind is DdlKind.DROP_INDEX:
+        return DropIndex(read_dropped_index(statement.sql))
+    changes = read_changes(statement.sql) if statement.kind is DdlKind.ALTER_TABLE else []
+    return changes[0] if len(changes) == 1 else None
+
+
+def _has(connection: MysqlConnection, table: TableName, change: DropColumn | DropIndex) -> bool:
+    is_column = isinstance(change, DropColumn)
+    view, column = ("COLUMNS", "COLUMN_NAME") if is_column else ("STATISTICS", "INDEX_NAME")
+    look = (
+        f"SELECT COUNT(*) FROM information_schema.{view} WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND {column} = %s"  # noqa: S608 constants
+    )
+    return bool(connection.value(look, (*table, change.name)))
+
+
+def _has_rows(connection: MysqlConnection, table: TableName, where: str = "TRUE") -> bool:
+    place = f"{quoted(table.database)}.{quoted(table.table)}"
+    return bool(connection.query(f"SELECT 1 FROM {place} WHERE {where} LIMIT 1"))  # noqa: S608 quoted
+
+
+def altered_database(sql: str) -> str:
+    """What makes a database that is there as CREATE DATABASE would have made it."""
+    words = Words(sql)
+    words.skip_to("DATABASE", "SCHEMA")
+    words.skip("IF", "NOT", "EXISTS")
+    name = words.name()
+    options = words.sql[words.words[words.at - 1].stop :].strip() or "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    return f"ALTER DATABASE {quoted(name)} {options}"
 
 
 def session_settings(sql: str, commit_ts: CommitTs, time_zone: str) -> dict[str, str | float]:

@@ -1,18 +1,19 @@
 """The MySQL-family target."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 import structlog
 import xxhash
 
 from ordering.errors import TargetError, TargetUnreachableError
-from ordering.events import DdlEvent
+from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.names import respelled
-from sinks.ddl.statement import Statement, read_statement
+from sinks.ddl.statement import DdlKind, Statement, read_statement
 from sinks.ddl_log import DdlState, Entered, milliseconds_since
 from sinks.mysql import ddl as rules
 from sinks.mysql import leftovers
@@ -24,6 +25,7 @@ from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
 from sinks.mysql.partitions import by_key
 from sinks.mysql.preparing import prepared
+from sinks.mysql.rehearsal import Rehearsal
 from sinks.mysql.write import MysqlWriter
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
@@ -55,6 +57,7 @@ _HAS_REASON = (
     "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = 'ddl'"
     " AND COLUMN_NAME = 'reason'"
 )
+_ALREADY_SO = "-- nothing: it was so already"
 LOCK_S = 30
 """How long a killed connection may take to let go of its named lock."""
 
@@ -174,42 +177,84 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         self.forget_catalog()
         sql = respelled(ddl.sql, ddl.database, self.catalog())
         statement = read_statement(sql)
-        session = rules.session_database(statement, ddl, self.catalog())
         fitted = self._fitted(sql)
-        for left_over in leftovers.drops(self._db.query, statement, session, self.catalog()):
-            self._db.run(left_over)
-        entered = self._entered(ddl, statement, session, lease, fitted)
+        entered = self._entered(ddl, statement, lease, fitted)
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
-        now = rules.definitions(self._db, statement, session)
-        there = leftovers.all_there(self._db.query, statement, session, self.catalog())
-        if not (there or rules.ran(statement, entered.before, now) or rules.already_so(statement, now)):
-            try:
-                self._execute(fitted, session, ddl)
-            except TargetError:
-                if not self._ran_meanwhile(statement, entered.before, session):
-                    raise
+        executed = self._made(
+            ddl, statement, fitted, entered, Rehearsal(self._db, lease.changefeed, entered.before.get(rules.SESSION))
+        )
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
         with self._transaction():
             self.check_epoch(lease)
-            self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun))
+            self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun), executed)
             self._save(progress, lease)
         observe(Step.DDL_DONE)
 
-    def _entered(
-        self, ddl: DdlEvent, statement: Statement, session: str | None, lease: Lease, fitted: Adapted
-    ) -> Entered:
-        """The intent of this DDL, found from before a crash or written now, with the definitions before it."""
+    def _entered(self, ddl: DdlEvent, statement: Statement, lease: Lease, fitted: Adapted) -> Entered:
+        """The intent of this DDL, found from before a crash or written now, with what is there before it."""
+        torn = self._torn(ddl, lease.changefeed)
+        if torn is not None:
+            self._await_jobs(rules.subjects(statement, torn.before.get(rules.SESSION)))
+            return torn
+        session = rules.session_database(statement, ddl, self.catalog())
+        self._await_jobs(rules.subjects(statement, session))
+        for left_over in leftovers.drops(self._db.query, statement, session, self.catalog()):
+            self._db.run(left_over)
         with self._transaction():
             self.check_epoch(lease)
-            before = rules.definitions(self._db, statement, session)
-            return self._enter(ddl, fitted.logged, lease.changefeed, before)
+            return self._enter(ddl, fitted.logged, lease.changefeed, self._there(statement, session))
 
-    def _ran_meanwhile(self, statement: Statement, before: dict[str, Any], session: str | None) -> bool:
-        """Whether a statement that failed was executed all the same: not where one ends with its connection."""
-        del statement, before, session
-        return False
+    def _there(self, statement: Statement, session: str | None) -> rules.Definitions:
+        """What is there of what the statement is about."""
+        found = rules.definitions(self._db, statement, session)
+        sides = rules.exchanged(statement, session)
+        return {**found, rules.ROWS: self._sides(*sides)} if sides else found
+
+    def _sides(self, table: TableName, partition: str, other: TableName) -> list[str]:
+        """What tells the rows of an exchange's two sides apart."""
+        return [rules.checksum(self._db, table, partition), rules.checksum(self._db, other)]
+
+    def _made(
+        self, ddl: DdlEvent, statement: Statement, fitted: Adapted, entered: Entered, rehearsal: Rehearsal
+    ) -> str:
+        """Make the change unless it is made; what was executed."""
+        session = entered.before.get(rules.SESSION)
+        now = self._there(statement, session)
+        if entered.torn:
+            match rules.fate(rehearsal, statement, fitted.sql, entered.before, now):
+                case rules.Fate.RAN:
+                    return fitted.logged
+                case rules.Fate.UNKNOWN:
+                    raise self._cannot_tell(now)
+        there = leftovers.all_there(self._db.query, statement, session, self.catalog())
+        if there or rules.already_so(statement, now):
+            return _ALREADY_SO
+        if statement.kind is DdlKind.CREATE_DATABASE and now[statement.database or ""]:
+            fitted = replace(fitted, sql=rules.altered_database(fitted.sql))
+        try:
+            self._execute(fitted, session, ddl)
+        except TargetUnreachableError:
+            raise
+        except TargetError:
+            self._await_jobs(rules.subjects(statement, session))
+            now = self._there(statement, session)
+            if not rules.made_already(self._db, rehearsal, statement, fitted.sql, now):
+                raise
+            return _ALREADY_SO
+        return fitted.logged
+
+    def _cannot_tell(self, now: rules.Definitions) -> TargetError:
+        names = ", ".join(name for name in now if not name.startswith("/"))
+        return TargetError(
+            f"{names} was changed by hand since this DDL began: whether it was executed can't be told",
+            where=self.name,
+            hint="look at the table",
+        )
+
+    def _await_jobs(self, tables: Sequence[TableName]) -> None:
+        """Wait for DDL that goes on by itself: none does where a statement ends with its connection."""
 
     def _fitted(self, sql: str) -> Adapted:
         return adapted(sql, server_of(self._db))

@@ -1,12 +1,12 @@
 """The TiDB target: MySQL's, but for what TiDB does in another way."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from tenacity import Retrying, retry_if_result, wait_fixed
 
-from sinks.ddl.statement import Statement, read_statement
+from ordering.events import TableName
+from sinks.ddl.statement import read_statement
 from sinks.ddl.words import Words
-from sinks.mysql import ddl as rules
 from sinks.mysql.adapt import Adapted
 from sinks.mysql.partitions import unvalidated
 from sinks.mysql.target import LOCK_S, MysqlTarget, lock_name
@@ -19,8 +19,13 @@ _HOLDER = f"{PROGRESS_DATABASE}.holder"
 _HOLDERS = f"""CREATE TABLE IF NOT EXISTS {_HOLDER} (
   name VARCHAR(64) NOT NULL PRIMARY KEY, connection BIGINT UNSIGNED NOT NULL
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"""
+# the parts of a multi schema change stay 'done' and never become 'synced'
 _UNFINISHED = """SELECT COUNT(*) FROM information_schema.DDL_JOBS
-WHERE DB_NAME = %s AND TABLE_NAME = %s AND STATE NOT IN ('synced', 'cancelled', 'rollback done')"""
+WHERE DB_NAME = %s AND TABLE_NAME = %s
+AND STATE IN ('none', 'queueing', 'running', 'rollingback', 'cancelling', 'pausing', 'paused')"""
+_PARTITION_ID = """SELECT TIDB_PARTITION_ID FROM information_schema.PARTITIONS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"""
+_TABLE_ID = "SELECT TIDB_TABLE_ID FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 _LOOK_S = 0.2
 """How often a DDL job that somebody else began is looked at."""
 _FREE_S = 1
@@ -63,14 +68,18 @@ class TidbTarget(MysqlTarget):
             self._release(changefeed)
         return not free
 
-    def _ran_meanwhile(self, statement: Statement, before: dict[str, Any], session: str | None) -> bool:
-        """A DDL job goes on when the one who asked for it is gone; who asks again has to wait for it.
+    def _await_jobs(self, tables: Sequence[TableName]) -> None:
+        """A DDL job goes on when the one who asked for it is gone, and an index may be added without anyone waiting.
 
-        TiDB does that itself for most jobs, but refuses an index at once that another job is adding.
+        TiDB queues most jobs of a table itself, but refuses an index at once that another job is adding.
         """
-        for name in rules.subjects(statement, session):
+        for name in tables:
             Retrying(retry=retry_if_result(bool), wait=wait_fixed(_LOOK_S))(self._unfinished_jobs, *name)
-        return rules.ran(statement, before, rules.definitions(self._db, statement, session))
+
+    def _sides(self, table: TableName, partition: str, other: TableName) -> list[str]:
+        """Partitions and tables have ids, which change sides with the rows."""
+        own = f"{_PARTITION_ID} AND PARTITION_NAME = %s"
+        return [str(self._db.value(own, (*table, partition))), str(self._db.value(_TABLE_ID, other))]
 
     def _unfinished_jobs(self, database: str, table: str) -> int:
         return int(self._db.value(_UNFINISHED, (database, table)))

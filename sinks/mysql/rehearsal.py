@@ -1,0 +1,91 @@
+"""Tries a statement on an empty table of our own that has the same definition: what would it make of the real one.
+
+The table (or view) lies in the reconciler's database, and is gone afterwards.
+"""
+
+import re
+
+import xxhash
+
+from ordering.errors import TargetError, TargetUnreachableError
+from ordering.events import TableName
+from sinks.ddl.words import Words
+from sinks.mysql.catalog import quoted
+from sinks.mysql.connection import MysqlConnection
+
+_DATABASE = "ticdc_reconciler"
+_NAME = r"(?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`"
+_HEAD = re.compile(rf"^(CREATE TABLE|CREATE .*?\bVIEW) {_NAME}", re.DOTALL)
+_KEY = re.compile(r"^  (\w+ )*KEY ")
+_COUNTERS = ("AUTO_INCREMENT=", "AUTO_RANDOM_BASE=")
+
+
+def definition(connection: MysqlConnection, name: TableName) -> str | None:
+    """The definition of a table or view without its name; None if it is not there."""
+    look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+    if not connection.value(look, name):
+        return None
+    text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
+    # rows change the counter, a statement does not
+    return _HEAD.sub(r"\1", " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS)))
+
+
+class Rehearsal:
+    """Rehearses for one changefeed. `session`: the database that names without one belong to."""
+
+    def __init__(self, connection: MysqlConnection, changefeed: str, session: str | None) -> None:
+        self._connection, self._session = connection, session
+        self._name = TableName(_DATABASE, f"rehearsal_{xxhash.xxh3_64_hexdigest(changefeed.encode())}")
+
+    def of(self, before: str | None, *statements: str) -> str | None:
+        """The definition that the statements would make of a table that has this one; None if they can't run."""
+        place = f"{quoted(self._name.database)}.{quoted(self._name.table)}"
+        self._drop(place)
+        try:
+            if self._session is not None:
+                self._connection.run(f"USE {quoted(self._session)}")
+            if before is not None:
+                self._connection.run(f"CREATE TABLE {place}{before.removeprefix('CREATE TABLE')}")
+            for sql in statements:
+                if sql:
+                    self._connection.run(retargeted(sql, place))
+            return definition(self._connection, self._name)
+        except TargetUnreachableError:
+            raise
+        except TargetError:
+            return None  # what can't be rehearsed can't be told: the caller says so
+        finally:
+            self._drop(place)
+
+    def makes(self, now: str | None, before: str | None, *statements: str) -> bool:
+        """Whether the statements make `now` of a table with the definition `before`, wherever an index stands.
+
+        A definition does not tell everything (TiDB's of a column that lost its default reads like one that has none):
+        what is there is made anew for the comparison too.
+        """
+        made = self.of(before, *statements)
+        if made is None or now is None:
+            return made == now
+        return _lines(made) == _lines(now) or _lines(made) == _lines(self.of(now) or "")
+
+    def _drop(self, place: str) -> None:
+        self._connection.run(f"DROP TABLE IF EXISTS {place}")
+        self._connection.run(f"DROP VIEW IF EXISTS {place}")
+
+
+def retargeted(sql: str, place: str) -> str:
+    """The statement about another table: the one after TABLE or VIEW, in a statement about an index after ON."""
+    words = Words(sql)
+    if words.skip_to("TABLE", "VIEW", "INDEX") == "INDEX":
+        words.skip_to("ON")
+    words.skip("IF", "NOT", "EXISTS")
+    start = words.take().start
+    if words.skip("."):
+        words.name()
+    return f"{words.sql[:start]}{place}{words.sql[words.words[words.at - 1].stop :]}"
+
+
+def _lines(text: str) -> list[str]:
+    """A definition's lines; those of indexes in one order."""
+    lines = [line.rstrip(",") for line in text.splitlines()]
+    return [line for line in lines if not _KEY.search(line)] + sorted(line for line in lines if _KEY.search(line))
