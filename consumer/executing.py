@@ -32,29 +32,25 @@ class Execution:
     lease: Lease
     observe: Observer
 
-    def decisions(self) -> list[DdlRecord]:
-        """What an operator decided and no run has met yet."""
-        return self.target.decisions(self.lease.changefeed)
+    def unsettled(self) -> list[DdlRecord]:
+        """Lines of the DDL log that this run finds open."""
+        return self.target.open_ddls(self.lease.changefeed)
 
     def settle(
-        self, ddl: DdlEvent, waiting: Iterable[DdlEvent], decisions: Iterable[DdlRecord], progress: Progress
+        self, ddl: DdlEvent, waiting: Iterable[DdlEvent], unsettled: Iterable[DdlRecord], progress: Progress
     ) -> None:
         """Do with the DDL what is to be done, and save `progress`. `waiting`: all DDLs still to be executed.
 
         Raises InputError or TargetError, with the DDL's position, if it can't be done.
         """
-        decision = next((line for line in decisions if line.is_of(ddl)), None)
-        if decision is not None:
-            log.warning(
-                "DDL passed over, as an operator decided",
-                at=utc_text(ddl.commit_ts),
-                becomes=DECIDED[DdlState(decision.state)].value,
-                reason=decision.reason,
-            )
-            self.target.settle_ddl(decision, progress, self.lease, self.observe)
+        line = next((line for line in unsettled if line.is_of(ddl)), None)
+        if line is not None and DdlState(line.state) in DECIDED:
+            self._pass(ddl, line, progress)
             return
         with self._noting(ddl):
-            because = why_ignored(ddl, waiting, self.wanted, self.target.catalog())
+            # what a killed run began was judged by a schema that may be another one since
+            torn = line is not None and line.state == DdlState.INTENT.value
+            because = "" if torn else why_ignored(ddl, waiting, self.wanted, self.target.catalog())
             if because:
                 self._ignore(ddl, because, progress)
                 return
@@ -62,6 +58,11 @@ class Execution:
             log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:_SHOWN])
             with _named(ddl):
                 self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+
+    def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> None:
+        becomes = DECIDED[DdlState(line.state)].value
+        log.warning("DDL passed over", at=utc_text(ddl.commit_ts), becomes=becomes, reason=line.reason)
+        self.target.settle_ddl(line, progress, self.lease, self.observe)
 
     def _ignore(self, ddl: DdlEvent, because: str, progress: Progress) -> None:
         tell = log.info if because.startswith("filter.") else log.warning  # what the config asks for is no news

@@ -351,7 +351,7 @@ class Pipeline:
         seen = ResolvedTs(min(window.resolved, *(r.watermark or 0 for r in reports if r.ended_early), MAX_TSO))
         waiting = {ddl.identity for ddl in self._pending()}
         ready = executable(self._pending(), seen, next_row)
-        decisions = self._execution.decisions() if ready else []
+        unsettled = self._execution.unsettled() if ready else []
         while ready and (ddl := next_of(ready, self.target.catalog().tables, window.resolved)):
             together = self._pending()
             ready.remove(ddl)
@@ -360,7 +360,7 @@ class Pipeline:
             progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
             topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
             progress = replace(progress, topics=topics)
-            self._execution.settle(ddl, together, decisions, progress)
+            self._execution.settle(ddl, together, unsettled, progress)
             self.progress = progress
         self._forget_done()
 

@@ -108,10 +108,9 @@ class DdlLog(ABC):
         )
         return [_line(*row) for row in rows]
 
-    def decisions(self, changefeed: str) -> list[DdlRecord]:
-        """What an operator decided and no run has met yet."""
-        decided = {state.value for state in DECIDED}
-        return [line for line in self.ddl_log(changefeed, KEPT, only_open=True) if line.state in decided]
+    def open_ddls(self, changefeed: str) -> list[DdlRecord]:
+        """What is not settled: what killed runs left, what failed, what an operator decided and no run has met yet."""
+        return self.ddl_log(changefeed, KEPT, only_open=True)
 
     def _enter(self, ddl: DdlEvent, executed: str, changefeed: str, before: Mapping[str, Any]) -> Entered:
         """Note that a DDL is to be executed, in the transaction that has begun.
@@ -140,7 +139,7 @@ class DdlLog(ABC):
         return Entered(line.id, orjson.loads(noted or "{}"), torn=True)
 
     def _open_line(self, ddl: DdlEvent, changefeed: str) -> DdlRecord | None:
-        lines = (line for line in self.ddl_log(changefeed, KEPT, only_open=True) if line.is_of(ddl))
+        lines = (line for line in self.open_ddls(changefeed) if line.is_of(ddl))
         return next(lines, None)
 
     def _add(
