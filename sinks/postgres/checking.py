@@ -24,6 +24,8 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND """ + OURS + """
            AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'DELETE'))
 ORDER BY 1"""  # fmt: skip
 
+_MAY = {"CREATE": "schemas", "TEMPORARY": "temporary tables"}
+
 
 def refuse_what_acts_on_rows(db: PostgresConnection) -> None:
     """Refuse foreign keys and triggers that would act on what is written (R5), where the session can't silence them."""
@@ -70,11 +72,12 @@ def _refuse_missing_rights(db: PostgresConnection, database: str) -> None:
         " (SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s)",
         (PROGRESS_DATABASE,),
     )[0]
-    if not create or not temporary:
+    lacking = [right for right, there in (("CREATE", create), ("TEMPORARY", temporary)) if not there]
+    if lacking:
         raise TargetError(
-            f"the user may not create {'temporary tables' if create else 'schemas'} in database {database!r}",
+            f"the user may not create {' and '.join(_MAY[right] for right in lacking)} in database {database!r}",
             where=db.where,
-            hint="GRANT CREATE, TEMPORARY ON DATABASE ... TO the user",
+            hint=f"GRANT {', '.join(lacking)} ON DATABASE ... TO the user",
         )
     if progress is False:
         hint = f"GRANT ALL ON SCHEMA {PROGRESS_DATABASE} and its tables to the user"
