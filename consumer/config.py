@@ -191,6 +191,14 @@ class TargetSection(_Section):
     consistency: Annotated[Consistency, Field(default_factory=_consistency)]
     invalid_dates: Literal["error", "null"] = "error"
     volatile_defaults: Literal["error", "commit-time"] = "error"
+    cdc_write_source: Annotated[int, Field(ge=0, le=15)] = 0
+
+    @model_validator(mode="after")
+    def _marked(self) -> Self:
+        if self.cdc_write_source and not self.uri.startswith("tidb:"):
+            message = "cdc-write-source is of TiDB alone: other targets know no source of a write"
+            raise ValueError(message)
+        return self
 
 
 class Redis(_Section):

@@ -9,4 +9,5 @@ from sinks.values import ValueRules
 def target_of(config: Config) -> Target:
     """The target of a changefeed, not yet connected."""
     target = config.target
-    return open_target(target.uri, ValueRules(config.source.time_zone, target.invalid_dates, target.volatile_defaults))
+    rules = ValueRules(config.source.time_zone, target.invalid_dates, target.volatile_defaults)
+    return open_target(target.uri, rules, target.cdc_write_source)

@@ -1,5 +1,6 @@
 """From a URI to a target."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from sinks.mysql.target import MysqlTarget
@@ -11,9 +12,12 @@ from sinks.uri import parse_target_uri
 from sinks.values import ValueRules
 
 
-def open_target(uri: str, rules: ValueRules) -> Target:
-    """The target of a URI, not yet connected. Raises ConfigError."""
-    parsed = parse_target_uri(uri)
+def open_target(uri: str, rules: ValueRules, write_source: int = 0) -> Target:
+    """The target of a URI, not yet connected. Raises ConfigError.
+
+    `write_source`: how TiDB marks what is written, so that its own changefeeds leave it out; 0: not at all.
+    """
+    parsed = replace(parse_target_uri(uri), write_source=write_source)
     if parsed.kind == "sqlite":
         return SqliteTarget(Path(parsed.path), rules)
     if parsed.kind == "postgresql":

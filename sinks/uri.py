@@ -48,6 +48,8 @@ class TargetUri:
     path: str = ""
     options: tuple[tuple[str, str], ...] = ()
     """Of the connection's encryption, by the family's names; the mode is among them if any is."""
+    write_source: int = 0
+    """Marks what is written as no change of the target's own, 1 to 15; 0: no mark. TiDB only; no part of the text."""
 
     @property
     def place(self) -> str:

@@ -4,6 +4,7 @@ import pymysql
 
 from ordering.errors import TargetError, TransactionLimitError
 from sinks.mysql.connection import MysqlConnection
+from sinks.uri import TargetUri
 
 _TOO_LARGE = {8004, 8175, 8176}
 _ROW_TOO_LARGE = 8025
@@ -19,8 +20,16 @@ class TidbConnection(MysqlConnection):
     _is_tidb = True
     _kill = "KILL TIDB"  # also where the connection is another TiDB server's
 
+    def __init__(self, uri: TargetUri) -> None:
+        self._write_source = uri.write_source
+        super().__init__(uri)
+
     def _set_up(self) -> None:
         super()._set_up()
+        if self._write_source:
+            # a changefeed of the target with bdr-mode leaves out what bears a mark, and a cluster whose BDR role is
+            # SECONDARY refuses all DDL but such
+            self.run("SET SESSION tidb_cdc_write_source = %s", (self._write_source,))
         # rows come with the values that upstream drew
         self.run("SET SESSION allow_auto_random_explicit_insert = 1")
 
