@@ -147,7 +147,7 @@ class Alteration:
             yield from self._drop_members(old)
         if before.type != after.type or before.shape is not after.shape or column.type.base in PADDED:
             yield from self._retyped(before, column, after.type)
-        nullable = is_nullable(column, self._rules, in_key=self._in_key(old))
+        nullable = is_nullable(column, self._rules, in_key=self._in_key(old)) and not self._in_key(old, primary=True)
         yield f"{self._head} ALTER COLUMN {quoted(old)} {'DROP' if nullable else 'SET'} NOT NULL"
         if old != column.name:
             yield f"{self._head} RENAME COLUMN {quoted(old)} TO {quoted(column.name)}"
@@ -169,12 +169,14 @@ class Alteration:
             yield from rewritten(place(self._table), source, kind, column, self._db, self._rules)
         yield f"{self._head} ALTER COLUMN {name} TYPE {goal} USING {using or f'{name}::text::{goal}'}"
 
-    def _in_key(self, name: str) -> bool:
+    def _in_key(self, name: str, *, primary: bool = False) -> bool:
+        """Whether a column is in a unique key, or in the primary one."""
         look = (
             "SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid"
             " AND a.attnum = ANY (i.indkey) WHERE i.indrelid = %s::regclass AND i.indisunique AND a.attname = %s"
+            " AND (i.indisprimary OR NOT %s)"
         )
-        return bool(self._db.value(look, (place(self._table), name)))
+        return bool(self._db.value(look, (place(self._table), name, primary)))
 
     def _drop_members(self, column: str) -> Iterator[str]:
         look = (

@@ -89,7 +89,7 @@ def shape_of(kind: str) -> Shape:
 
 
 def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[str, Check]) -> TableSchema:
-    uniques, folding = _unique_indexes(connection, name)
+    uniques, folding, own = _unique_indexes(connection, name)
     columns, primary = [], {}
     pragma = f"PRAGMA {quoted_database(name.database)}.table_xinfo({quoted(name.table)})"
     for _, column, kind, not_null, default, pk, hidden in connection.execute(pragma):
@@ -112,19 +112,23 @@ def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[st
     key = tuple(primary[i] for i in sorted(primary))
     named = {c.name: c for c in columns}
     handle = choose_handle_key(key, uniques, named)
-    valid = valid_indexes(key, {index: parts for index, parts in uniques.items() if parts != key}, named)
+    valid = valid_indexes(key, {index: parts for index, parts in uniques.items() if index != own}, named)
     return TableSchema(name, tuple(columns), handle, tuple({*uniques.values(), *([key] if key else [])}), valid)
 
 
-def _unique_indexes(connection: sqlite3.Connection, name: TableName) -> tuple[dict[str, tuple[str, ...]], set[str]]:
-    """The unique indexes, and the columns that they compare other than byte by byte."""
+def _unique_indexes(
+    connection: sqlite3.Connection, name: TableName
+) -> tuple[dict[str, tuple[str, ...]], set[str], str]:
+    """The unique indexes, the columns that they compare other than byte by byte, and the primary key's own index."""
     found: dict[str, tuple[str, ...]] = {}
     folding: set[str] = set()
+    own = ""
     listing = f"PRAGMA {quoted_database(name.database)}.index_list({quoted(name.table)})"
-    for _, index, unique, _, partial in connection.execute(listing).fetchall():
+    for _, index, unique, origin, partial in connection.execute(listing).fetchall():
+        own = index if origin == "pk" else own
         if unique:
             look = f"PRAGMA {quoted_database(name.database)}.index_xinfo({quoted(index)})"
             parts = [part for part in connection.execute(look).fetchall() if part[5]]
             found[index] = tuple(part[2] or "" for part in parts) + (("",) if partial else ())
             folding |= {part[2] for part in parts if part[2] and part[4] != "BINARY"}
-    return found, folding
+    return found, folding, own

@@ -36,11 +36,21 @@ class Translation:
 
         Raises TargetError for what SQLite can't do.
         """
-        for sql in self._statements():
+        for sql in self._around_views():
             if not sql.startswith(NOTE):
                 self._site.run(sql)
             yield sql
         self._site.definitions.follow(self._statement)
+
+    def _around_views(self) -> Iterator[str]:
+        """Views go by names and may be over what is not there: SQLite looks at all of them when it changes a table."""
+        changed = self._statement.kind in {DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE}
+        names = {named(r).database for pair in self._statement.renames for r in pair}
+        databases = names or {named(r).database for r in self._statement.tables} if changed else set()
+        views = self._site.view_texts(databases)
+        yield from (f"DROP VIEW {place_of(name)}" for name, _ in views)
+        yield from self._statements()
+        yield from (f"CREATE VIEW {place_of(name)} {sql}" for name, sql in views)
 
     def _statements(self) -> Iterator[str]:
         rules: dict[DdlKind, Callable[[], Iterator[str]]] = {

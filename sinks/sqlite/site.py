@@ -1,5 +1,6 @@
 """What a DDL finds in the target while it is executed: definitions as they are at that moment, not as cached."""
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +13,10 @@ from sinks.sqlite.catalog import place_of, quoted_database, read_table, texts_of
 from sinks.sqlite.encode import SqliteEncoder
 from sinks.values import ValueRules
 
+_VIEW = re.compile(
+    r"""CREATE\s+VIEW\s+(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|'(?:[^']|'')*'|\[[^\]]*\]|\w+)\s*(.*)""",
+    re.DOTALL | re.IGNORECASE,
+)
 Run = Callable[..., sqlite3.Cursor]
 
 
@@ -39,6 +44,12 @@ class Site:
         """The views of these databases."""
         look = "SELECT name FROM {}.sqlite_master WHERE type = 'view'"
         return [TableName(d, name) for d in databases for (name,) in self.run(look.format(quoted_database(d)))]
+
+    def view_texts(self, databases: Iterable[str]) -> list[tuple[TableName, str]]:
+        """The views of these databases, with what stands behind their names."""
+        look = "SELECT name, sql FROM {}.sqlite_master WHERE type = 'view'"
+        found = [(TableName(d, n), sql) for d in databases for n, sql in self.run(look.format(quoted_database(d)))]
+        return [(name, match[1]) for name, sql in found if (match := _VIEW.match(sql))]
 
     def schema(self, table: TableName) -> TableSchema:
         """A table's columns and keys. Raises TargetError if it is not there."""
