@@ -1,0 +1,139 @@
+"""Definitions of partitions, what clauses change about them, and the conditions for their rows, by SQLite's SQL."""
+
+import sqlite3
+from collections.abc import Iterable
+
+import pytest
+
+from ordering.errors import TargetError
+from sinks.ddl.belonging import rows_of
+from sinks.ddl.known import Known, altered, known_of
+from sinks.ddl.partitions import Part, Partitioning, read_change
+from sinks.ddl.reading import read_changes, read_table
+from sinks.ddl.statement import Reference
+from sinks.sqlite.encode import SqliteEncoder
+from sinks.sqlite.functions import Functions
+from sinks.sqlite.partitions import SqliteSpeller
+from sinks.values import ValueRules
+
+
+def known(partition_by: str, columns: str = "`id` INT PRIMARY KEY", options: str = "") -> Known:
+    return known_of(read_table(f"CREATE TABLE `t` ({columns}) {options} PARTITION BY {partition_by}"))
+
+
+def partitions(partition_by: str) -> Partitioning:
+    found = known(partition_by).partitions
+    assert found
+    return found
+
+
+def names(found: Partitioning | None) -> list[str]:
+    assert found
+    return [part.name for part in found.parts]
+
+
+RANGE = "RANGE (`id`) (PARTITION `p0` VALUES LESS THAN (5), PARTITION `p1` VALUES LESS THAN (MAXVALUE) COMMENT 'a,b')"
+LIST = "LIST (`id`) (PARTITION `p0` VALUES IN (1,NULL), PARTITION `p1` DEFAULT)"
+
+
+def test_forms_of_definitions() -> None:
+    assert partitions(RANGE).parts == (Part("p0", (("5",),)), Part("p1", (("MAXVALUE",),)))
+    assert partitions(LIST).parts == (Part("p0", (("1",), ("NULL",))), Part("p1", (("DEFAULT",),)))
+    assert names(partitions("HASH (`id`) PARTITIONS 3")) == ["p0", "p1", "p2"]
+    assert partitions("KEY () PARTITIONS 2").columns == ("id",)
+    assert partitions("RANGE (YEAR(`id`)) (PARTITION `p` VALUES LESS THAN (1))").expression == "YEAR(`id`)"
+    two = partitions("LIST COLUMNS (`a`,`b`) (PARTITION `p` VALUES IN ((1,_UTF8MB4'x, y'),(2,NULL)))")
+    assert two.parts[0].rows == (("1", "_UTF8MB4'x, y'"), ("2", "NULL"))
+    assert known("RANGE (`id`) INTERVAL (5) FIRST PARTITION LESS THAN (5)").partitions is None
+
+
+@pytest.mark.parametrize(
+    ("clause", "after"),
+    [
+        ("ADD PARTITION (PARTITION `p2` VALUES LESS THAN (9))", ["p0", "p1", "p2"]),
+        ("DROP PARTITION `P0`", ["p1"]),
+        ("TRUNCATE PARTITION `p0`", ["p0", "p1"]),
+        ("REORGANIZE PARTITION `p0`,`p1` INTO (PARTITION `x` VALUES LESS THAN (9))", ["x"]),
+        ("REORGANIZE PARTITION `p0` INTO (PARTITION `x` VALUES LESS THAN (2),PARTITION `y` VALUES LESS THAN (5))",
+         ["x", "y", "p1"]),
+        ("EXCHANGE PARTITION `p0` WITH TABLE `d`.`u`", ["p0", "p1"]),
+    ],
+)  # fmt: skip
+def test_clauses(clause: str, after: list[str]) -> None:
+    assert names(altered(known(RANGE), read_changes(f"ALTER TABLE `t` {clause}")).partitions) == after
+
+
+def test_clauses_about_hashed_partitions() -> None:
+    before = partitions("HASH (`id`) PARTITIONS 3")
+    assert names(read_change("ADD PARTITION PARTITIONS 2", before).after) == ["p0", "p1", "p2", "p3", "p4"]
+    assert names(read_change("COALESCE PARTITION 2", before).after) == ["p0"]
+    assert read_change("REMOVE PARTITIONING", before).after is None
+    assert names(read_change("PARTITION BY KEY (`id`) PARTITIONS 2", None).after) == ["p0", "p1"]
+    assert read_change("TRUNCATE PARTITION ALL", None).removed is None
+    assert read_change("EXCHANGE PARTITION `p` WITH TABLE `u`", None).exchanged == ("p", Reference(None, "u"))
+
+
+def rows_in(definition: Known, name: str, values: Iterable[object], kind: str = "INTEGER") -> list[object]:
+    encoder, rules = SqliteEncoder(ValueRules()), ValueRules()
+    with sqlite3.connect(":memory:") as connection:
+        Functions(encoder, rules).register(connection)
+        connection.execute(f"CREATE TABLE t (id {kind})")
+        connection.executemany("INSERT INTO t VALUES (?)", [(value,) for value in values])
+        assert definition.partitions
+        where = rows_of(definition.partitions, name, SqliteSpeller(definition, encoder, "UTC"))
+        return [row[0] for row in connection.execute(f"SELECT id FROM t WHERE {where}")]
+
+
+NUMBERS = (None, -9, 0, 1, 4, 5, 8)
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "name", "held"),
+    [
+        (RANGE, "p0", [None, -9, 0, 1, 4]),
+        (RANGE, "p1", [5, 8]),
+        (LIST, "p0", [None, 1]),
+        (LIST, "p1", [-9, 0, 4, 5, 8]),
+        ("HASH (`id`) PARTITIONS 4", "p0", [None, 0, 4, 8]),
+        ("HASH (`id`) PARTITIONS 4", "p1", [-9, 1, 5]),
+        ("HASH (`id` DIV 2 + 1) PARTITIONS 2", "p1", [-9, 0, 1, 4, 5, 8]),
+        ("RANGE (ABS(`id`) - 1) (PARTITION `p` VALUES LESS THAN (4), PARTITION `q` VALUES LESS THAN (MAXVALUE))", "q",
+         [-9, 5, 8]),
+    ],
+)  # fmt: skip
+def test_conditions(partition_by: str, name: str, held: list[object]) -> None:
+    assert rows_in(known(partition_by), name, NUMBERS) == held
+
+
+def test_every_row_is_in_one_partition() -> None:
+    for partition_by in (RANGE, LIST, "HASH (`id`) PARTITIONS 4", "KEY (`id`) PARTITIONS 5"):
+        definition = known(partition_by)
+        found = [row for name in names(definition.partitions) for row in rows_in(definition, name, NUMBERS)]
+        assert sorted(map(str, found)) == sorted(map(str, NUMBERS))
+
+
+def test_texts_compare_by_their_bytes_without_trailing_spaces() -> None:
+    bounds = (
+        "RANGE COLUMNS (`id`) (PARTITION `p` VALUES LESS THAN (_UTF8MB4'b '), PARTITION `q` VALUES LESS THAN ('z'))"
+    )
+    found = known(bounds, "`id` VARCHAR(9)")
+    assert rows_in(found, "p", ["a", "b", "b ", "B", "é"], "TEXT") == ["a", "B"]
+    folding = known(bounds, "`id` VARCHAR(9) COLLATE utf8mb4_general_ci")
+    with pytest.raises(TargetError, match="utf8mb4_general_ci"):
+        rows_in(folding, "p", ["a"], "TEXT")
+    with pytest.raises(TargetError, match="utf8mb4_unicode_ci"):
+        rows_in(known(bounds, "`id` VARCHAR(9)", "COLLATE utf8mb4_unicode_ci"), "p", ["a"], "TEXT")
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "columns"),
+    [
+        ("HASH (WEEK(`id`)) PARTITIONS 2", "`id` DATE"),
+        ("HASH (`id` / 2) PARTITIONS 2", "`id` INT"),
+        ("KEY (`id`) PARTITIONS 2", "`id` DOUBLE"),
+        ("KEY (`id`) PARTITIONS 2", "`id` VARCHAR(9) CHARACTER SET gbk"),
+    ],
+)
+def test_what_can_not_be_computed_is_refused(partition_by: str, columns: str) -> None:
+    with pytest.raises(TargetError):
+        rows_in(known(partition_by, columns), "p0", [])
