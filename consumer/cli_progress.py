@@ -78,10 +78,11 @@ def import_(config: Path, file: Path, yes: bool) -> None:
     from consumer.recovery import import_progress, read_export  # noqa: PLC0415
 
     read = load_config(config)
-    found = read_export(read, _read(file))
-    _sure(yes, f"the target counts as holding all up to {_named(found.checkpoint_ts)}")
-    import_progress(read, found)
-    click.echo(f"imported: checkpoint {_named(found.checkpoint_ts)}")
+    export = read_export(read, _read(file))
+    named = _named(export.progress.checkpoint_ts)
+    _sure(yes, f"the target counts as holding all up to {named}")
+    import_progress(read, export)
+    click.echo(f"imported: checkpoint {named}")
 
 
 @progress.command()

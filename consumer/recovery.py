@@ -6,6 +6,7 @@ the new epoch: an instance that starts meanwhile either loses it or makes the co
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -16,12 +17,13 @@ from consumer.filters.changefeed import read_filter
 from consumer.source import Source
 from consumer.targets import target_of
 from ordering.errors import ConfigError, InputError, LeadershipLostError
-from ordering.events import Partition, ddl_identity
+from ordering.events import Partition, Position, ddl_identity
 from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, State
 from ordering.rewinding import reached, rewound
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
 from sinks.ddl_log import KEPT, DdlRecord, DdlState
+from sinks.keeping import Definition
 from sinks.target import Stored, Target
 
 FORMAT = 1
@@ -102,6 +104,8 @@ def exported(config: Config) -> dict[str, Any]:
     target = target_of(config)
     try:
         progress = stored_of(config, target).progress
+        definitions = target.definitions(read_filter(config.filter).tables)
+        aside = [[*one.position, one.state.value] for one in target.quarantined(config.changefeed)]
     finally:
         target.close()
     with sourced(config) as source:
@@ -113,11 +117,22 @@ def exported(config: Config) -> dict[str, Any]:
         "checkpoint_ts": progress.checkpoint_ts,
         "offsets": progress.offsets(),
         "state": progress.state(),
+        "definitions": definitions,
+        "quarantine": aside,
     }
 
 
-def read_export(config: Config, value: Any) -> Progress:
-    """The progress in an export. Raises ConfigError if it is none, or another changefeed's or cluster's."""
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What an export holds: the progress, what is kept of definitions, the states of messages that were set aside."""
+
+    progress: Progress
+    definitions: list[Definition]
+    aside: dict[Position, State]
+
+
+def read_export(config: Config, value: Any) -> Export:
+    """Read an export. Raises ConfigError if it is none, or another changefeed's or cluster's."""
     known = value.get("format") if isinstance(value, dict) else None
     if known != FORMAT:
         raise ConfigError(
@@ -127,6 +142,8 @@ def read_export(config: Config, value: Any) -> Progress:
         raise ConfigError(f"the export is of changefeed {value['changefeed']!r}, not of {config.changefeed!r}")
     try:
         progress = Progress.restored(value["checkpoint_ts"], value["offsets"], value["state"])
+        definitions = [(str(database), str(name), str(text)) for database, name, text in value["definitions"]]
+        aside = {Position(*place): State(state) for *place, state in value["quarantine"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the export is damaged: {type(error).__name__} {error}") from error
     with sourced(config) as source:
@@ -139,16 +156,25 @@ def read_export(config: Config, value: Any) -> Progress:
             )
         # topics made anew, topics that are gone, and retention are refused here
         source.probe(progress)
-    return progress
+    return Export(progress, definitions, aside)
 
 
-def import_progress(config: Config, progress: Progress) -> None:
-    """Say that the target is in the state of this progress."""
+def import_progress(config: Config, export: Export) -> None:
+    """Say that the target is in the state of this export."""
     with opened(config) as target:
         refuse_living_leader(config, target)
         stored = target.stored(config.changefeed)
         known = None if stored is None else stored.progress
-        target.replace_progress(config.changefeed, progress, known, _retried(config, target, progress.checkpoint_ts))
+        again = _retried(config, target, export.progress.checkpoint_ts)
+        # what was decided since counts no more: the rows are as they were
+        then = tuple(
+            (one.position, export.aside[one.position], "as it was in an export")
+            for one in target.quarantined(config.changefeed)
+            if export.aside.get(one.position, one.state) is not one.state
+        )
+        kept = (read_filter(config.filter).tables, export.definitions)
+        aside = Changes(decided=(*again.decided, *then))
+        target.replace_progress(config.changefeed, export.progress, known, aside, kept)
 
 
 def reset_progress(config: Config) -> None:

@@ -8,7 +8,7 @@ How tasks write in `row` consistency stands in `sinks.parts`.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -24,6 +24,7 @@ from ordering.progress import Progress
 from ordering.quarantine import NO_CHANGES, Changes
 from sinks.chunk import Encoder
 from sinks.ddl_log import DECIDED, DdlLog, DdlRecord, DdlState
+from sinks.keeping import Definition, DefinitionTable, Wanted
 from sinks.parts import PartWriting, Phase
 from sinks.quarantine import QuarantineTable
 from sinks.refusal import Trial
@@ -73,7 +74,7 @@ class Lease:
     epoch: int
 
 
-class Target(PartWriting, DdlLog, QuarantineTable):
+class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
     """A relational database that mirrors the upstream. Raises TargetError, TargetUnreachableError, LeadershipLostError.
 
     Not for use by several threads at once. After an error the caller closes it and connects anew.
@@ -176,9 +177,16 @@ class Target(PartWriting, DdlLog, QuarantineTable):
         return found
 
     def replace_progress(
-        self, changefeed: str, progress: Progress, known: Progress | None, aside: Changes = NO_CHANGES
+        self,
+        changefeed: str,
+        progress: Progress,
+        known: Progress | None,
+        aside: Changes = NO_CHANGES,
+        definitions: tuple[Wanted, Sequence[Definition]] | None = None,
     ) -> None:
         """Put an operator's progress in the place of the known one; whoever leads no longer does.
+
+        `definitions`: of which tables the kept ones are replaced, and by which.
 
         Raises LeadershipLostError if the progress is not the known one any more: an instance has run meanwhile.
         """
@@ -190,6 +198,8 @@ class Target(PartWriting, DdlLog, QuarantineTable):
         with self._transaction():
             self.check_epoch(lease)
             self._forget_intents(changefeed)
+            if definitions is not None:
+                self._replace_definitions(*definitions)
             self._change_quarantine(changefeed, aside)
             self._save(progress, lease)
 

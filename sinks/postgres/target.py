@@ -61,6 +61,7 @@ _HOLDERS = (
 class PostgresTarget(ServerTarget[PostgresConnection]):
     """A PostgreSQL database: schema `d`, table `t`."""
 
+    _definition_table = DEFINITION
     _quarantine_types = QuarantineTypes(QUARANTINE, short="text", text="text", binary="bytea", tso="bigint")
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:

@@ -200,6 +200,7 @@ class SqliteTarget(Target):
 
     _ddl_table = "ddl"
     _quarantine_types = _QUARANTINE
+    _definition_table = "main.definition"
 
     def _log_run(self, sql: str, parameters: Sequence[object]) -> None:
         self._run(sql, tuple(parameters))

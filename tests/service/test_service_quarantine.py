@@ -2,6 +2,7 @@
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +224,24 @@ def test_a_refused_delete_leaves_its_row(mariadb_feed: Feed) -> None:
     feed.cells.run("d", "DROP TRIGGER no")
     assert told("quarantine", "replay", feed.file())[0]["state"] == "replayed"
     assert rows(feed) == []
+
+
+def test_an_import_knows_what_was_set_aside_then(sqlite_quarantining: Feed, tmp_path: Path) -> None:
+    feed = sqlite_quarantining
+    feed.send([insert("d.t", 4, 1, id=2, v=None, s="bad"), *watermarks(5)])
+    feed.once()
+    mend(feed)
+    export = tmp_path / "progress.json"
+    export.write_text(reconciler("progress", "export", feed.file()).stdout)
+    assert [name for _, name, _ in json.loads(export.read_text())["definitions"]] == ["t"]
+    backup = feed.cells.directory / "d.sqlite"  # type: ignore[union-attr]
+    before = backup.read_bytes()
+    assert told("quarantine", "replay", feed.file())[0]["state"] == "replayed"
+    backup.write_bytes(before)
+    assert reconciler("progress", "import", feed.file(), export, "--yes").exit_code == 0
+    assert states(feed) == [("1/1", "held")]
+    assert told("quarantine", "replay", feed.file())[0]["state"] == "replayed"
+    assert rows(feed) == [(1, 1, "one"), (2, None, "bad")]
 
 
 def test_a_topic_of_what_was_set_aside(sqlite_quarantining: Feed) -> None:
