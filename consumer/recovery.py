@@ -291,4 +291,17 @@ def _spans(source: Source, progress: Progress, to: int, slack_s: float) -> dict[
                 hint="rewind to a later commitTs, or restore a backup with its progress (docs/recovery.md)",
             )
         spans[p] = (start, ends[p])
+    _check_clocks(source, {p: (begins[p], start) for p, (start, _) in spans.items()}, to, slack_s)
     return spans
+
+
+def _check_clocks(source: Source, before: dict[Partition, tuple[int, int]], to: int, slack_s: float) -> None:
+    """Raise InputError if a watermark tells that messages above `to` may lie before where reading would begin."""
+    for p, mark in sorted(source.marks_before(before).items()):
+        if mark > to:
+            raise InputError(
+                f"the clocks of upstream and Kafka differ by more than {slack_s:g} s: a watermark of"
+                f" {utc_text(mark)} UTC lies before the first message that is newer than {utc_text(to)} UTC",
+                where=f"{p} offset={before[p][1]}",
+                hint="say --slack with more seconds",
+            )

@@ -130,6 +130,10 @@ class Source:
         except SourceError as error:
             log.warning("the consumer group's offsets can't be committed; only lag tools miss them", error=error.fact)
 
+    def marks_before(self, spans: Mapping[Partition, tuple[int, int]]) -> dict[Partition, ResolvedTs]:
+        """The highest of the watermarks shortly before the end of each [low, high), where there are any."""
+        return self._read_marks([(p, max(low, high - _LARGEST_CHUNK), high) for p, (low, high) in spans.items()])
+
     def message(self, position: Position) -> Kept:
         """One message. Raises SourceError if it is gone."""
         partition = Partition(position.topic, position.partition)

@@ -15,6 +15,7 @@ from consumer.cli import main
 from consumer.control import Control
 from consumer.embedded import KafkaBroker
 from ordering.events import Partition
+from ordering.timestamps import physical_ms
 from sinks.opening import open_target
 from sinks.values import ValueRules
 from tests.service.cells import MariaDbCells, SqliteCells
@@ -301,6 +302,22 @@ def test_what_importing_refuses(sqlite_feed: Feed, tmp_path: Path) -> None:
     export.write_text(json.dumps(value))
     refused(reconciler("progress", "import", feed.file(), export, "--yes"), 3, "retention")
     assert feed.checkpoint() == at(5)
+
+
+def test_clocks_that_differ_by_more_than_the_slack(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    feed.make_topic(3)
+    producer, skew_ms = Producer({"bootstrap.servers": feed.bootstrap}), 1_200_000
+    for message in feed.here([*begun(), insert("d.t", 4, 1, id=2, v=2), *watermarks(5)]):
+        moment = physical_ms(at(3)) - skew_ms
+        producer.produce(message.topic, message.value, partition=message.partition, timestamp=moment)
+    producer.flush()
+    feed.once()
+    feed.delete_records(0, 1)  # what retention has deleted is not looked through
+    command = ("progress", "rewind", feed.file(), at(3), "--yes")
+    refused(reconciler(*command), 3, "clocks", "--slack", f"topic={feed.topic} partition=0")
+    assert feed.checkpoint() == at(5)
+    refused(reconciler(*command, "--slack", 1800), 3, "retention", f"topic={feed.topic} partition=0")
 
 
 def test_where_the_log_begins_to_hold_a_time(kafka_broker: KafkaBroker, topic_name: str, sqlite_feed: Feed) -> None:
