@@ -190,6 +190,9 @@ def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator
         unenforced = (w for at, w in enumerate(clause) if _is(w, "ENFORCED") and not _is(clause[at - 1], "NOT"))
         yield from ((word.start, word.start, "NOT ") for word in unenforced)
         return
+    if clause and _is(clause[0], "ADD") and _fills_with_json(clause):
+        notes.append("rows that are there show JSON's null, as upstream: MariaDB would give them an empty text")
+        yield clause[-1].stop, clause[-1].stop, " DEFAULT 'null'"
     for at, word in enumerate(clause):
         if _is(word, "ENFORCED"):
             first = clause[at - 1] if _is(clause[at - 1], "NOT") else word
@@ -200,6 +203,13 @@ def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator
             yield word.start, word.stop, "NOT IGNORED"
         elif _is(word, "INDEX", "KEY") and at and _is(clause[at - 1], "DROP"):
             yield word.stop, word.stop, " IF EXISTS"  # it may be one that was left out
+
+
+def _fills_with_json(clause: Sequence[Word]) -> bool:
+    """Whether a new column is JSON, NOT NULL and without a default: MariaDB's JSON is a text."""
+    kinds = [before.kind is WordKind.NAME and _is(word, "JSON") for before, word in pairwise(clause)]
+    not_null = any(_is(before, "NOT") and _is(word, "NULL") for before, word in pairwise(clause))
+    return any(kinds[:3]) and not_null and not any(_is(word, "DEFAULT") for word in clause)
 
 
 def _collations(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:

@@ -99,3 +99,23 @@ def test_mysql_has_indexes_over_expressions() -> None:
 def test_mysql_does_not_enforce_what_tidb_does_not() -> None:
     sql = "CREATE TABLE `t` (`a` INT,CHECK(`a`>0) ENFORCED,CONSTRAINT `c` CHECK(`a`<9) NOT ENFORCED)"
     assert on_mysql(sql).sql == sql.replace("`a`>0) ", "`a`>0) NOT ")
+
+
+def test_a_json_column_that_is_not_null_shows_what_it_shows_upstream() -> None:
+    sql = "ALTER TABLE `t` ADD COLUMN `j` JSON NOT NULL, ADD COLUMN `k` JSON, ADD COLUMN `l` JSON NOT NULL"
+    assert on_mariadb(sql).sql == (
+        "ALTER TABLE `t` ADD COLUMN `j` JSON NOT NULL DEFAULT 'null', ADD COLUMN `k` JSON,"
+        " ADD COLUMN `l` JSON NOT NULL DEFAULT 'null'"
+    )
+    assert on_mysql(sql).sql == sql
+
+
+def test_an_exchange_compares_no_rows_where_that_can_be_said() -> None:
+    sql = "ALTER TABLE `d`.`t` EXCHANGE PARTITION `p` WITH TABLE `d`.`u`"
+    assert on_mysql(sql).sql == f"{sql} WITHOUT VALIDATION"
+    assert on_mariadb(sql).sql == sql
+
+
+def test_a_view_runs_under_the_user_that_makes_it() -> None:
+    sql = "CREATE ALGORITHM = UNDEFINED DEFINER = `r`@`%` SQL SECURITY DEFINER VIEW `v` AS SELECT 1"
+    assert on_mysql(sql).sql == sql.replace("`r`@`%`", "CURRENT_USER")
