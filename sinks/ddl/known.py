@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+import structlog
 
+from ordering.errors import InputError
 from ordering.events import TableName
 from sinks.ddl.definition import (
     AddColumn,
@@ -24,7 +26,9 @@ from sinks.ddl.definition import (
 )
 from sinks.ddl.partitions import Partitioning, read_change
 from sinks.ddl.reading import read_changes, read_table
-from sinks.ddl.statement import DdlKind, Statement, named
+from sinks.ddl.statement import DdlKind, Statement, named, read_statement
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,13 @@ class Definitions:
     def drop_database(self, database: str) -> None:
         """Forget all tables of a database."""
         self._run(f"DELETE FROM {self._table} WHERE database = {self._mark}", (database,))  # noqa: S608 a constant
+
+    def follow_made(self, sql: str, database: str) -> None:
+        """Keep what a statement has changed that was made by hand; one that can't be read tells nothing."""
+        try:
+            self.follow(read_statement(sql).placed(database, lambda _: database))
+        except InputError as error:
+            log.warning("a DDL that was made by hand can't be read: what it changed is not kept", because=str(error))
 
     def follow(self, statement: Statement) -> None:
         """Keep what a placed statement that was executed has changed."""

@@ -12,7 +12,7 @@ from ordering.timestamps import physical_ms
 from sinks.ddl.known import TABLE
 from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, read_statement
-from sinks.ddl_log import DdlState, milliseconds_since
+from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.postgres import checking
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
@@ -158,6 +158,9 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
 
     def _write(self, group: Group) -> None:
         self._writer(group.first.table).write(group)
+
+    def _follow(self, line: DdlRecord) -> None:
+        definitions_in(self._db).follow_made(line.sql, self.catalog().database(line.database))
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`: the statements, that they are done and the progress are one transaction."""

@@ -19,7 +19,7 @@ from ordering.timestamps import physical_ms
 from sinks.ddl.known import TABLE, Definitions
 from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, DdlKind, Statement, read_statement
-from sinks.ddl_log import DdlState, milliseconds_since
+from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
@@ -54,6 +54,7 @@ _ADDED = {
     "reason": "TEXT NOT NULL DEFAULT ''",
 }
 """Columns that the DDL log of an earlier version lacks."""
+DEFINITION = "main.definition"
 _DEFINITIONS = f"CREATE TABLE IF NOT EXISTS definition {TABLE}"
 
 _QUARANTINE = QuarantineTypes("main.quarantine", short="TEXT", text="TEXT", binary="BLOB", tso="INTEGER")
@@ -311,6 +312,9 @@ class SqliteTarget(Target):
                 refused.fact, refused.hint = told, "make the rows as they are upstream, then run again"
             raise refused from error
 
+    def _follow(self, line: DdlRecord) -> None:
+        Definitions(self._run, self._run, DEFINITION, "?").follow_made(line.sql, self.catalog().database(line.database))
+
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`.
 
@@ -341,7 +345,7 @@ class SqliteTarget(Target):
     def _translation(self, statement: Statement, ddl: DdlEvent) -> Translation:
         own = self.catalog().database(ddl.database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
-        definitions = Definitions(self._run, self._run, "main.definition", "?")
+        definitions = Definitions(self._run, self._run, DEFINITION, "?")
         site = Site(self._db, self._run, definitions, self.encoder, self._rules)
         session = session_of(placed, ddl, self.catalog(), lambda: site.views(self._attached))
         circumstances = Circumstances(session, self._rules.moment(physical_ms(ddl.commit_ts)))

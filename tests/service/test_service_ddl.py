@@ -8,9 +8,15 @@ from uuid import uuid4
 
 import pytest
 
+from consumer.targets import target_of
+from ordering.events import DdlEvent, Position
+from ordering.timestamps import CommitTs
+from sinks.ddl_log import DdlState
+from sinks.target import Lease
 from tests.service.cells import Cells, MariaDbCells, SqliteCells, differences, oracle
 from tests.service.lab import databases_of, recorded
 from tests.service.local import LocalFeed
+from tests.service.messages import at, ddl, insert, watermarks
 from tests.service.postgres_cells import PostgresCells
 
 pytestmark = pytest.mark.service
@@ -97,3 +103,31 @@ def test_views_show_what_they_show_upstream(made: LocalFeed) -> None:
         kind = "mariadb" if isinstance(cells, MariaDbCells) else "postgres"
     assert found == VIEWS[kind]
     assert int(counted) == len(oracle("ddl-allowed")["da.t"]["rows"])  # it reads vv, which was made anew
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_what_was_made_by_hand_is_known_afterwards(made: LocalFeed) -> None:
+    ranges = "(PARTITION `p0` VALUES LESS THAN (5), PARTITION `p1` VALUES LESS THAN (9))"
+    made.send([
+        ddl("d.", 1, "CREATE DATABASE `d`"),
+        ddl("d.t", 2, f"CREATE TABLE `t` (`id` INT PRIMARY KEY) PARTITION BY RANGE (`id`) {ranges}"),
+        insert("d.t", 3, id=1),
+        insert("d.t", 3, id=7),
+        *watermarks(3),
+    ])  # fmt: skip
+    made.apply()
+    by_hand = "ALTER TABLE `t` DROP PARTITION `p0`"
+    with closing(target_of(made.config)) as target:
+        target.connect()
+        changefeed = made.config.changefeed
+        stored = target.stored(changefeed)
+        assert stored
+        lease = Lease(changefeed, target.claim(changefeed, stored.progress).epoch)
+        event = DdlEvent(Position("t", 0, 9), CommitTs(at(4)), "ALTER", "d", "t", by_hand)
+        target.fail_ddl(event, "no", lease)
+        target.decide_ddl(target.ddl_log(changefeed, 1)[0], DdlState.TAKE, "by hand", lease)
+        target.settle_ddl(target.ddl_log(changefeed, 1)[0], stored.progress, lease, lambda _: None)
+        assert target.ddl_log(changefeed, 1)[0].state == "done"
+    made.send([ddl("d.t", 5, "ALTER TABLE `t` TRUNCATE PARTITION `p1`"), *watermarks(6)])
+    made.apply()
+    assert made.cells.tables(["d"])["d.t"][1] == []  # without p0, p1 begins at the lowest
