@@ -8,7 +8,7 @@ from consumer.config import Config
 from consumer.targets import target_of
 from ordering.errors import ConfigError, LeadershipLostError
 from ordering.progress import Progress
-from sinks.ddl_log import DECIDED, KEPT, DdlRecord, DdlState
+from sinks.ddl_log import DECIDED, DdlRecord, DdlState
 from sinks.spool import Spool
 from sinks.target import Lease, Stored, Target
 
@@ -67,7 +67,8 @@ def _connected(config: Config) -> Iterator[Target]:
 def _stopping(target: Target, changefeed: str, stored: Stored | None, commit_ts: int) -> DdlRecord:
     """The line of the DDL that is next, failed or torn; of one that was decided about, too."""
     checkpoint = 0 if stored is None else stored.progress.checkpoint_ts
-    lines = [line for line in target.ddl_log(changefeed, KEPT, only_open=True) if line.commit_ts >= checkpoint]
+    unsettled = target.open_ddls(changefeed)
+    lines = [x for x in unsettled if x.commit_ts >= checkpoint and x.state != DdlState.RUNNING.value]
     found = [line for line in lines if line.commit_ts == commit_ts]
     if not found:
         names = ", ".join(f"{line.commit_ts} ({line.state})" for line in lines) or "none"

@@ -1,6 +1,7 @@
 """The DDL log: one line in the target for every DDL that came, what became of it, and what an operator decides.
 
     intent -> done                          executed
+    intent -> running -> done               the target goes on by itself, while rows are written (indexes of TiDB)
     intent -> failed                        the target refuses it, or it can't be read: the changefeed stands still
     failed | intent -> skip -> skipped      an operator leaves it out
     failed | intent -> take -> done         an operator has made the change by hand
@@ -29,6 +30,7 @@ class DdlState(Enum):
     """What became of a DDL."""
 
     INTENT = "intent"
+    RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
     IGNORED = "ignored"
@@ -40,7 +42,7 @@ class DdlState(Enum):
 DECIDED = {DdlState.SKIP: DdlState.SKIPPED, DdlState.TAKE: DdlState.DONE}
 """What an operator decided -> what it is once the next run has met the DDL."""
 
-_OPEN = "'intent', 'failed', 'skip', 'take'"
+_OPEN = "'intent', 'running', 'failed', 'skip', 'take'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,14 +181,14 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         entered = self._entered(ddl, statement, lease, fitted)
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
-        executed = self._made(
+        executed, state = self._made(
             ddl, statement, fitted, entered, Rehearsal(self._db, lease.changefeed, entered.before.get(rules.SESSION))
         )
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
         with self._transaction():
             self.check_epoch(lease)
-            self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun), executed)
+            self._close_line(entered.id, state, milliseconds_since(begun), executed)
             self._save(progress, lease)
         observe(Step.DDL_DONE)
 
@@ -200,6 +200,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
             return torn
         session = rules.session_database(statement, ddl, self.catalog())
         self._await_jobs(rules.subjects(statement, session))
+        self._end_running(lease.changefeed, rules.subjects(statement, session))
         for left_over in leftovers.drops(self._db.query, statement, session, self.catalog()):
             self._db.run(left_over)
         with self._transaction():
@@ -218,23 +219,23 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
 
     def _made(
         self, ddl: DdlEvent, statement: Statement, fitted: Adapted, entered: Entered, rehearsal: Rehearsal
-    ) -> str:
-        """Make the change unless it is made; what was executed."""
+    ) -> tuple[str, DdlState]:
+        """Make the change unless it is made; what was executed, and whether it is done."""
         session = entered.before.get(rules.SESSION)
         now = self._there(statement, session)
         if entered.torn:
             match rules.fate(rehearsal, statement, fitted.sql, entered.before, now):
                 case rules.Fate.RAN:
-                    return fitted.logged
+                    return fitted.logged, DdlState.DONE
                 case rules.Fate.UNKNOWN:
                     raise self._cannot_tell(now)
         there = leftovers.all_there(self._db.query, statement, session, self.catalog())
         if there or rules.already_so(statement, now):
-            return _ALREADY_SO
+            return _ALREADY_SO, DdlState.DONE
         if statement.kind is DdlKind.CREATE_DATABASE and now[statement.database or ""]:
             fitted = replace(fitted, sql=rules.altered_database(fitted.sql))
         try:
-            self._execute(fitted, session, ddl)
+            return fitted.logged, self._execute(fitted, session, ddl)
         except TargetUnreachableError:
             raise
         except TargetError:
@@ -242,8 +243,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
             now = self._there(statement, session)
             if not rules.made_already(self._db, rehearsal, statement, fitted.sql, now):
                 raise
-            return _ALREADY_SO
-        return fitted.logged
+            return _ALREADY_SO, DdlState.DONE
 
     def _cannot_tell(self, now: rules.Definitions) -> TargetError:
         names = ", ".join(name for name in now if not name.startswith("/"))
@@ -256,10 +256,14 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _await_jobs(self, tables: Sequence[TableName]) -> None:
         """Wait for DDL that goes on by itself: none does where a statement ends with its connection."""
 
+    def _end_running(self, changefeed: str, tables: Sequence[TableName]) -> None:
+        """Note what has gone on by itself and is done now: nothing does."""
+
     def _fitted(self, sql: str) -> Adapted:
         return adapted(sql, server_of(self._db))
 
-    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> None:
+    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> DdlState:
+        """Execute the statement; whether it is done then, or goes on by itself."""
         for note in fitted.notes:
             log.warning("DDL is executed with a difference", what=note)
         if session is not None:
@@ -276,6 +280,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
                 for sql in prepared(fitted.sql, session, self.catalog()):
                     self._db.run(sql)
                 self._db.run(self._moving_rows(fitted.sql, session) or fitted.sql)
+        return DdlState.DONE
 
     def _moving_rows(self, sql: str, session: str | None) -> str | None:
         """What is executed instead, where the server's own partitions hold other rows than upstream's."""

@@ -2,19 +2,26 @@
 
 from collections.abc import Sequence
 
+import structlog
 from tenacity import Retrying, retry_if_result, wait_fixed
 
-from ordering.events import TableName
+from ordering.errors import TargetError, TargetUnreachableError
+from ordering.events import DdlEvent, TableName
+from ordering.progress import Progress
 from sinks.ddl.statement import read_statement
 from sinks.ddl.words import Words
+from sinks.ddl_log import DdlRecord, DdlState
 from sinks.mysql.adapt import Adapted
+from sinks.mysql.leftovers import all_there
 from sinks.mysql.partitions import unvalidated
 from sinks.mysql.target import LOCK_S, MysqlTarget, lock_name
 from sinks.mysql.write import MysqlWriter
-from sinks.target import PROGRESS_DATABASE
+from sinks.target import PROGRESS_DATABASE, Lease, Stored
 from sinks.tidb.connection import TidbConnection
+from sinks.tidb.indexes import Building, adds_plain_indexes
 from sinks.tidb.write import TidbWriter
 
+log = structlog.get_logger()
 _HOLDER = f"{PROGRESS_DATABASE}.holder"
 _HOLDERS = f"""CREATE TABLE IF NOT EXISTS {_HOLDER} (
   name VARCHAR(64) NOT NULL PRIMARY KEY, connection BIGINT UNSIGNED NOT NULL
@@ -26,6 +33,10 @@ AND STATE IN ('none', 'queueing', 'running', 'rollingback', 'cancelling', 'pausi
 _PARTITION_ID = """SELECT TIDB_PARTITION_ID FROM information_schema.PARTITIONS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"""
 _TABLE_ID = "SELECT TIDB_TABLE_ID FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+_SPENT = """SELECT TIMESTAMPDIFF(MICROSECOND, START_TIME, END_TIME) DIV 1000 FROM information_schema.DDL_JOBS
+WHERE DB_NAME = %s AND TABLE_NAME = %s AND QUERY = %s ORDER BY JOB_ID DESC LIMIT 1"""
+ASYNC_AFTER_S = 2.0
+"""So long an index is waited for; then rows go on."""
 _LOOK_S = 0.2
 """How often a DDL job that somebody else began is looked at."""
 _FREE_S = 1
@@ -75,6 +86,68 @@ class TidbTarget(MysqlTarget):
         """
         for name in tables:
             Retrying(retry=retry_if_result(bool), wait=wait_fixed(_LOOK_S))(self._unfinished_jobs, *name)
+
+    def claim(self, changefeed: str, initial: Progress, held: Lease | None = None) -> Stored:
+        """See `Target.claim`; an index whose job was given up is begun anew."""
+        stored = super().claim(changefeed, initial, held)
+        for line in self._running(changefeed):
+            if not self._unfinished_jobs(line.database, line.table):
+                self._end(line, ASYNC_AFTER_S)
+        return stored
+
+    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> DdlState:
+        """See `MysqlTarget`; plain indexes are not waited for."""
+        if not adds_plain_indexes(fitted.sql):
+            return super()._execute(fitted, session, ddl)
+        done = self._built(fitted.sql, session or "", ddl.table, ASYNC_AFTER_S)
+        return DdlState.DONE if done else DdlState.RUNNING
+
+    def _built(self, sql: str, database: str, table: str, seconds: float | None) -> bool:
+        """Begin to add an index; whether it is there in time. Raises TargetError if it can't be added."""
+        building = Building(self._connected(), database, sql)
+        if building.ended(seconds):
+            return True
+        while not self._unfinished_jobs(database, table):
+            if building.ended(_LOOK_S):
+                return True
+        log.info("an index is being added while rows go on", statement=sql[:200])
+        return False
+
+    def _running(self, changefeed: str) -> list[DdlRecord]:
+        return [line for line in self.open_ddls(changefeed) if line.state == DdlState.RUNNING.value]
+
+    def _is_there(self, line: DdlRecord) -> bool:
+        self.forget_catalog()
+        if self.catalog().get(TableName(line.database, line.table)) is None:
+            return True  # the table is gone, and its index with it
+        return all_there(self._db.query, read_statement(line.executed), line.database, self.catalog())
+
+    def _end_running(self, changefeed: str, tables: Sequence[TableName]) -> None:
+        """See `MysqlTarget`: once its job is over an index is there, or is added now."""
+        names = {(name.database.lower(), name.table.lower()) for name in tables}
+        for line in self._running(changefeed):
+            if (line.database.lower(), line.table.lower()) in names:
+                self._end(line, None)
+
+    def _end(self, line: DdlRecord, seconds: float | None) -> None:
+        """Note that an index is there, or add it again; waits so long (None: as long as it takes).
+
+        One that can't be added stops nothing, for no row depends on it: its line tells.
+        """
+        try:
+            if self._is_there(line) or self._built(line.executed, line.database, line.table, seconds):
+                self._note_done(line)
+        except TargetUnreachableError:
+            raise
+        except TargetError as error:
+            log.warning("an index is missing in the target", statement=line.executed[:200], because=error.fact)
+            with self._transaction():
+                self._judge_line(line.id, DdlState.FAILED, error.fact)
+
+    def _note_done(self, line: DdlRecord) -> None:
+        spent = self._db.value(_SPENT, (line.database, line.table, line.executed))
+        with self._transaction():
+            self._close_line(line.id, DdlState.DONE, None if spent is None else int(spent))
 
     def _sides(self, table: TableName, partition: str, other: TableName) -> list[str]:
         """Partitions and tables have ids, which change sides with the rows."""
