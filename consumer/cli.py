@@ -138,7 +138,7 @@ def retire(config: Path, name: str) -> None:
     """Say that topic NAME is dead for good, so that it no longer holds back the others.
 
     Right only where TiCDC sends nothing to it any more: what is in it and not yet applied is left out. A running
-    instance stops with exit code 5; start it again afterwards.
+    instance loses its leadership by this, takes it up again and goes on without the topic.
 
     \b
     Example:
@@ -154,6 +154,10 @@ main.add_command(progress)
 main.add_command(quarantine)
 
 
+def _age(seconds: float | None) -> str:
+    return "none yet" if seconds is None else f"{seconds:,.0f} s ago"
+
+
 def _print_status(found: dict[str, Any]) -> None:
     source = found["source"]
     click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")
@@ -164,12 +168,16 @@ def _print_status(found: dict[str, Any]) -> None:
         f" filtered {found['filtered']}, quarantined {found['quarantined']},"
         f" rows written {found['rows_written']}, DDLs {found['ddls']}, windows {found['windows']}"
     )
-    click.echo(f"leader       epoch {found['leader_epoch']}; ledger: {found['ledger']['state']}")
+    leader = found["leader"]
+    alive = f", last sign of life {leader['silent_seconds']} s ago" if leader else ""
+    click.echo(f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}")
+    click.echo(f"stand-bys    {', '.join(one['name'] for one in found['stand_bys']) or '-'}")
+    click.echo(f"ledger       {found['ledger']['state']}")
     click.echo(f"kafka        {source['state']}; held back by: {', '.join(source.get('held_back_by', [])) or '-'}")
     for p in source.get("partitions", []):
         click.echo(
             f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']},"
-            f" watermark {p['resolved_time']}"
+            f" watermark {p['resolved_time']}, {_age(p['watermark_age_seconds'])}"
         )
     for told in found["ddl_history"]:
         click.echo(f"  DDL {ddl_line(told)}")

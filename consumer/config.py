@@ -220,13 +220,15 @@ class Spark(BaseModel):
 
 
 class Limits(_Section):
-    """What bounds a window, and how long to try again."""
+    """What bounds a window, and how long to wait: for what failed, for a silent leader, for a watermark."""
 
     window_rows: Annotated[int, Field(ge=1)] = 1_000_000
     window_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1)] = 1 << 30
     message_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1, lt=1 << 31)] = 64 << 20
     writers: Annotated[int, Field(ge=1)] = 2
     retry_seconds: Annotated[float, Field(ge=0, strict=False)] = 60.0
+    lease_seconds: Annotated[float, Field(ge=1, le=3600, strict=False)] = 6.0
+    stalled_seconds: Annotated[float, Field(gt=0, strict=False)] = 60.0
 
 
 Condition = Annotated[str, AfterValidator(_condition)]

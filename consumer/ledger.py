@@ -14,11 +14,9 @@ import numpy as np
 import orjson
 import redis
 import structlog
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from consumer.fingerprints import Fingerprints, distinct
-from ordering.errors import ConfigError
+from consumer.redis_client import redis_client
 
 _PART = 1 << 17
 _MERGED = 1 << 14
@@ -54,20 +52,11 @@ class _Entry:
     size: int
 
 
-def _connect(uri: str) -> "redis.Redis":
-    try:
-        return redis.Redis.from_url(
-            uri, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=Retry(NoBackoff(), 0)
-        )
-    except (ValueError, TypeError) as error:
-        raise ConfigError("redis.uri is wrong", hint="redis://[user:password@]host:port/db") from error
-
-
 class Ledger:
     """The ledger of one changefeed. No method raises for Redis's sake: it answers "not covered" instead."""
 
     def __init__(self, uri: str, changefeed: str, identity: str) -> None:
-        self._redis = _connect(uri) if uri else None
+        self._redis = redis_client(uri, _TIMEOUT_S) if uri else None
         self._prefix = f"ticdc-reconciler:{changefeed}:{identity}"
         self._loaded: OrderedDict[tuple[int, int], Fingerprints] = OrderedDict()
         self._last: _Window | None = None

@@ -1,4 +1,4 @@
-"""Runs a changefeed: starts what it needs, does round after round, tries again after what may pass, stops cleanly."""
+"""Runs a changefeed: starts what it needs, stands by until it may lead, does round after round, stops cleanly."""
 
 import signal
 import threading
@@ -12,8 +12,6 @@ from types import FrameType
 
 import structlog
 from pyspark import SparkContext
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
-from tenacity.stop import stop_base
 
 from consumer.config import Config
 from consumer.control import Control
@@ -22,12 +20,16 @@ from consumer.job import SparkJobs
 from consumer.kafka_settings import reader_settings
 from consumer.ledger import Ledger
 from consumer.pipeline import Pipeline
+from consumer.presence import Presence, RedisLease
+from consumer.retrying import Patience, Stopped, retried
 from consumer.scratch import scratch_directory
 from consumer.source import Source
 from consumer.spark import is_alive, start_spark, stop_spark, warm_up
+from consumer.stalling import Stalls
+from consumer.standing_by import StandBy
 from consumer.status import live_status
 from consumer.targets import target_of
-from ordering.errors import TRANSIENT, ReconcilerError
+from ordering.errors import LeaderLivesError, LeadershipLostError, TargetBusyError, TargetError
 from ordering.events import Partition
 from ordering.progress import Counts
 from sinks.target import Lease, Observer, Step, Target
@@ -39,10 +41,6 @@ REST_S = 2.0
 """So long without a window, and what lies behind the watermarks is looked through."""
 
 log = structlog.get_logger()
-
-
-class Stopped(Exception):  # noqa: N818 not an error: SIGTERM or SIGINT
-    """Somebody asked us to stop; what was not committed is rolled back."""
 
 
 @dataclass(slots=True)
@@ -69,22 +67,6 @@ class Outcome:
         }
 
 
-class _Patience(stop_base):
-    """Stops retrying so many seconds after the last success."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.since: float | None = None
-
-    def __call__(self, _state: RetryCallState) -> bool:
-        now = time.monotonic()
-        self.since = now if self.since is None else self.since
-        return now - self.since >= self._seconds
-
-    def succeeded(self) -> None:
-        self.since = None
-
-
 class Runner:
     """One changefeed in this process. A Spark context that is given is shared and not stopped."""
 
@@ -98,10 +80,15 @@ class Runner:
         self.config, self.display, self._observe = config, display, observe
         self.stopping = threading.Event()
         self.outcome = Outcome()
-        self._patience = _Patience(config.limits.retry_seconds)
+        self._patience = Patience(config.limits.retry_seconds)
         self._spark, self._owns_spark = spark, spark is None
         self._source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
         self._target: Target = target_of(config)
+        lease_s = config.limits.lease_seconds
+        self._redis_lease = RedisLease(config.redis.uri, config.changefeed, lease_s)
+        self.presence = Presence(self._target.instances(config.changefeed), self._redis_lease, lease_s)
+        self._once = False
+        self._stalls = Stalls(config.limits.stalled_seconds)
         self._pipeline: Pipeline | None = None
         self._caps: Mapping[Partition, int] | None = None
         self._first = True
@@ -113,12 +100,14 @@ class Runner:
 
         Raises ReconcilerError.
         """
+        self._once = once
         try:
             with self._signals(), scratch_directory() as self._scratch, self._closing():
                 self._retrying(self._warm)
+                self._stepping_down(self._connected)
                 self.outcome.start_s = time.monotonic() - started
                 begun = time.monotonic()
-                self._retrying(self._until_done if once else self._until_stopped)
+                self._stepping_down(self._until_done if once else self._until_stopped)
                 self.outcome.processing_s = time.monotonic() - begun
         except Stopped:
             log.info("stopped; what was not committed is rolled back", checkpoint_ts=self.outcome.checkpoint_ts)
@@ -130,16 +119,35 @@ class Runner:
             yield
         finally:
             self._close()
+            self.presence.stop()
             if self._owns_spark:
                 stop_spark(self._spark)
 
     def _warm(self) -> None:
-        """Fork Spark's workers and connect to everything at the same time."""
+        """Fork Spark's workers and connect to everything at the same time; a stand-by is ready to lead."""
         with ThreadPoolExecutor(1) as pool:
             warming = pool.submit(warm_up, self._context())
             self._source.listed()
-            self._connected()
+            self._target.connect()
             warming.result()
+
+    def _stepping_down(self, work: Callable[[], object]) -> None:
+        """Do the work as the leader, and stand by again after another instance has taken over.
+
+        Or so it seems: where the answer to our own COMMIT was lost, it was we. Raises what the work raises.
+        """
+        while True:
+            try:
+                self._retrying(work)
+            except LeaderLivesError:
+                raise
+            except LeadershipLostError as error:
+                self._lease = None
+                log.warning("this instance leads no more", why=error.fact)
+                self._close()
+                self.stopping.wait(POLL_S)
+            else:
+                return
 
     def _context(self) -> SparkContext:
         """Spark; started anew if its JVM has died."""
@@ -169,43 +177,43 @@ class Runner:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _retrying(self, work: Callable[[], None]) -> None:
-        """Do the work; after a transient error close everything and try again, with backoff, for `retry-seconds`."""
-        for attempt in Retrying(
-            retry=retry_if_exception_type(TRANSIENT),
-            stop=self._patience | stop_when_event_set(self.stopping),
-            wait=wait_exponential_jitter(multiplier=0.2, max=5),
-            before_sleep=self._before_retry,
-            reraise=True,
-        ):
-            with attempt:
-                work()
+    def _retrying(self, work: Callable[[], object]) -> None:
+        """Do the work; after a transient error connect anew and try again, for `retry-seconds`."""
+        retried(work, self._patience, self.stopping, self._give_up)
 
-    def _before_retry(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        fact = error.fact if isinstance(error, ReconcilerError) else str(error)
-        where = error.where if isinstance(error, ReconcilerError) else ""
-        log.warning("trying again", error=fact, where=where, attempt=state.attempt_number)
-        self._close()
-
-    def _close(self) -> None:
+    def _give_up(self, error: BaseException) -> None:
+        """Close what an error may have broken. Who lets go of the target lets a stand-by lead: only if it has to."""
         if self._pipeline is not None:
             self._pipeline.ledger.close()
             self._pipeline = None
         self._source.close()
+        if isinstance(error, TargetError) and not isinstance(error, TargetBusyError):
+            self._target.close()
+
+    def _close(self) -> None:
+        self._give_up(Stopped())
         self._target.close()
 
     def _connected(self) -> Pipeline:
         if self._pipeline is None:
             self._target.connect()
+            held = self._lease or self._turn()
             settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
             jobs = SparkJobs(self._context(), settings)
-            self._pipeline = Pipeline(self.config, self._source, self._target, jobs, self._step, self._lease)
+            self._pipeline = Pipeline(self.config, self._source, self._target, jobs, self._step, held)
             self._lease = self._pipeline.lease
+            self.presence.lead(self._lease.epoch)
             if self._first:
                 self.outcome.before, self._first = self._pipeline.progress.counts, False
             self._note(self._pipeline)
         return self._pipeline
+
+    def _turn(self) -> Lease | None:
+        """Wait until this instance may lead; the leadership that it takes over from, if there is one."""
+        self.presence.stand_by()
+        limits = self.config.limits
+        wait = StandBy(self._target, self.config.changefeed, self._redis_lease, limits.lease_seconds, self.stopping)
+        return wait.wait(self._patience.succeeded, limits.retry_seconds if self._once else None)
 
     def _step(self, step: Step) -> None:
         self._observe(step)
@@ -233,6 +241,8 @@ class Runner:
     def _one(self, pipeline: Pipeline, *, to_end: bool) -> bool:
         begun = time.monotonic()
         before = pipeline.progress
+        if self.presence.is_superseded:  # where nothing is to be written, nothing else would tell
+            raise LeadershipLostError("another instance leads", where=self._target.name)
         more = pipeline.round(self._caps, to_end=to_end)
         self._patience.succeeded()
         self._note(pipeline)
@@ -240,6 +250,8 @@ class Runner:
             self.display.window(before, pipeline.progress, pipeline.probe, time.monotonic() - begun)
         else:
             self.display.idle(pipeline.progress, pipeline.probe)
+        if pipeline.probe is not None:
+            self._stalls.look(pipeline.probe)
         self._publish_status(pipeline.ledger, pipeline)
         return more
 

@@ -1,14 +1,18 @@
 """A directory for temporary files, one a process, that a crash does not leave behind for ever.
 
-Spooled rows and Spark's shuffle lie in it. A process that was killed can't remove its own: the next one that starts
-does, told by the lock that the dead no longer hold.
+Spooled rows and Spark's shuffle lie in it. Several changefeeds of a process share it: `tempfile` knows one place only.
+A process that was killed can't remove its own: the next one that starts does, told by the lock that the dead no longer
+hold.
 """
 
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
+from typing import IO
 
 from consumer.locks import try_lock
 
@@ -16,21 +20,52 @@ _PREFIX = "ticdc-reconciler-scratch-"
 _LOCK = "lock"
 
 
+@dataclass
+class _Scratch:
+    """The process's directory, and how many use it."""
+
+    users: int = 0
+    directory: Path = Path()
+    held: IO[str] | None = None
+    before: str | None = None
+    guard: Lock = field(default_factory=Lock)
+
+    def enter(self) -> Path:
+        with self.guard:
+            if self.users == 0:
+                root = Path(tempfile.gettempdir())
+                _remove_leftovers(root)
+                self.directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+                self.held = try_lock(self.directory / _LOCK)
+                self.before, tempfile.tempdir = tempfile.tempdir, str(self.directory)
+            self.users += 1
+            return self.directory
+
+    def leave(self) -> None:
+        with self.guard:
+            self.users -= 1
+            if self.users:
+                return
+            tempfile.tempdir = self.before
+            shutil.rmtree(self.directory, ignore_errors=True)
+            if self.held is not None:
+                self.held.close()
+
+
+_OURS = _Scratch()
+
+
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """Make this process's directory and let `tempfile` use it; remove it at the end, and those of the dead now."""
-    root = Path(tempfile.gettempdir())
-    _remove_leftovers(root)
-    directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
-    lock = try_lock(directory / _LOCK)
-    before, tempfile.tempdir = tempfile.tempdir, str(directory)
+    """Make this process's directory and let `tempfile` use it; whoever leaves last removes it.
+
+    Those that dead processes left are removed now.
+    """
+    directory = _OURS.enter()
     try:
         yield directory
     finally:
-        tempfile.tempdir = before
-        shutil.rmtree(directory, ignore_errors=True)
-        if lock is not None:
-            lock.close()
+        _OURS.leave()
 
 
 def _remove_leftovers(root: Path) -> None:

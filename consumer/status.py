@@ -1,5 +1,6 @@
 """Status: what the target knows, what Kafka holds beyond it, what the ledger says."""
 
+import time
 from typing import Any
 
 import redis
@@ -12,8 +13,9 @@ from consumer.source import Probe, Source
 from consumer.targets import target_of
 from ordering.errors import ReconcilerError
 from ordering.progress import Progress
-from ordering.timestamps import utc_text
+from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 from sinks.ddl_log import DdlRecord
+from sinks.instances import Instance
 from sinks.quarantine import states
 from sinks.target import Stored
 
@@ -51,6 +53,7 @@ def _resolved(progress: Progress, probe: Probe) -> dict[str, Any]:
                 "partition": p.partition,
                 "resolved_ts": found.watermark,
                 "resolved_time": utc_text(found.watermark or 0),
+                "watermark_age_seconds": age_seconds(found.watermark),
                 "offset": found.progress.start,
                 "end_offset": found.end,
                 "unread": found.end - found.progress.start,
@@ -60,6 +63,11 @@ def _resolved(progress: Progress, probe: Probe) -> dict[str, Any]:
     }
 
 
+def age_seconds(watermark: ResolvedTs | None) -> float | None:
+    """Seconds that a watermark lies behind this machine's clock; None while there is none."""
+    return None if watermark is None else round(max(0.0, time.time() - physical_ms(watermark) / 1000), 1)
+
+
 def status_of(config: Config) -> dict[str, Any]:
     """The whole status of a changefeed, read from target, Kafka and Redis. Raises ReconcilerError for the target."""
     target = target_of(config)
@@ -67,6 +75,7 @@ def status_of(config: Config) -> dict[str, Any]:
         stored = target.stored(config.changefeed)
         ddls = [] if stored is None else target.ddl_log(config.changefeed, _DDLS)
         quarantine = states([] if stored is None else target.quarantined(config.changefeed))
+        instances = [] if stored is None else target.running(config.changefeed)
     finally:
         target.close()
     progress = Progress() if stored is None else stored.progress
@@ -76,6 +85,7 @@ def status_of(config: Config) -> dict[str, Any]:
         "checkpoint_ts": progress.checkpoint_ts,
         "checkpoint_time": utc_text(progress.checkpoint_ts),
         **_leader(stored),
+        **_instances(instances, config.limits.lease_seconds),
         **_counts(progress),
         "quarantine": quarantine,
         "ledger": _ledger_state(config, progress),
@@ -88,6 +98,17 @@ def _leader(stored: Stored | None) -> dict[str, Any]:
     if stored is None:
         return {"state": "new", "leader_epoch": 0, "updated_at": None}
     return {"state": "known", "leader_epoch": stored.epoch, "updated_at": stored.updated_at.isoformat()}
+
+
+def _instances(found: list[Instance], lease_s: float) -> dict[str, Any]:
+    """Who leads, and who stands by and lives."""
+    leader = next((one for one in found if one.epoch), None)
+    alive = [one for one in found if not one.epoch and one.silent_s < lease_s]
+    return {"leader": None if leader is None else _instance(leader), "stand_bys": [_instance(one) for one in alive]}
+
+
+def _instance(one: Instance) -> dict[str, Any]:
+    return {"name": one.name, "silent_seconds": round(one.silent_s, 1)}
 
 
 def told_of(record: DdlRecord) -> dict[str, Any]:

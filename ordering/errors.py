@@ -11,7 +11,8 @@
     │   ├── TransactionLimitError    a unit is too large for one transaction
     │   └── TargetUnreachableError   worth a retry
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
-    ├── LeadershipLostError 5    another instance took over
+    ├── LeadershipLostError 5    another instance took over: stand by again
+    │   └── LeaderLivesError         another instance leads, and who wants to lead can't wait any longer
     └── WorkerLostError    1     a Spark worker died; worth a retry
 
 Anything else that escapes is a bug and ends with exit code 1.
@@ -93,6 +94,10 @@ class LeadershipLostError(ReconcilerError):
     """Another instance raised the epoch of this changefeed."""
 
     exit_code = 5
+
+
+class LeaderLivesError(LeadershipLostError):
+    """Another instance leads this changefeed, and lives."""
 
 
 class WorkerLostError(ReconcilerError):

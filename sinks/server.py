@@ -4,13 +4,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import orjson
 
 from ordering.errors import TargetError
 from ordering.events import TableName
 from ordering.progress import Progress
+from sinks.instances import Dialect, Instance, Instances
 from sinks.schema import Catalog, TableSchema
 from sinks.target import PROGRESS_DATABASE, Stored, Target
 from sinks.uri import TargetUri
@@ -20,6 +21,7 @@ CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
 WRITER = f"{PROGRESS_DATABASE}.writer"
 DDL = f"{PROGRESS_DATABASE}.ddl"
 QUARANTINE = f"{PROGRESS_DATABASE}.quarantine"
+INSTANCE = f"{PROGRESS_DATABASE}.instance"
 
 
 class Session(Protocol):
@@ -52,6 +54,8 @@ S = TypeVar("S", bound=Session)
 class ServerTarget(Target, Generic[S]):
     """A target that one connection to a server reaches; it is made when it is first needed."""
 
+    _instances: ClassVar[Dialect]
+
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         self.name = f"{uri.kind} at {uri.place}"
         self._uri, self._rules = uri, rules
@@ -67,6 +71,20 @@ class ServerTarget(Target, Generic[S]):
 
     def _has_progress_table(self) -> bool:
         return self._has_table("checkpoint")
+
+    def instances(self, changefeed: str) -> Instances:
+        """See `Target.instances`."""
+        return Instances(self._connected, self._instances, changefeed)
+
+    def running(self, changefeed: str) -> list[Instance]:
+        """See `Target.running`."""
+        if not self._has_table("instance"):
+            return []
+        found = self.instances(changefeed)
+        try:
+            return found.all()
+        finally:
+            found.close()
 
     @abstractmethod
     def _read_catalog(self) -> Catalog: ...

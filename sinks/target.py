@@ -24,6 +24,7 @@ from ordering.progress import Progress
 from ordering.quarantine import NO_CHANGES, Changes
 from sinks.chunk import Encoder
 from sinks.ddl_log import DECIDED, DdlLog, DdlRecord, DdlState
+from sinks.instances import Instance, Instances
 from sinks.keeping import Definition, DefinitionTable, Wanted
 from sinks.parts import PartWriting, Phase
 from sinks.quarantine import QuarantineTable
@@ -116,6 +117,21 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
         """The changefeed's progress, or None for a new one; also where no progress table is there yet."""
 
     @abstractmethod
+    def try_lead(self, changefeed: str) -> bool:
+        """Hold what a leader holds, unless an instance that lives does; whether it is held now. `claim` comes next.
+
+        It is let go of by `close`, and by the target itself once the process or its connection has ended.
+        """
+
+    @abstractmethod
+    def instances(self, changefeed: str) -> Instances:
+        """The list of the changefeed's instances, over a connection of its own that the caller closes."""
+
+    @abstractmethod
+    def running(self, changefeed: str) -> list[Instance]:
+        """The instances that are on the list, the leader first; none where there is no list yet. Changes nothing."""
+
+    @abstractmethod
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Execute a DDL exactly once and save `progress`, whatever crashes in between."""
 
@@ -160,7 +176,7 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
         known = self.stored(changefeed)
         if held is not None:
             self._compare(None if known is None else known.epoch, held)
-        self._fence(changefeed)
+        self._fence_leader(changefeed)
         self._end_writers(changefeed)
         with self._transaction():
             epoch = self._locked_epoch(changefeed)
@@ -202,6 +218,10 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
                 self._replace_definitions(*definitions)
             self._change_quarantine(changefeed, aside)
             self._save(progress, lease)
+
+    def _fence_leader(self, changefeed: str) -> None:
+        """End the former leader's connection, if it still has one, and hold what a leader holds."""
+        self._fence(changefeed)
 
     def save(
         self,

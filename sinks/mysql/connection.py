@@ -16,6 +16,8 @@ from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
 _AGAIN = {1020, 1205, 1213, 1689, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9005, 9007}
+_READ_ONLY, _OPTION = 1836, 1290
+"""A server that takes no writes now, as in a failover: a new connection may reach another one."""
 _NOT_ASKED = 2068
 _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
@@ -230,7 +232,7 @@ class MysqlConnection:
     def _as_error(self, error: pymysql.MySQLError) -> TargetError:
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         text = error.args[1] if len(error.args) > 1 else str(error)
-        if is_lost(error):
+        if is_lost(error) or code == _READ_ONLY or (code == _OPTION and "read" in text.lower()):
             return TargetUnreachableError(f"the target is out of reach: {code} {text}", where=self.where)
         if code in _AGAIN:
             return TargetBusyError(f"the target asks to try again: {code} {text}", where=self.where)

@@ -15,6 +15,7 @@ from ordering.progress import Progress
 from sinks.ddl.names import respelled
 from sinks.ddl.statement import DdlKind, Statement, read_statement
 from sinks.ddl_log import DdlState, Entered, milliseconds_since
+from sinks.instances import Dialect
 from sinks.mysql import ddl as rules
 from sinks.mysql import leftovers
 from sinks.mysql.adapt import Adapted, adapted, server_of
@@ -29,13 +30,14 @@ from sinks.mysql.rehearsal import Rehearsal
 from sinks.mysql.write import MysqlWriter
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
-from sinks.server import CHECKPOINT, DDL, QUARANTINE, ServerTarget
+from sinks.server import CHECKPOINT, DDL, INSTANCE, QUARANTINE, ServerTarget
 from sinks.spool import Group
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
 log = structlog.get_logger()
+_INSTANCES = Dialect(INSTANCE, "(UNIX_TIMESTAMP(NOW(6)) + 0E0)")
 _TABLES = (
     f"CREATE DATABASE IF NOT EXISTS {PROGRESS_DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.checkpoint (
@@ -52,6 +54,7 @@ _TABLES = (
   state VARCHAR(16) NOT NULL, before_it LONGTEXT NOT NULL, updated_at DATETIME(6) NOT NULL, duration_ms BIGINT,
   reason LONGTEXT NOT NULL
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
+    f"{_INSTANCES.creation} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 )
 _HAS_REASON = (
     "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = 'ddl'"
@@ -75,6 +78,9 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         quote="`",
         tail=" CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     )
+    _instances = _INSTANCES
+    _free_s = 0
+    """How long to wait for a named lock to find out whether it is free."""
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         super().__init__(uri, rules)
@@ -108,6 +114,10 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _has_table(self, name: str) -> bool:
         look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
         return bool(self._db.value(look, (PROGRESS_DATABASE, name)))
+
+    def try_lead(self, changefeed: str) -> bool:
+        """See `Target.try_lead`: the server lets go of a named lock when its connection ends."""
+        return self._locks(lock_name(changefeed), self._free_s)
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds a named lock, so the server knows which one it is."""

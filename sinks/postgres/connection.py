@@ -15,7 +15,8 @@ _SILENCE_MS = 60_000
 """A server that acknowledges nothing for so long is given up."""
 _LOST_CLASSES = ("08", "53", "57", "58")
 """Connection, resources, operator's intervention, system (PostgreSQL manual, appendix A)."""
-_LOST = {"25P03", "55006"}
+_LOST = {"25P03", "55006", "25006"}
+"""Idle in transaction too long; a lock on an object in use; a server that takes no writes now, as in a failover."""
 _BUSY_CLASS, _LOCK_NOT_AVAILABLE = "40", "55P03"
 """Deadlock or serialization failure; lock_timeout."""
 _FOR_GOOD = re.compile(

@@ -13,6 +13,7 @@ from sinks.ddl.known import TABLE
 from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, read_statement
 from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
+from sinks.instances import Dialect
 from sinks.postgres import checking
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
@@ -22,12 +23,13 @@ from sinks.postgres.encode import PostgresEncoder
 from sinks.postgres.write import Writer
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
-from sinks.server import CHECKPOINT, QUARANTINE, ServerTarget
+from sinks.server import CHECKPOINT, INSTANCE, QUARANTINE, ServerTarget
 from sinks.spool import Group
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
+_INSTANCES = Dialect(INSTANCE, "extract(epoch FROM clock_timestamp())::float8")
 _TABLES = (
     f"CREATE SCHEMA IF NOT EXISTS {PROGRESS_DATABASE}",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.checkpoint (
@@ -42,6 +44,7 @@ _TABLES = (
   updated_at timestamptz NOT NULL, before_it text NOT NULL DEFAULT '', duration_ms bigint,
   reason text NOT NULL DEFAULT '')""",
     f"CREATE TABLE IF NOT EXISTS {DEFINITION} {TABLE}",
+    _INSTANCES.creation,
 )
 _MENDED = (
     f"ALTER TABLE {PROGRESS_DATABASE}.ddl ADD COLUMN IF NOT EXISTS before_it text NOT NULL DEFAULT '',"
@@ -51,6 +54,8 @@ _HAS_REASON = (
     "SELECT count(*) FROM information_schema.columns WHERE table_schema = %s AND table_name = 'ddl'"
     " AND column_name = 'reason'"
 )
+_MAKING = 0x7469_6364_6300_0001
+"""An advisory lock: of two that make the tables at once one would be told that they exist."""
 _HOLDERS = (
     "locktype = 'advisory' AND granted AND objsubid = 1 AND classid = %s AND objid = %s"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -63,6 +68,7 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
 
     _definition_table = DEFINITION
     _quarantine_types = QuarantineTypes(QUARANTINE, short="text", text="text", binary="bytea", tso="bigint")
+    _instances = _INSTANCES
 
     def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
         super().__init__(uri, rules)
@@ -72,8 +78,9 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
     def connect(self) -> None:
         """See `Target.connect`."""
         checking.refuse_what_acts_on_rows(self._db)
-        if self._db.value("SELECT to_regclass(%s)", (DEFINITION,)) is None:
+        if not (self._has_table("instance") and self._has_table("definition")):
             with self._transaction():
+                self._db.value("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
                 for statement in _TABLES:
                     self._db.run(statement)
         if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
@@ -93,6 +100,14 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
 
     def _has_table(self, name: str) -> bool:
         return self._db.value("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS_DATABASE}.{name}",)) is True
+
+    def try_lead(self, changefeed: str) -> bool:
+        """See `Target.try_lead`: the server lets go of an advisory lock when its session ends."""
+        key = _lock(changefeed)
+        holders = self._db.query(f"SELECT pid = pg_backend_pid() FROM pg_locks WHERE {_HOLDERS}", _halves(key))  # noqa: S608 a constant
+        if any(ours for (ours,) in holders):
+            return True  # asked for again it would have to be let go of twice
+        return not holders and self._db.value("SELECT pg_try_advisory_lock(%s)", (key,)) is True
 
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: a connection holds an advisory lock, so the server knows which one it is."""

@@ -1,57 +1,125 @@
-"""Who leads a changefeed into SQLite: nothing else tells, for a process holds no lock between two transactions.
+"""Who leads where the target is a directory: the holder of a lock file, which the kernel frees when a process ends.
 
-Every leader shares a lock on a file beside the databases until its connection is closed; the kernel drops it when the
-process ends, however it ends. Who gets the lock alone knows that none is there.
+The list of instances is a SQLite file of its own, so that an instance can say that it lives while the leader's
+transaction holds the others. Both end in no `.sqlite`: they are no databases of the target.
 """
 
 import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
-
-import xxhash
+from typing import Any
 
 from ordering.errors import TargetError
+from sinks.instances import Dialect
+from sinks.target import PROGRESS_DATABASE
+
+DIALECT = Dialect("instance", "((julianday('now') - 2440587.5) * 86400)")
+_BUSY_S = 5.0
 
 
-class LeaderLock:
-    """The lock of one target."""
+def instances_file(directory: Path) -> Path:
+    """Where the list of instances is."""
+    return directory / f"{PROGRESS_DATABASE}.instances"
+
+
+class SideFile:
+    """A connection to the list of instances; makes the file where it is missing."""
+
+    def __init__(self, directory: Path, as_error: Callable[[sqlite3.Error, str], TargetError]) -> None:
+        self._where, self._as_error = str(instances_file(directory)), as_error
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self._where, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise TargetError(f"can't open {self._where}: {error}") from error
+        self.run("PRAGMA synchronous = OFF")  # it tells of living processes only: a machine's crash ends them all
+        self.run(DIALECT.creation)
+
+    def _executed(self, sql: str, parameters: Sequence[Any] | None) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql.replace("%s", "?"), tuple(parameters or ()))
+        except sqlite3.Error as error:
+            raise self._as_error(error, self._where) from error
+
+    def run(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
+        """See `Beating.run`."""
+        return self._executed(sql, parameters).rowcount
+
+    def query(self, sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+        """See `Beating.query`."""
+        return self._executed(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        """See `Beating.close`."""
+        self._connection.close()
+
+
+class LeaderFile:
+    """The lock of a changefeed's leader."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._held: dict[str, IO[bytes]] = {}
+        self._held: tuple[str, int] | None = None
+
+    def try_hold(self, changefeed: str) -> bool:
+        """Hold the lock unless a living process does; whether it is held now."""
+        if self._held is not None and self._held[0] == changefeed:
+            return True
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._path(changefeed), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise TargetError(f"can't open {self._path(changefeed)}: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        if not self._is_the_file(descriptor, changefeed):  # somebody put another one in its place meanwhile
+            os.close(descriptor)
+            return False
+        self.release()
+        self._held = (changefeed, descriptor)
+        return True
 
     def hold(self, changefeed: str) -> None:
-        """Be one of those who lead it, or led it. Raises TargetError while a decision about it is being made."""
-        if changefeed in self._held:
-            return
-        file = self._opened(changefeed)
-        if not _locks(file, fcntl.LOCK_SH):
-            file.close()
-            raise TargetError(f"changefeed {changefeed!r} is being changed by an operator", where=str(self._directory))
-        self._held[changefeed] = file
+        """Hold the lock, from whoever has it: a stopped process keeps only a file that nobody asks for any more."""
+        while not self.try_hold(changefeed):
+            self._path(changefeed).unlink(missing_ok=True)
 
     def is_held_elsewhere(self, changefeed: str) -> bool:
-        """Whether another one leads it, or led it and is still there."""
-        with self._opened(changefeed) as file:
-            return not _locks(file, fcntl.LOCK_EX)
+        """Whether a living process holds the lock; changes nothing."""
+        if self._held is not None and self._held[0] == changefeed:
+            return False
+        try:
+            descriptor = os.open(self._path(changefeed), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise TargetError(f"can't open {self._path(changefeed)}: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
     def release(self) -> None:
-        """Lead nothing any more."""
-        for file in self._held.values():
-            file.close()
-        self._held.clear()
+        """Hold nothing."""
+        if self._held is not None:
+            os.close(self._held[1])
+            self._held = None
 
-    def _opened(self, changefeed: str) -> IO[bytes]:
-        path = self._directory / f"ticdc_reconciler.{xxhash.xxh3_64_hexdigest(changefeed.encode())}.leader"
+    def _path(self, changefeed: str) -> Path:
+        return self._directory / f"{PROGRESS_DATABASE}.{changefeed}.leader"
+
+    def _is_the_file(self, descriptor: int, changefeed: str) -> bool:
         try:
-            return path.open("ab")
-        except OSError as error:
-            raise TargetError(f"can't open {path}: {error}", hint="check that the path is writable") from error
-
-
-def _locks(file: IO[bytes], kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+            return os.path.samestat(os.fstat(descriptor), self._path(changefeed).stat())
+        except FileNotFoundError:
+            return False

@@ -20,6 +20,7 @@ from sinks.ddl.known import TABLE, Definitions
 from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, DdlKind, Statement, read_statement
 from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
+from sinks.instances import Instance, Instances
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
@@ -28,7 +29,7 @@ from sinks.sqlite.copies import delete_by_content
 from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
 from sinks.sqlite.functions import Functions
-from sinks.sqlite.leading import LeaderLock
+from sinks.sqlite.leading import DIALECT, LeaderFile, SideFile, instances_file
 from sinks.sqlite.schema_text import quoted
 from sinks.sqlite.site import Site
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Target
@@ -76,7 +77,7 @@ class SqliteTarget(Target):
         self._functions = Functions(self.encoder, rules)
         self._connection: sqlite3.Connection | None = None
         self._attached: list[str] = []
-        self._leading = LeaderLock(directory)
+        self._leading = LeaderFile(directory)
 
     def opener(self) -> Callable[[], Target]:
         """See `Target.opener`."""
@@ -90,7 +91,7 @@ class SqliteTarget(Target):
 
     def connect(self) -> None:
         """Open the progress file and attach every database of the directory."""
-        self.close()
+        self._disconnect()
         self._catalog = None
         self._db.execute("SELECT 1")
 
@@ -119,10 +120,31 @@ class SqliteTarget(Target):
 
     def close(self) -> None:
         """See `Target.close`."""
+        self._disconnect()
+        self._leading.release()
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        self._leading.release()
+
+    def try_lead(self, changefeed: str) -> bool:
+        """See `Target.try_lead`."""
+        return self._leading.try_hold(changefeed)
+
+    def instances(self, changefeed: str) -> Instances:
+        """See `Target.instances`."""
+        return Instances(lambda: SideFile(self.directory, _as_error), DIALECT, changefeed)
+
+    def running(self, changefeed: str) -> list[Instance]:
+        """See `Target.running`."""
+        if not instances_file(self.directory).exists():
+            return []
+        found = self.instances(changefeed)
+        try:
+            return found.all()
+        finally:
+            found.close()
 
     def check(self) -> list[str]:
         """See `Target.check`."""
@@ -185,12 +207,10 @@ class SqliteTarget(Target):
         return Stored(progress, epoch, datetime.fromisoformat(updated_at))
 
     def _fence(self, holder: str) -> None:
-        """A process that is gone holds no lock; one that is alive is kept out by epoch and permits.
+        """No connection can be ended here: who is alive is kept out by epoch and permits."""
 
-        Of leaders it is noted that they are there.
-        """
-        if "/" not in holder:
-            self._leading.hold(holder)
+    def _fence_leader(self, changefeed: str) -> None:
+        self._leading.hold(changefeed)
 
     def _release(self, holder: str) -> None:
         """Nothing is held."""

@@ -46,6 +46,8 @@ _FREE_S = 1
 class TidbTarget(MysqlTarget):
     """TiDB: database `d`, table `t` as upstream."""
 
+    _free_s = _FREE_S
+
     def _connected(self) -> TidbConnection:
         return TidbConnection(self._uri)
 

@@ -43,8 +43,34 @@ def test_what_a_killed_process_left_is_removed_by_the_next(root: Path) -> None:
         assert list(root.iterdir()) == [path]
 
 
-@pytest.mark.usefixtures("root")
-def test_the_living_keep_theirs() -> None:
-    with scratch_directory() as first, scratch_directory() as second:
+LIVING = """
+import sys
+from consumer.scratch import scratch_directory
+with scratch_directory() as path:
+    print(path, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_living_keep_theirs(root: Path) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [sys.executable, "-c", LIVING]
+    with subprocess.Popen(command, text=True, env={**os.environ, "TMPDIR": str(root)}, **pipes) as other:  # type: ignore[call-overload]
+        first = Path(other.stdout.readline().strip())
+        with scratch_directory() as second:
+            assert first.exists()
+            assert second.exists()
         assert first.exists()
-        assert second.exists()
+        other.stdin.close()
+
+
+def test_several_changefeeds_of_a_process_share_one_until_the_last_ends(root: Path) -> None:
+    first, second = scratch_directory(), scratch_directory()
+    path = first.__enter__()
+    assert second.__enter__() == path
+    first.__exit__(None, None, None)
+    _, name = tempfile.mkstemp()
+    assert Path(name).parent == path
+    second.__exit__(None, None, None)
+    assert list(root.iterdir()) == []
+    assert tempfile.gettempdir() == str(root)

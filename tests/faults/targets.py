@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -53,6 +53,10 @@ class View(ABC):
         return found[0] if found else 0
 
     @abstractmethod
+    def instances(self) -> list[tuple[int, int]]:
+        """Process ids and epochs of those on the list of instances, the leader first."""
+
+    @abstractmethod
     def drop(self) -> None:
         """Leave nothing behind."""
 
@@ -60,6 +64,13 @@ class View(ABC):
 def _sum(tables: Sequence[str], database: str, quote: str) -> str:
     parts = [f"(SELECT SUM(bal) FROM {quote}{database}{quote}.{quote}{table}{quote})" for table in tables]
     return " + ".join(parts) or "0"
+
+
+_INSTANCES = "SELECT name, epoch FROM {} WHERE changefeed = '{}' ORDER BY epoch DESC"
+
+
+def _told(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    return [(int(name.split(":")[1]), int(epoch)) for name, epoch in rows]
 
 
 class MysqlView(View):
@@ -117,6 +128,12 @@ class MysqlView(View):
                 return None
             raise
         return None if total is None else (int(checkpoint or 0), int(total))
+
+    def instances(self) -> list[tuple[int, int]]:
+        """See `View.instances`."""
+        with self._kept() as connection, connection.cursor() as cursor:
+            cursor.execute(_INSTANCES.format(f"{PROGRESS}.instance", self.changefeed))
+            return _told(cursor.fetchall())
 
     def drop(self) -> None:
         """See `View.drop`."""
@@ -185,6 +202,11 @@ class SqliteView(View):
             raise
         return None if row[1] is None else (int(row[0] or 0), int(row[1]))
 
+    def instances(self) -> list[tuple[int, int]]:
+        """See `View.instances`."""
+        with closing(sqlite3.connect(self.directory / f"{PROGRESS}.instances", timeout=_BUSY_S)) as connection:
+            return _told(connection.execute(_INSTANCES.format("instance", self.changefeed)))
+
     def drop(self) -> None:
         """See `View.drop`: the directory is the test's."""
 
@@ -238,6 +260,12 @@ class PostgresView(View):
             connection.close()
             raise
         self._connection: psycopg.Connection[Any] | None = connection
+
+    def instances(self) -> list[tuple[int, int]]:
+        """See `View.instances`."""
+        with self._kept() as connection:
+            look = _INSTANCES.format(f"{PROGRESS}.instance", self.changefeed)
+            return _told(connection.execute(look.encode()).fetchall())
 
     def drop(self) -> None:
         """See `View.drop`."""

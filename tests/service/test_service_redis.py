@@ -1,6 +1,7 @@
 """Redis proves duplicates and finds late events; whatever becomes of it, the tables are right (R8, R9)."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,51 @@ def test_redis_that_refuses_the_password(sqlite_feed: Feed, own_redis: RedisServ
     assert differences(oracle("iv"), feed.cells) == []
     assert "out of reach" in state
     assert "wrong-secret" not in state
+
+
+def refusing(redis: Redis) -> None:
+    """Redis has no room, and evicts nothing."""
+    redis.config_set("maxmemory-policy", "noeviction")
+    redis.config_set("maxmemory", "1")
+
+
+def evicting(redis: Redis) -> None:
+    """Redis evicts whatever it likes, the ledger's parts too."""
+    redis.config_set("maxmemory-policy", "allkeys-random")
+    redis.config_set("maxmemory", "1")
+
+
+def read_only(redis: Redis) -> None:
+    """Redis is the replica of a server that is not there."""
+    redis.config_set("replica-read-only", "yes")
+    redis.execute_command("REPLICAOF", "127.0.0.1", "1")
+
+
+@pytest.mark.parametrize("harm", [refusing, evicting, read_only])
+def test_redis_that_does_not_keep_what_it_is_told(
+    sqlite_feed: Feed, own_redis: RedisServer, harm: Callable[[Redis], None]
+) -> None:
+    messages = recorded(RECORDING)
+    with own_redis, Redis(port=own_redis.port) as client:
+        feed = sqlite_feed.with_(redis={"uri": own_redis.uri})
+        _, rows = halves(feed)
+        harm(client)
+        feed.send(messages[len(messages) // 2 :])
+        feed.once()
+        feed.send(messages)
+        counts = feed.once().counts
+    assert differences(oracle("split"), feed.cells) == []
+    assert counts.duplicates == rows
+    assert counts.duplicates_proven <= rows
+
+
+def test_redis_that_answers_nothing_for_a_long_time(sqlite_feed: Feed, own_redis: RedisServer) -> None:
+    with own_redis:
+        feed = sqlite_feed.with_(redis={"uri": own_redis.uri})
+        own_redis.pause()
+        try:
+            feed.send(recorded(RECORDING))
+            feed.once()
+        finally:
+            own_redis.resume()
+    assert differences(oracle("split"), feed.cells) == []

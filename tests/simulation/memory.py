@@ -16,6 +16,7 @@ from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined
 from sinks.chunk import Texts
 from sinks.ddl.statement import DdlKind, Statement, named, read_statement
+from sinks.instances import Instance, Instances
 from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
 from sinks.spool import Group
 from sinks.target import Lease, Observer, Step, Stored, Target
@@ -198,6 +199,18 @@ class MemoryTarget(Target):
             self._open.quarantine[one.position] = one
         for position, state, note in changes.decided:
             self._open.quarantine[position] = replace(self._open.quarantine[position], state=state, note=note)
+
+    def try_lead(self, changefeed: str) -> bool:  # noqa: ARG002 the interface's
+        """As `Target.try_lead`: a world's instances take over whenever they want."""
+        return True
+
+    def instances(self, changefeed: str) -> Instances:
+        """As `Target.instances`: nobody asks for them here."""
+        raise AssertionError(f"who runs {changefeed}?")
+
+    def running(self, changefeed: str) -> list[Instance]:  # noqa: ARG002 the interface's
+        """As `Target.running`."""
+        return []
 
     @property
     def _open(self) -> Disk:

@@ -1,0 +1,86 @@
+"""Tries again what may pass by itself, with backoff and jitter, and says what and why.
+
+What is worth it is what `ordering.errors.TRANSIENT` names: connections and tasks that broke, servers that ask for it,
+by their drivers' codes (`sinks.mysql.connection`, `sinks.postgres.connection`, `sinks.sqlite.target`,
+`consumer.control`). Everything else stops the run at once, with its exit code.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
+from tenacity.nap import sleep_using_event
+from tenacity.stop import stop_base
+
+from ordering.errors import TRANSIENT, ReconcilerError
+
+_FIRST_S, _JITTER_S, _LONGEST_S = 0.2, 0.5, 5.0
+log = structlog.get_logger()
+
+
+class Stopped(Exception):  # noqa: N818 not an error: SIGTERM or SIGINT
+    """Somebody asked us to stop; what was not committed is rolled back."""
+
+
+class Patience(stop_base):
+    """Stops retrying so many seconds after the last success."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.since: float | None = None
+
+    def __call__(self, _state: RetryCallState) -> bool:
+        """Whether it is over."""
+        now = time.monotonic()
+        self.since = now if self.since is None else self.since
+        return now - self.since >= self.seconds
+
+    def succeeded(self) -> None:
+        """Begin anew."""
+        self.since = None
+
+
+def retried(
+    work: Callable[[], object], patience: Patience, stopping: threading.Event, give_up: Callable[[BaseException], None]
+) -> None:
+    """Do the work; after a transient error `give_up` what broke, and try again while the patience lasts.
+
+    Raises Stopped for an error that came with the stop, and what the work raises.
+    """
+
+    def before_sleep(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if error is not None:
+            _tell(error, state, patience)
+            give_up(error)
+
+    attempts = Retrying(
+        retry=retry_if_exception_type(TRANSIENT),
+        stop=patience | stop_when_event_set(stopping),
+        wait=wait_exponential_jitter(multiplier=_FIRST_S, max=_LONGEST_S, jitter=_JITTER_S),
+        sleep=sleep_using_event(stopping),
+        before_sleep=before_sleep,
+        reraise=True,
+    )
+    try:
+        attempts(work)
+    except TRANSIENT as error:
+        if stopping.is_set():  # a signal cuts through what libraries were doing, and they call that a failure
+            raise Stopped from error
+        raise
+
+
+def _tell(error: BaseException, state: RetryCallState, patience: Patience) -> None:
+    fact, where = (error.fact, error.where) if isinstance(error, ReconcilerError) else (str(error), "")
+    left = patience.seconds - (time.monotonic() - (patience.since or time.monotonic()))
+    log.warning(
+        "trying again",
+        error=fact,
+        where=where,
+        kind=type(error).__name__,
+        attempt=state.attempt_number,
+        in_s=round(state.upcoming_sleep, 1),
+        gives_up_in_s=round(max(0.0, left), 1),
+    )

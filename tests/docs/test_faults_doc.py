@@ -1,0 +1,40 @@
+"""`docs/faults.md` names tests that exist; what it says of clocks holds."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_readme import README, ROOT
+
+TEXT = (ROOT / "docs" / "faults.md").read_text()
+DATES_FOR_PEOPLE = {
+    "consumer/status.py",
+    "consumer/embedded/trust.py",
+    "sinks/ddl_log.py",
+    "sinks/mysql/target.py",
+    "sinks/sqlite/target.py",
+}
+CLOCKS = {("time", "time"), ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")}
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`(tests/[^`]+)`", TEXT))))
+def test_the_tests_exist(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+def test_it_is_found() -> None:
+    assert "docs/faults.md" in README
+
+
+def asks_the_wall_clock(path: Path) -> bool:
+    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    found = {(f.value.id, f.attr) for f in calls if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name)}
+    return bool(found & CLOCKS)
+
+
+def test_wall_clocks_decide_nothing() -> None:
+    modules = [p for package in ("ordering", "sinks", "consumer") for p in (ROOT / package).rglob("*.py")]
+    found = {str(p.relative_to(ROOT)) for p in modules if asks_the_wall_clock(p)}
+    assert {name for name in found if not name.startswith("consumer/demo/")} <= DATES_FOR_PEOPLE

@@ -1,0 +1,93 @@
+"""`python -m tests.faults.bulk_kills --kills 300 --target mysql`: many kills, counted by where they hit.
+
+As `random_kills`, but the drivers share one JVM, so that a kill costs seconds less. Every other kill comes from outside
+at a random moment behind the first movement of the checkpoint; the others are sent where the fewest have hit so far,
+right behind a step. The report tells how many hit between each step and the next.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from pathlib import Path
+
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
+from sinks.target import Step
+from tests.faults.drivers import Drivers
+from tests.faults.kept_spark import kept_spark
+from tests.faults.random_kills import Place, Report, under_load
+from tests.faults.targets import View, wait_until
+from tests.faults.traced_run import Trace
+
+_HITS_WITHIN_S = 120.0
+_IN_TASKS = {Step.WINDOW_RECORDED, Step.DELETES_DONE, Step.WRITES_DONE}
+_IN_ONE_TRANSACTION = {Step.REDUCED, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN}
+
+
+def steps_of(consistency: str) -> list[Step]:
+    """The steps that rounds of a consistency have."""
+    unused = _IN_ONE_TRANSACTION if consistency == "row" else _IN_TASKS
+    return [step for step in Step if step not in unused]
+
+
+class BulkKills:
+    """Kills drivers by the hundred; `hits` counts them by the step that was done last."""
+
+    def __init__(self, count: int, seed: int, consistency: str, environment: Mapping[str, str]) -> None:
+        self._count, self._chance, self._environment = count, random.Random(seed), environment
+        self.hits: Counter[Step] = Counter(dict.fromkeys(steps_of(consistency), 0))
+
+    def __call__(self, config: Path, view: View, report: Report) -> None:
+        """Kill; see `Disturb`."""
+        del view
+        path = config.with_suffix(".trace")
+        with closing(Trace(path)) as trace, Drivers(config.with_suffix(".log"), self._environment) as drivers:
+            for number in range(self._count):
+                trace.reset()
+                aimed = min(self.hits, key=lambda step: self.hits[step]) if number % 2 else None
+                nth = self._chance.randrange(1, 3)
+                pid = drivers.start(config, path, aimed.value if aimed else "none", nth)
+                wait_until(lambda: trace.moved, "the checkpoint moves", _HITS_WITHIN_S)
+                if aimed is None:
+                    time.sleep(self._chance.uniform(0, 1.5))  # the random moment
+                    os.kill(pid, signal.SIGKILL)
+                if (code := drivers.ended()) != -signal.SIGKILL:
+                    raise RuntimeError(f"the driver ended by itself, with {code}")
+                self.hits[trace.last or Step.PROBED] += 1
+                report.kills += 1
+
+
+def main() -> int:
+    """Start servers, kill, and print a JSON line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.bulk_kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--target", choices=["mysql", "postgresql", "sqlite"], default="mysql")
+    parser.add_argument("--consistency", choices=["snapshot", "transaction", "row"], default="snapshot")
+    parser.add_argument("--seed", type=int, default=1)
+    told = parser.parse_args()
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-kills-")))
+        broker = stack.enter_context(KafkaBroker(place / "kafka"))
+        uri = f"sqlite:///{place}"
+        if told.target == "mysql":
+            uri = stack.enter_context(MariaDbServer(place / "mariadb", flush_at_commit=2)).uri
+        elif told.target == "postgresql":
+            uri = stack.enter_context(PostgresServer(place / "postgres")).uri
+        killing = BulkKills(told.kills, told.seed, told.consistency, stack.enter_context(kept_spark()))
+        where = Place(place, broker.bootstrap, uri, f'consistency = "{told.consistency}"\n')
+        report = under_load(where, killing, seed=told.seed, audited=told.consistency != "row")
+    hits = {step.value: count for step, count in killing.hits.items()}
+    print(json.dumps(asdict(report) | {"consistency": told.consistency, "killed_behind": hits, "right": report.right}))
+    return 0 if report.right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
