@@ -78,14 +78,14 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
     def connect(self) -> None:
         """See `Target.connect`."""
         checking.refuse_what_acts_on_rows(self._db)
-        if not (self._has_table("instance") and self._has_table("definition")):
+        if not all(map(self._has_table, ("instance", "definition", "quarantine"))):
             with self._transaction():
                 self._db.value("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
                 for statement in _TABLES:
                     self._db.run(statement)
+                self._make_quarantine()
         if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
             self._db.run(_MENDED)
-        self._make_quarantine()
         self._catalog = None
 
     def check(self) -> list[str]:
