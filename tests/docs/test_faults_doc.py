@@ -14,6 +14,7 @@ DATES_FOR_PEOPLE = {
     "consumer/embedded/trust.py",
     "sinks/ddl_log.py",
     "sinks/mysql/target.py",
+    "sinks/quarantine.py",
     "sinks/sqlite/target.py",
 }
 CLOCKS = {("time", "time"), ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")}
