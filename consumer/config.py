@@ -3,7 +3,6 @@
 Values may be `${ENV_VAR}` or `file:/run/secrets/NAME`, so that no secret stands in the file.
 """
 
-import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from consumer.filters.tables import table_filter, with_files
 from consumer.kafka_rules import faults
 from consumer.kafka_settings import Settings
 from consumer.redis_uri import check_redis_uri
+from consumer.secrecy import take_variable
 from consumer.topic_names import matcher
 from ordering.errors import ConfigError
 from sinks.uri import parse_target_uri, parse_upstream_uri
@@ -343,11 +343,12 @@ def _expanded(value: Any, key: str) -> Any:
 
 
 def _variable(name: str, key: str) -> str:
-    if name not in os.environ:
+    value = take_variable(name, key)
+    if value is None:
         raise ConfigError(
             f"the environment variable {name} is not set", where=f"key {key!r}", hint=f"export {name}=..."
         )
-    return os.environ[name]
+    return value
 
 
 def _secret_file(path: Path, key: str) -> str:

@@ -20,6 +20,7 @@ from pyspark.java_gateway import launch_gateway
 
 from consumer.config import Spark
 from consumer.embedded import java_home
+from consumer.secrecy import hidden_variables, is_secret
 from ordering.errors import ConfigError, WorkerLostError
 
 _DEFAULTS = {
@@ -76,7 +77,10 @@ def _gateway(conf: SparkConf, said: deque[str]) -> Any:
     """
     reading, writing = os.pipe()
     try:
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": writing, "stderr": writing})
+        shown = SparkConf(loadDefaults=False)  # the context gets all of them, over a connection of its own
+        shown.setAll([(name, value) for name, value in conf.getAll() if not is_secret(name)])
+        with hidden_variables():
+            gateway = launch_gateway(shown, popen_kwargs={"stdout": writing, "stderr": writing})
     finally:
         os.close(writing)
         Thread(target=_follow, args=(reading, said), daemon=True).start()

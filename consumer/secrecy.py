@@ -1,0 +1,39 @@
+"""What other processes are not to see: variables that hold a config's secrets, and Spark's secret settings.
+
+Spark's JVM and the workers it starts inherit our environment and are given settings on their command line, which every
+user of the machine can read in `ps`. What the config took out of a variable reaches tasks with their work, if they need
+it.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SECRET = re.compile(r"secret|password|token|access[.]?key|credential", re.IGNORECASE)
+"""Spark's own `spark.redaction.regex`, and credentials."""
+_COMMON = frozenset({"PATH", "HOME", "USER", "LANG", "TMPDIR", "JAVA_HOME", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP"})
+"""Variables that programs need themselves, whatever a config takes out of them."""
+_taken: set[str] = set()
+
+
+def take_variable(name: str, key: str) -> str | None:
+    """The value of an environment variable for a key of the config; None if it is not set."""
+    if name not in _COMMON and (is_secret(key) or not key.startswith("spark.")):
+        _taken.add(name)
+    return os.environ.get(name)
+
+
+@contextmanager
+def hidden_variables() -> Iterator[None]:
+    """Meanwhile, processes that are started inherit none of the variables that a config took."""
+    kept = {name: os.environ.pop(name) for name in _taken & os.environ.keys()}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
+
+
+def is_secret(setting: str) -> bool:
+    """Whether a setting's value had better not stand on a command line, by its name."""
+    return _SECRET.search(setting) is not None
