@@ -2,6 +2,7 @@
 
 import base64
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,20 @@ WIDER = {
 }
 
 
-@pytest.fixture(params=["snapshot", "transaction", "row"])
-def quarantining(request: pytest.FixtureRequest, every_feed: Feed, monkeypatch: pytest.MonkeyPatch) -> Feed:
+OFTEN = [("sqlite", "snapshot"), ("mariadb", "transaction"), ("postgres", "row")]
+WORLDS = [
+    world if world in OFTEN else pytest.param(world, marks=pytest.mark.soak)
+    for world in product(("sqlite", "mariadb", "postgres"), ("snapshot", "transaction", "row"))
+]
+
+
+@pytest.fixture(params=WORLDS, ids="-".join)
+def quarantining(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Feed:
     """A feed that sets messages aside; in `row` its tasks write however few rows there are."""
+    target, consistency = request.param
     monkeypatch.setattr("consumer.spreading.SMALL_WINDOW", 0)
-    return every_feed.with_(target={"consistency": request.param}, quarantine={"enabled": True})
+    feed: Feed = request.getfixturevalue(f"{target}_feed")
+    return feed.with_(target={"consistency": consistency}, quarantine={"enabled": True})
 
 
 def reconciler(*arguments: object) -> Result:

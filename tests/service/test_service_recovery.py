@@ -144,7 +144,7 @@ def own_feed(every_feed: Feed) -> Iterator[Feed]:
                 connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
-@pytest.mark.parametrize("consistency", ["snapshot", "row"])
+@pytest.mark.parametrize("consistency", ["snapshot", pytest.param("row", marks=pytest.mark.soak)])
 def test_a_backup_that_holds_the_progress(own_feed: Feed, tmp_path: Path, consistency: str) -> None:
     feed = own_feed.with_(target={"consistency": consistency})
     first(feed)
