@@ -1,7 +1,7 @@
 """The MySQL-family target."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -287,10 +287,14 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
             if self._db.is_mariadb and fitted.sql.upper().startswith("ALTER TABLE"):
                 settings["sql_mode"] = ROUNDING_MODE
             with self._db.set_for_now(settings):
-                for sql in prepared(fitted.sql, session, self.catalog()):
+                for sql in self._prepared(fitted.sql, session):
                     self._db.run(sql)
                 self._db.run(self._moving_rows(fitted.sql, session) or fitted.sql)
         return DdlState.DONE
+
+    def _prepared(self, sql: str, session: str | None) -> Iterable[str]:
+        """What has to be done to rows first, where the server converts them in another way than upstream."""
+        return prepared(sql, session, self.catalog())
 
     def _moving_rows(self, sql: str, session: str | None) -> str | None:
         """What is executed instead, where the server's own partitions hold other rows than upstream's."""

@@ -1,0 +1,45 @@
+"""What rows of MySQL and MariaDB need before a DDL: TiDB's way to round, done twice with the same result."""
+
+import pytest
+
+from ordering.events import TableName
+from sinks.mysql.preparing import prepared
+from sinks.mysql.target import MysqlTarget
+from sinks.schema import Catalog, Column, Shape, TableSchema
+from sinks.tidb.target import TidbTarget
+from sinks.uri import parse_target_uri
+from sinks.values import ValueRules
+
+NAME = TableName("d", "t")
+COLUMNS = (
+    Column("id", "int", Shape.INTEGER),
+    Column("s", "varchar(20)", Shape.TEXT),
+    Column("m", "datetime(3)", Shape.DATETIME),
+    Column("w", "time(2)", Shape.TIME),
+    Column("n", "decimal(9,2)", Shape.TEXT),
+)
+CATALOG = Catalog({NAME: TableSchema(NAME, COLUMNS, ("id",), (("id",),))})
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ("MODIFY COLUMN `s` INT", "UPDATE `d`.`t` SET `s` = CAST(ROUND(CAST(`s` AS DECIMAL(65,30))) AS CHAR)"),
+        ("CHANGE COLUMN `M` `k` BIGINT", "UPDATE `d`.`t` SET `m` = CAST(`m` AS DATETIME)"),
+        ("MODIFY COLUMN `w` INT", "UPDATE `d`.`t` SET `w` = CAST(`w` AS TIME)"),
+        ("MODIFY COLUMN `n` INT", ""),
+        ("MODIFY COLUMN `s` TEXT", ""),
+        ("ADD COLUMN `x` INT", ""),
+    ],
+)
+def test_what_becomes_a_whole_number_is_rounded_first(clause: str, expected: str) -> None:
+    found = list(prepared(f"ALTER TABLE `t` {clause}", "d", CATALOG))
+    assert [sql.split(" WHERE ")[0] for sql in found] == ([expected] if expected else [])
+
+
+def test_tidb_rounds_by_itself() -> None:
+    sql = "ALTER TABLE `t` MODIFY COLUMN `s` INT"
+    for kind, count in ((MysqlTarget, 1), (TidbTarget, 0)):
+        target = kind(parse_target_uri("mysql://u@h:1"), ValueRules())
+        target.assume(CATALOG)
+        assert len(list(target._prepared(sql, "d"))) == count
