@@ -192,6 +192,7 @@ class TargetSection(_Section):
     invalid_dates: Literal["error", "null"] = "error"
     volatile_defaults: Literal["error", "commit-time"] = "error"
     cdc_write_source: Annotated[int, Field(ge=0, le=15)] = 0
+    concurrent_indexes: bool = False
 
     @model_validator(mode="after")
     def _marked(self) -> Self:

@@ -50,6 +50,8 @@ class TargetUri:
     """Of the connection's encryption, by the family's names; the mode is among them if any is."""
     write_source: int = 0
     """Marks what is written as no change of the target's own, 1 to 15; 0: no mark. TiDB only; no part of the text."""
+    concurrent_indexes: bool = False
+    """Whether indexes are made by CREATE INDEX CONCURRENTLY. PostgreSQL only; no part of the text."""
 
     @property
     def place(self) -> str:

@@ -62,6 +62,16 @@ class Translation:
         self._definitions.follow(self._statement)
         yield from self._views.made()
 
+    def indexes(self) -> list[str]:
+        """The statements of one that adds indexes and does nothing else; none for any other."""
+        changes = read_changes(self._statement.sql) if self._statement.kind is DdlKind.ALTER_TABLE else []
+        adds = bool(changes) and all(isinstance(change, AddIndex) for change in changes)
+        return list(self._statements()) if adds or self._statement.kind is DdlKind.CREATE_INDEX else []
+
+    def follow(self) -> None:
+        """Note what a statement changed that was executed apart."""
+        self._definitions.follow(self._statement)
+
     def _statements(self) -> Iterator[str]:
         rules: dict[DdlKind, Callable[[], Iterator[str]]] = {
             DdlKind.CREATE_DATABASE: self._create_database,

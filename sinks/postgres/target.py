@@ -14,7 +14,7 @@ from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, read_statement
 from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.instances import Dialect
-from sinks.postgres import checking
+from sinks.postgres import checking, concurrent
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.copies import delete_by_content
@@ -56,6 +56,8 @@ _HAS_REASON = (
 )
 _MAKING = 0x7469_6364_6300_0001
 """An advisory lock: of two that make the tables at once one would be told that they exist."""
+_APART = "apart"
+"""What an intent holds if its statements run outside of the transaction."""
 _HOLDERS = (
     "locktype = 'advisory' AND granted AND objsubid = 1 AND classid = %s AND objid = %s"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -188,19 +190,31 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
         translation = Translation(placed, self.catalog(), self._db, self._rules, circumstances)
         with self._transaction():
             self.check_epoch(lease)
-            entered = self._enter(ddl, "", lease.changefeed, {})
+            entered = self._torn(ddl, lease.changefeed)
+            entered = entered or self._enter(ddl, "", lease.changefeed, self._apart(translation))
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
+        apart = entered.before.get(_APART)
         try:
+            made = concurrent.build(self._db, apart, torn=entered.torn) if apart else ""
             with self._transaction():
                 self.check_epoch(lease)
-                executed = list(translation.executed())
+                if made:
+                    translation.follow()
+                executed = made or "; ".join(translation.executed())
                 observe(Step.DDL_EXECUTED)
                 self._save(progress, lease)
-                self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun), "; ".join(executed))
+                self._close_line(entered.id, DdlState.DONE, milliseconds_since(begun), executed)
         finally:
             self.forget_catalog()
         observe(Step.DDL_DONE)
+
+    def _apart(self, translation: Translation) -> dict[str, list[str]]:
+        """The statements that are to be executed outside of the transaction, where that is wanted and can be."""
+        if not self._uri.concurrent_indexes:
+            return {}
+        statements = translation.indexes()
+        return {_APART: statements} if concurrent.only_indexes(self._db, statements) else {}
 
 
 def _lock(holder: str) -> int:

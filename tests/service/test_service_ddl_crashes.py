@@ -104,8 +104,8 @@ _SAFE_POINT = "REPLACE INTO mysql.tidb VALUES ('tikv_gc_safe_point', '20200101-0
 """RECOVER TABLE looks at it; a TiDB with its store in memory collects no garbage and has none."""
 
 
-def told(make: MakeFeed, history: History, prefix: str) -> LocalFeed:
-    feed = make(history.kind)
+def told(make: MakeFeed, history: History, prefix: str, **target: object) -> LocalFeed:
+    feed = make(history.kind).with_(target=target)
     if history.kind == "tidb":
         feed.cells.query(_SAFE_POINT)
     feed.send(named(history.ended(), prefix))
@@ -124,7 +124,12 @@ def test_kills_around_what_tidb_alone_does(make: MakeFeed, database_prefix: str)
     shaken_as_calm(history, make, database_prefix)
 
 
-def shaken_as_calm(history: History, make: MakeFeed, database_prefix: str) -> None:
+@pytest.mark.soak
+def test_kills_around_indexes_that_are_no_part_of_a_transaction(make: MakeFeed, database_prefix: str) -> None:
+    shaken_as_calm(every_kind("postgres"), make, database_prefix, **{"concurrent-indexes": True})
+
+
+def shaken_as_calm(history: History, make: MakeFeed, database_prefix: str, **target: object) -> None:
     """A run with a kill at every step ends as one without, and all messages once more change nothing."""
     kind = history.kind
     undisturbed = told(make, history, database_prefix)
@@ -132,7 +137,7 @@ def shaken_as_calm(history: History, make: MakeFeed, database_prefix: str) -> No
     expected = left(undisturbed, database_prefix)
     if kind != "sqlite":
         undisturbed.cells.drop({name for name in undisturbed.cells.databases() if name.startswith(database_prefix)})  # type: ignore[union-attr]
-    feed = told(make, history, database_prefix)
+    feed = told(make, history, database_prefix, **target)
     kills = Kills()
     while not rounds(feed, kills):
         pass
