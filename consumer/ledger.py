@@ -195,6 +195,7 @@ class Ledger:
         pipe.hdel(name, "x")
         pipe.mget([name])
         pipe.get(name)
+        pipe.exists(name)
         pipe.expire(name, 1)
         pipe.delete(name)
         pipe.set(name, b"", xx=True)

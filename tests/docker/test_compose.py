@@ -106,3 +106,11 @@ def test_the_container_reads_the_mounted_config() -> None:
     (mount,) = SERVICES["reconciler"]["volumes"]
     path = mount.split(":")[1]
     assert all(path in words for words in (*arguments("CMD"), *arguments("HEALTHCHECK")))
+
+
+def test_the_user_has_the_least_rights() -> None:
+    """Those that the documentation lists, and no more."""
+    listed = re.findall(r"^GRANT (.+) ON `", (ROOT / "docs" / "security.md").read_text(), re.MULTILINE)
+    given = re.search(r"^GRANT (.+?) ON \*\.\*", (ROOT / "docker" / "rights.sql").read_text(), re.MULTILINE | re.DOTALL)
+    assert given
+    assert set(re.split(r",\s+", given[1])) == {right for rights in listed for right in rights.split(", ")}

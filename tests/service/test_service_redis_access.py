@@ -13,6 +13,7 @@ from consumer.check import _redis
 from consumer.config import config_from
 from consumer.embedded import RedisServer
 from consumer.ledger import Ledger
+from consumer.presence import RedisLease
 from ordering.errors import ConfigError
 from tests.certificates import Authority, Certificate
 from tests.service.tls_front import tls_front
@@ -79,6 +80,12 @@ def use(place: str) -> None:
     ledger.ping()
     assert ledger.available
     ledger.close()
+    lease = RedisLease(place, "orders", 60)
+    lease.renew("us")
+    assert lease.is_held()
+    lease.release("us")
+    assert lease.is_held() is False
+    lease.close()
 
 
 def test_the_documented_rights_are_enough(server: RedisServer) -> None:
