@@ -28,6 +28,7 @@ from tests.faults.targets import View, wait_until
 from tests.faults.traced_run import Trace
 
 _HITS_WITHIN_S = 120.0
+_TOLD_EVERY = 50
 _IN_TASKS = {Step.WINDOW_RECORDED, Step.DELETES_DONE, Step.WRITES_DONE}
 _IN_ONE_TRANSACTION = {Step.REDUCED, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN}
 
@@ -63,6 +64,9 @@ class BulkKills:
                     raise RuntimeError(f"the driver ended by itself, with {code}")
                 self.hits[trace.last or Step.PROBED] += 1
                 report.kills += 1
+                if report.kills % _TOLD_EVERY == 0:
+                    told = {step.value: count for step, count in self.hits.items()}
+                    print(f"{report.kills} kills, {report.reads} looks, {told}", file=sys.stderr, flush=True)
 
 
 def main() -> int:

@@ -25,7 +25,8 @@ from tests.faults.drivers import Drivers
 from tests.faults.random_kills import Place, Report, under_load
 from tests.faults.targets import View, wait_until
 
-_WITHIN_S = 120.0
+_WITHIN_S = 240.0
+_TOLD_EVERY = 50
 KINDS = {"stop": signal.SIGSTOP, "kill": signal.SIGKILL, "end": signal.SIGTERM}
 
 
@@ -96,6 +97,9 @@ class HandOvers:
             for number in range(self._count):
                 self._hand_over(self._kinds[number % len(self._kinds)], slots, audit, view)
                 report.kills += 1
+                if report.kills % _TOLD_EVERY == 0:
+                    times = {kind: times.told() for kind, times in self.times.items()}
+                    print(f"{report.kills} hand-overs, {times}", file=sys.stderr, flush=True)
             for slot in slots:
                 os.kill(slot.pid, signal.SIGTERM)
                 if (code := slot.drivers.ended()) != 0:
