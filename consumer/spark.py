@@ -5,8 +5,7 @@ import re
 import shutil
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -21,6 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from consumer.config import Spark
 from consumer.embedded import java_home
 from consumer.secrecy import hidden_variables, is_secret
+from consumer.spark_daemon import loaded
 from ordering.errors import ConfigError, WorkerLostError
 
 _DEFAULTS = {
@@ -29,6 +29,9 @@ _DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.speculation": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "consumer.spark_daemon",
+    # workers are not to import what lies by chance in our current directory
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.shuffle.compress": "true",
     "spark.io.compression.codec": "lz4",
@@ -103,13 +106,13 @@ def _quoted(said: deque[str]) -> str:
 
 
 def warm_up(context: SparkContext) -> None:
-    """Fork the workers and let them import what tasks need, so that the first window doesn't wait for it.
+    """Have the workers forked, so that the first window doesn't wait for them.
 
     Raises WorkerLostError.
     """
     try:
         count = context.defaultParallelism
-        context.parallelize(range(count), count).mapPartitions(_import).partitionBy(count).count()
+        context.parallelize(range(count), count).mapPartitions(loaded).partitionBy(count).count()
     except (Py4JError, OSError, EOFError) as error:
         raise WorkerLostError(f"Spark's workers can't start: {telling_lines(error)}") from error
 
@@ -119,12 +122,6 @@ def telling_lines(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
     telling = [line for line in lines if re.match(r"(Caused by: )?[\w.]*(Error|Exception|Killed)\b", line)]
     return " / ".join((telling or lines)[-3:])[:500]
-
-
-def _import(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    import_module("consumer.tasks")
-    for number in numbers:
-        yield number, number
 
 
 def stop_spark(context: SparkContext | None) -> None:

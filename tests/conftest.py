@@ -1,6 +1,7 @@
 """What every test may ask for; each subject's fixtures live in a module of their own and are named here."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,8 @@ __all__ = [
     "topic_name",
 ]
 
+ROOT = Path(__file__).parent.parent
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
@@ -40,3 +43,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure() -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # machines whose own name does not resolve
+    # Spark's workers look for the tests' own functions there, not in the current directory
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))

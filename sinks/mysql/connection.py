@@ -149,16 +149,6 @@ class MysqlConnection:
         except pymysql.MySQLError as error:
             raise self._as_error(error) from error
 
-    def text(self, sql: str) -> str:
-        """The second column of the first row; bytes that are no text (a default's) are spelled with backslashes."""
-        self.run("SET SESSION character_set_results = binary")
-        try:
-            found = self.query(sql)[0][1]
-        finally:
-            if self._connection.open:
-                self.run("SET SESSION character_set_results = utf8mb4")
-        return found.decode(errors="backslashreplace") if isinstance(found, bytes) else str(found)
-
     def value(self, sql: str, parameters: Iterable[Any] | None = None) -> Any:
         """The first column of the first row, or None."""
         rows = self.query(sql, parameters)

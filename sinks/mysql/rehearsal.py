@@ -25,7 +25,7 @@ def definition(connection: MysqlConnection, name: TableName) -> str | None:
     look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     if not connection.value(look, name):
         return None
-    text = connection.text(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")
+    text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
     # rows change the counter, a statement does not
     return _HEAD.sub(r"\1", " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS)))
 

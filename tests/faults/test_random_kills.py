@@ -57,7 +57,7 @@ def killing(choose: Callable[[list[psutil.Process]], list[psutil.Process]]) -> D
 
 def python_workers(tree: list[psutil.Process]) -> list[psutil.Process]:
     """The forks of Spark's daemon."""
-    daemons = {process.pid for process in tree if "pyspark.daemon" in " ".join(process.cmdline())}
+    daemons = {process.pid for process in tree if "consumer.spark_daemon" in " ".join(process.cmdline())}
     return [process for process in tree if process.pid in daemons and process.ppid() in daemons]
 
 

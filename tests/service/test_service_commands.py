@@ -78,6 +78,16 @@ def test_status_and_check(every_feed: Feed, redis_server: RedisServer) -> None:
     said(feed.command("status", config), 0, "checkpoint", "DDL")
 
 
+def test_what_lies_in_the_current_directory_is_not_imported(
+    sqlite_feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("consumer", "ordering", "pyspark"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not yours')")
+    monkeypatch.chdir(tmp_path)
+    sqlite_feed.send(begun())
+    said(sqlite_feed.command("run", str(sqlite_feed.file()), "--once"), 0)
+
+
 def test_nothing_of_ours_lies_in_users_databases(feed: Feed) -> None:
     feed.with_(target={"consistency": "transaction"})
     feed.send(recorded("unique-swaps.index-value.raw"))

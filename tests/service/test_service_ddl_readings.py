@@ -79,13 +79,3 @@ def test_a_default_of_the_moment_is_an_error_or_the_commit_time(made: LocalFeed)
 def test_an_empty_table_takes_a_default_of_the_moment(made: LocalFeed) -> None:
     sent(made, *TWO[:3], ddl("d1.t", 5, ADD))
     assert made.cells.tables(["d1"])["d1.t"] == (["id", "c", "d"], [])
-
-
-@pytest.mark.parametrize("made", TARGETS, indirect=True)
-def test_defaults_that_are_no_text(made: LocalFeed) -> None:
-    new = "CREATE TABLE `u` (`id` INT PRIMARY KEY,`b` VARBINARY(9) DEFAULT x'00ff',`s` VARCHAR(9) DEFAULT _UTF8MB4'é')"
-    change = ddl("d1.u", 6, "ALTER TABLE `u` ADD COLUMN `c` VARBINARY(9) DEFAULT x'ff00', ADD COLUMN `d` INT")
-    sent(made, *TWO[:1], ddl("d1.u", 4, new), insert("d1.u", 5, id=1), change)
-    sent(made, ddl("d1.u", 10, "ALTER TABLE `u` DROP COLUMN `d`"), *watermarks(11))
-    ((row,),) = [rows for _, rows in made.cells.tables(["d1"]).values()]
-    assert row["c"] == b"\xff\0"
