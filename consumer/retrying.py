@@ -8,6 +8,7 @@ by their drivers' codes (`sinks.mysql.connection`, `sinks.postgres.connection`, 
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
@@ -18,6 +19,7 @@ from ordering.errors import TRANSIENT, ReconcilerError
 
 _FIRST_S, _JITTER_S, _LONGEST_S = 0.2, 0.5, 5.0
 log = structlog.get_logger()
+Done = TypeVar("Done")
 
 
 class Stopped(Exception):  # noqa: N818 not an error: SIGTERM or SIGINT
@@ -43,8 +45,8 @@ class Patience(stop_base):
 
 
 def retried(
-    work: Callable[[], object], patience: Patience, stopping: threading.Event, give_up: Callable[[BaseException], None]
-) -> None:
+    work: Callable[[], Done], patience: Patience, stopping: threading.Event, give_up: Callable[[BaseException], None]
+) -> Done:
     """Do the work; after a transient error `give_up` what broke, and try again while the patience lasts.
 
     Raises Stopped for an error that came with the stop, and what the work raises.
@@ -65,7 +67,7 @@ def retried(
         reraise=True,
     )
     try:
-        attempts(work)
+        return attempts(work)
     except TRANSIENT as error:
         if stopping.is_set():  # a signal cuts through what libraries were doing, and they call that a failure
             raise Stopped from error

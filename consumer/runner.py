@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 import structlog
 from pyspark import SparkContext
@@ -41,6 +42,7 @@ REST_S = 2.0
 """So long without a window, and what lies behind the watermarks is looked through."""
 
 log = structlog.get_logger()
+Done = TypeVar("Done")
 
 
 @dataclass(slots=True)
@@ -132,9 +134,10 @@ class Runner:
             warming.result()
 
     def _stepping_down(self, work: Callable[[], object]) -> None:
-        """Do the work as the leader, and stand by again after another instance has taken over.
+        """Do the work as the leader; an instance that has led and finds another one leading ends (exit code 5).
 
-        Or so it seems: where the answer to our own COMMIT was lost, it was we. Raises what the work raises.
+        Where it only seems so, since the answer to our own COMMIT was lost, or where another one was quicker to take
+        over, it stands by again. Raises LeadershipLostError, and what the work raises.
         """
         while True:
             try:
@@ -142,12 +145,28 @@ class Runner:
             except LeaderLivesError:
                 raise
             except LeadershipLostError as error:
+                self._close()
+                if self._lease is not None and self._retrying(self._is_replaced):
+                    raise
                 self._lease = None
                 log.warning("this instance leads no more", why=error.fact)
-                self._close()
-                self.stopping.wait(POLL_S)
             else:
                 return
+
+    def _is_replaced(self) -> bool:
+        """Whether another instance leads now, for certain; looks until that or the contrary is known."""
+        self._target.connect()
+        instances, until = self._target.instances(self.config.changefeed), time.monotonic() + 2 * REST_S
+        try:
+            while time.monotonic() < until and not self._target.try_lead(self.config.changefeed):
+                leader, ours = instances.leader(), self._lease
+                if leader and ours and leader.epoch > ours.epoch and leader.name != self.presence.name:
+                    return True
+                if self.stopping.wait(POLL_S):
+                    raise Stopped
+        finally:
+            instances.close()
+        return False
 
     def _context(self) -> SparkContext:
         """Spark; started anew if its JVM has died."""
@@ -177,9 +196,9 @@ class Runner:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _retrying(self, work: Callable[[], object]) -> None:
+    def _retrying(self, work: Callable[[], Done]) -> Done:
         """Do the work; after a transient error connect anew and try again, for `retry-seconds`."""
-        retried(work, self._patience, self.stopping, self._give_up)
+        return retried(work, self._patience, self.stopping, self._give_up)
 
     def _give_up(self, error: BaseException) -> None:
         """Close what an error may have broken. Who lets go of the target lets a stand-by lead: only if it has to."""

@@ -11,7 +11,7 @@
     │   ├── TransactionLimitError    a unit is too large for one transaction
     │   └── TargetUnreachableError   worth a retry
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
-    ├── LeadershipLostError 5    another instance took over: stand by again
+    ├── LeadershipLostError 5    another instance took over
     │   └── LeaderLivesError         another instance leads, and who wants to lead can't wait any longer
     └── WorkerLostError    1     a Spark worker died; worth a retry
 

@@ -19,7 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+import psutil
+
 from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer
+from ordering.errors import LeadershipLostError
 from tests.faults.audit import Audit, Verdict, audit_of, judged
 from tests.faults.drivers import Drivers
 from tests.faults.random_kills import Place, Report, under_load
@@ -28,6 +31,7 @@ from tests.faults.targets import View, wait_until
 _WITHIN_S = 240.0
 _TOLD_EVERY = 50
 KINDS = {"stop": signal.SIGSTOP, "kill": signal.SIGKILL, "end": signal.SIGTERM}
+_CODES = {"stop": LeadershipLostError.exit_code, "kill": -signal.SIGKILL, "end": 0}
 
 
 @dataclass
@@ -100,6 +104,7 @@ class HandOvers:
                 if report.kills % _TOLD_EVERY == 0:
                     times = {kind: times.told() for kind, times in self.times.items()}
                     print(f"{report.kills} hand-overs, {times}", file=sys.stderr, flush=True)
+            self._ready(slots, view)
             for slot in slots:
                 os.kill(slot.pid, signal.SIGTERM)
                 if (code := slot.drivers.ended()) != 0:
@@ -129,9 +134,9 @@ class HandOvers:
         if kind == "stop" and not early:
             time.sleep(self._chance.uniform(0, 0.5))
             os.kill(leader.pid, signal.SIGCONT)
-        elif kind in {"kill", "end"}:
+        if not early:
             code = leader.drivers.ended()
-            if code != (-signal.SIGKILL if kind == "kill" else 0):
+            if code != _CODES[kind]:
                 raise RuntimeError(f"{kind}: the leader ended with {code}:\n{leader.drivers.said()}")
             leader.start()
 
@@ -140,11 +145,22 @@ class HandOvers:
         pids, found = {slot.pid: slot for slot in slots}, [(0, 0)]
 
         def ready() -> bool:
+            self._start_again(slots, pids)
             found[:] = [(pid, epoch) for pid, epoch in view.instances() if pid in pids]
             return len(found) == len(pids) and [epoch > 0 for _, epoch in found] == [True] + [False] * (len(pids) - 1)
 
         wait_until(ready, "one leads and all others stand by", _WITHIN_S)
         return pids[found[0][0]]
+
+    def _start_again(self, slots: list[Slot], pids: dict[int, Slot]) -> None:
+        """As a supervisor does: start those that have ended since another one leads."""
+        for slot in slots:
+            if not psutil.pid_exists(slot.pid):
+                if (code := slot.drivers.ended()) != LeadershipLostError.exit_code:
+                    raise RuntimeError(f"a leader that was stopped ended with {code}:\n{slot.drivers.said()}")
+                del pids[slot.pid]
+                slot.start()
+                pids[slot.pid] = slot
 
 
 def main() -> int:
