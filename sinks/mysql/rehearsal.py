@@ -25,6 +25,7 @@ def definition(connection: MysqlConnection, name: TableName) -> str | None:
     look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     if not connection.value(look, name):
         return None
+    connection.run("USE information_schema")  # a view's definition leaves out the name of the session's database
     text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
     # rows change the counter, a statement does not
     return _HEAD.sub(r"\1", " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS)))
