@@ -112,9 +112,8 @@ def _one(seed: int, script: Path, recorder: str, targets: Targets) -> int:
     upstream, wrong = json.loads(dump.read_text()), 0
     for kind, uri, cells in targets.fresh():
         try:
-            lines = played(
-                list(vector_messages(out)), upstream, uri, cells, script.parent, window_rows=WINDOWS[seed % 4]
-            )
+            messages = list(vector_messages(out))
+            lines = played(messages, upstream, uri, cells, script.parent, window_rows=WINDOWS[seed % 4], seed=seed)
         except ReconcilerError as error:
             lines = [str(error)]
         wrong += bool(lines)

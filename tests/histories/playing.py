@@ -1,25 +1,38 @@
-"""Plays a recorded history into a target in this process, and compares the rows with upstream's."""
+"""Plays a recorded history into a target in this process, with kills, and compares the rows with upstream's."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from uuid import uuid4
 
 from consumer.demo.upstream.changefeed import Message
+from sinks.target import Step
 from tests.service.cells import Cells, Oracle, differences
-from tests.service.local import LocalFeed
+from tests.service.local import Killed, LocalFeed
 
 WINDOWS = (1, 3, 40, 1_000_000)
 """Rows that a window may hold."""
 
+_KILLED_AT = 0.1
+"""How likely a driver dies at a step."""
+
 
 def played(
-    messages: Sequence[Message], upstream: Oracle, uri: str, cells: Cells, place: Path, *, window_rows: int
+    messages: Sequence[Message], upstream: Oracle, uri: str, cells: Cells, place: Path, *, window_rows: int, seed: int
 ) -> list[str]:
-    """What is wrong with the target afterwards, a line each. Raises ReconcilerError."""
+    """What is wrong with the target afterwards, a line each; drivers die as the seed has it. Raises ReconcilerError."""
+    chance = Random(seed)
+
+    def observe(_: Step) -> None:
+        if chance.random() < _KILLED_AT:
+            raise Killed
+
     feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
-    feed.with_(target={"invalid-dates": "null"}, limits={"window-rows": window_rows}).send(messages)
-    feed.apply()
-    wrong = differences(upstream, feed.cells)
-    feed.send(messages)
-    feed.apply()
-    return wrong or differences(upstream, feed.cells)
+    feed.with_(target={"invalid-dates": "null"}, limits={"window-rows": window_rows})
+    wrong = []
+    for _ in range(2):  # all of it once more changes nothing
+        feed.send(messages)
+        while not feed.lives(observe):
+            pass
+        wrong += differences(upstream, feed.cells)
+    return wrong

@@ -1,7 +1,6 @@
 """Kills at every step around every kind of DDL: what is left is as if nothing had been killed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -9,26 +8,18 @@ from uuid import uuid4
 import pytest
 
 from consumer.operate import ddl_log
-from consumer.pipeline import Pipeline
-from consumer.source import Source
-from consumer.targets import target_of
 from ordering.errors import TargetError
 from sinks.ddl_log import KEPT
-from sinks.target import Observer, Step
+from sinks.target import Step
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.ddl_story import Cells, Content, History, content, every_kind, named, partitions_and_recovery
-from tests.service.local import LocalFeed
+from tests.service.local import Killed, LocalFeed
 from tests.service.messages import at, watermarks
 from tests.service.postgres_cells import PostgresCells
-from tests.simulation.jobs import LocalJobs
 
 pytestmark = pytest.mark.service
 
 AROUND = (Step.DDL_RECORDED, Step.DDL_EXECUTED, Step.DDL_DONE)
-
-
-class Killed(BaseException):
-    """The driver is gone: no clean-up, no second thought."""
 
 
 @dataclass
@@ -45,21 +36,6 @@ class Kills:
         if step in AROUND and place not in self.seen:
             self.seen.add(place)
             raise Killed
-
-
-def rounds(feed: LocalFeed, observe: Observer = lambda _: None) -> bool:
-    """Apply all there is; False if killed on the way. Nothing is handed over: the next one starts as a new process."""
-    log, target = feed.log_of_messages, target_of(feed.config)
-    source = Source(feed.config, log, marks=log.get())  # type: ignore[arg-type]
-    with closing(target):
-        target.connect()
-        try:
-            pipeline = Pipeline(feed.config, source, target, LocalJobs(log), observe)
-            while pipeline.round(to_end=True):
-                pass
-        except Killed:
-            return False
-    return True
 
 
 MakeFeed = Callable[[str], LocalFeed]
@@ -133,13 +109,13 @@ def shaken_as_calm(history: History, make: MakeFeed, database_prefix: str, **tar
     """A run with a kill at every step ends as one without, and all messages once more change nothing."""
     kind = history.kind
     undisturbed = told(make, history, database_prefix)
-    assert rounds(undisturbed)
+    assert undisturbed.lives()
     expected = left(undisturbed, database_prefix)
     if kind != "sqlite":
         undisturbed.cells.drop({name for name in undisturbed.cells.databases() if name.startswith(database_prefix)})  # type: ignore[union-attr]
     feed = told(make, history, database_prefix, **target)
     kills = Kills()
-    while not rounds(feed, kills):
+    while not feed.lives(kills):
         pass
     ddls = sum(b'"isDdl":true' in message.value for message in history.messages)
     assert kills.done == ddls
@@ -147,7 +123,7 @@ def shaken_as_calm(history: History, make: MakeFeed, database_prefix: str, **tar
     assert left(feed, database_prefix) == expected
     assert expected
     feed.send([*named(history.messages, database_prefix), *watermarks(history.number + 2)])
-    assert rounds(feed)
+    assert feed.lives()
     assert left(feed, database_prefix) == expected
     assert feed.checkpoint() == at(history.number + 2)
     assert {line.state for line in ddl_log(feed.config, KEPT)} == {"done"}
@@ -186,7 +162,7 @@ def test_a_target_changed_by_hand_stops_what_does_not_fit(name: str, make: MakeF
     change, comes, more = HAND[name]
     feed = make("mariadb")
     history = begun_at(feed, database_prefix)
-    assert rounds(feed)
+    assert feed.lives()
     by_hand(feed, database_prefix, f"ALTER TABLE `t` {change}", more)
     history.ddl("d.t", f"ALTER TABLE `t` {comes}")
     stopped_at = history.number
@@ -195,7 +171,7 @@ def test_a_target_changed_by_hand_stops_what_does_not_fit(name: str, make: MakeF
     before = left(feed, database_prefix)
     for _ in "ab":
         with pytest.raises(TargetError) as failure:
-            rounds(feed)
+            feed.lives()
         assert failure.value.exit_code == 4
         assert comes in failure.value.fact
         assert f"ddl skip CONFIG {at(stopped_at)}" in failure.value.hint
@@ -216,12 +192,12 @@ def test_what_is_so_already_is_done(name: str, make: MakeFeed, database_prefix: 
     change, comes = SO[name]
     feed = make("mariadb")
     history = begun_at(feed, database_prefix)
-    assert rounds(feed)
+    assert feed.lives()
     by_hand(feed, database_prefix, f"ALTER TABLE `t` {change}")
     before = left(feed, database_prefix)
     history.ddl("d.t", f"ALTER TABLE `t` {comes}")
     feed.send(named(history.ended(), database_prefix))
-    assert rounds(feed)
+    assert feed.lives()
     assert left(feed, database_prefix) == before
     (last,) = ddl_log(feed.config, 1)
     assert last.state == "done"
@@ -244,9 +220,9 @@ def test_a_table_that_is_there_is_the_one_that_is_created_only_if_it_is_empty(
         "INSERT INTO `t` VALUES (9, 9, '')",
     )
     with pytest.raises(TargetError):
-        rounds(feed)
+        feed.lives()
     by_hand(feed, database_prefix, "DELETE FROM `t`")
-    assert rounds(feed)
+    assert feed.lives()
     assert [row["id"] for row in cells.query(f"SELECT id FROM `{database_prefix}d`.t")] == ["1"]
     (made,) = cells.query(f"SHOW CREATE DATABASE `{database_prefix}d`")
     assert "utf8mb4_bin" in str(made)
@@ -261,7 +237,7 @@ def test_a_table_that_the_target_lacks_stops_its_ddl(
 ) -> None:
     feed = make(kind)
     history = begun_at(feed, database_prefix)
-    assert rounds(feed)
+    assert feed.lives()
     quoted = f'"{database_prefix}d"."t"' if kind == "postgres" else f"`{database_prefix}d`.`t`"
     if kind == "sqlite":
         feed.cells.run(f"{database_prefix}d", "DROP TABLE t")
@@ -271,7 +247,7 @@ def test_a_table_that_the_target_lacks_stops_its_ddl(
     history.ddl("d.n", "CREATE TABLE `n` (`id` INT PRIMARY KEY)")
     feed.send(named(history.ended(), database_prefix))
     with pytest.raises(TargetError) as failure:
-        rounds(feed)
+        feed.lives()
     assert statement in failure.value.fact
     assert f"{database_prefix}d.n" not in feed.cells.tables({f"{database_prefix}d"})
 
@@ -282,14 +258,14 @@ def test_a_change_by_hand_while_the_driver_was_dead_is_not_taken_for_the_ddl(
 ) -> None:
     feed = make("mariadb")
     history = begun_at(feed, database_prefix)
-    assert rounds(feed)
+    assert feed.lives()
     history.ddl("d.t", "ALTER TABLE `t` ADD COLUMN `w` INT")
     history.row("d.t", id=2, v=2, s="two", w=2)
     feed.send(named(history.ended(), database_prefix))
-    assert not rounds(feed, Kills())
+    assert not feed.lives(Kills())
     by_hand(feed, database_prefix, hand)
     before = left(feed, database_prefix)
     with pytest.raises(TargetError) as failure:
-        rounds(feed)
+        feed.lives()
     assert "by hand" in failure.value.fact
     assert left(feed, database_prefix) == before

@@ -11,16 +11,13 @@ from sinks import ddl_log
 from sinks.ddl_log import DdlState
 from sinks.target import Step
 from tests.service.lab import Feed, reconciler
+from tests.service.local import Killed
 from tests.service.messages import at, begun, ddl, insert, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
 REFUSED = "ALTER TABLE `t` ADD COLUMN `s` BIGINT"
 """The column is there, and is another one."""
-
-
-class Killed(BaseException):
-    """The driver is gone."""
 
 
 def states(feed: Feed) -> list[tuple[str, str]]:
