@@ -63,7 +63,6 @@ BAD: dict[str, tuple[bytes | None, str]] = {
     "number-for-another-value": (encoded({**ROW, "data": [{"id": "2", "v": 2, "s": "x"}]}), "can't be read"),
     "watermark-without-ts": (without(value_of("TIDB_WATERMARK", "", 0)), "watermarkTs"),
     "ddl-without-ts": (encoded(value_of("QUERY", "d.t", 0, isDdl=True, sql="CREATE TABLE `x` (`id` INT)")), "commitTs"),
-    "ddl-that-ends-early": (encoded(value_of("QUERY", "d.t", at(2), isDdl=True, sql="DROP TABLE")), "DDL"),
 }
 
 
@@ -81,6 +80,19 @@ def test_bad_messages(sqlite_feed: Feed, case: str) -> None:
     assert f"topic={feed.topic} partition=1 offset=1" in str(error).splitlines()[0]
     assert feed.cells.tables(["d"])["d.t"][1] == []
     assert feed.checkpoint() == 0
+
+
+def test_a_ddl_that_nobody_can_read_stops_in_its_place(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
+    feed.send([insert("d.t", 1, 1, id=1, v=1, s="x")])
+    feed.send_raw(1, encoded(value_of("QUERY", "d.t", at(2), isDdl=True, sql="DROP TABLE")))
+    feed.send([insert("d.t", 3, 1, id=3, v=3, s="x"), *watermarks(4)])
+    error = feed.failing(InputError)
+    assert f"topic={feed.topic} partition=1 offset=1" in str(error).splitlines()[0]
+    assert "ddl skip" in error.hint
+    assert [row["id"] for row in feed.cells.tables(["d"])["d.t"][1]] == [1]
+    assert feed.checkpoint() == at(2)
 
 
 def test_the_extension_that_is_lacking_is_named(sqlite_feed: Feed) -> None:
