@@ -21,11 +21,20 @@ from consumer.job import Job, Jobs, Outcome
 from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
 from consumer.placing import Refusal, refusal_of, sought_of
-from consumer.progressing import advanced, carried, copies_in, counted, kept_reports, read_on, refused_tables
+from consumer.progressing import (
+    advanced,
+    carried,
+    carried_after,
+    copies_in,
+    counted,
+    kept_reports,
+    read_on,
+    refused_tables,
+)
 from consumer.quarantine import Quarantining, SetAside
 from consumer.report import Report
 from consumer.scan import ReadSpec
-from consumer.source import FIRST_WINDOW, Probe, Source
+from consumer.source import Probe, Source
 from consumer.spreading import Spreading
 from consumer.tasks import Failure, OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
@@ -36,8 +45,8 @@ from ordering.progress import Progress
 from ordering.quarantine import Changes
 from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
-from ordering.topics import after, end_of
-from ordering.window import Cuts, Range, Scanned, Window, cuts, rows_below
+from ordering.topics import end_of
+from ordering.window import Cuts, Scanned, Window, cuts, rows_below
 from sinks.chunk import Chunk
 from sinks.refusal import RowRefusedError
 from sinks.spool import Spool
@@ -121,7 +130,7 @@ class Pipeline:
         resolved, checkpoint = probe.resolved.ts, self.progress.checkpoint_ts
         if resolved is None or resolved < checkpoint or (resolved <= checkpoint and not self._is_torn()):
             return None
-        window = Window(self.progress.checkpoint_ts, self.progress.base_ts, resolved, resolved, _ranges(probe))
+        window = Window(self.progress.checkpoint_ts, self.progress.base_ts, resolved, resolved, probe.ranges)
         return replace(window, high=self._end(window))
 
     def _end(self, window: Window) -> ResolvedTs:
@@ -136,11 +145,11 @@ class Pipeline:
     def _rest(self, probe: Probe) -> Window | None:
         """A window that applies nothing: what lies behind the watermarks and has not been looked through."""
         # what was looked through is not read again, however long a watermark is stuck: it stays held as it is
-        unseen = (replace(r, start=max(r.start, self._looked.get(r.partition, 0))) for r in _ranges(probe))
+        unseen = (replace(r, start=max(r.start, self._looked.get(r.partition, 0))) for r in probe.ranges)
         ranges = tuple(r for r in unseen if r.start < r.stop)
         checkpoint = self.progress.checkpoint_ts
         if probe.resolved.ts is None and checkpoint == self.progress.start_ts:
-            ranges = tuple(r for r in ranges if _may_have_ended(r.partition.topic, probe))
+            ranges = tuple(r for r in ranges if probe.may_have_ended(r.partition.topic))
         if not ranges:
             return None
         high = ResolvedTs(checkpoint)
@@ -358,8 +367,7 @@ class Pipeline:
             self._looked.pop(Partition(ddl.position.topic, ddl.position.partition), None)  # what waited for it goes on
             waiting.discard(ddl.identity)
             progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
-            topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
-            progress = replace(progress, topics=topics)
+            progress = replace(progress, topics=carried_after(ddl, progress, reports))
             self._execution.settle(ddl, together, unsettled, progress)
             self.progress = progress
         self._forget_done()
@@ -380,18 +388,3 @@ def _succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
         if isinstance(outcome, Failure):
             raise outcome.raised
         yield outcome
-
-
-def _may_have_ended(topic: str, probe: Probe) -> bool:
-    """Whether a topic that holds back the first window is so small that it may have ended before any watermark."""
-    found = [at for p, at in probe.partitions.items() if p.topic == topic]
-    small = all(at.end - at.progress.start <= FIRST_WINDOW for at in found)
-    return small and any(p.topic == topic for p in probe.resolved.held_back_by)
-
-
-def _ranges(probe: Probe) -> tuple[Range, ...]:
-    return tuple(
-        Range(partition, found.progress.start, found.bound, found.progress.counted_to, found.progress.passed)
-        for partition, found in sorted(probe.partitions.items())
-        if found.progress.start < found.bound
-    )

@@ -7,10 +7,10 @@ from consumer.fingerprints import joined
 from consumer.report import Report
 from ordering.copies import Copies, merged
 from ordering.errors import InputError, TargetError
-from ordering.events import Partition, Position, TableName
+from ordering.events import DdlEvent, Partition, Position, TableName
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import CheckpointTs, ResolvedTs
-from ordering.topics import carrying
+from ordering.topics import after, carrying
 from ordering.watermark import raised
 from ordering.window import Window
 from sinks.schema import Catalog
@@ -121,7 +121,17 @@ def carried(progress: Progress, reports: Sequence[Report]) -> dict[str, TopicPro
     topics = dict(progress.topics)
     for report in reports:
         topic = report.range.partition.topic
-        topics[topic] = carrying(topics[topic], report.tables)
+        topics[topic] = carrying(topics[topic], (*report.tables, *report.above))
+    return topics
+
+
+def carried_after(ddl: DdlEvent, progress: Progress, reports: Sequence[Report]) -> dict[str, TopicProgress]:
+    """The topics once a DDL was executed: what has rows above it is not of the tables that it removed."""
+    topics = {name: after(topic, name, ddl) for name, topic in progress.topics.items()}
+    for report in reports:
+        topic = report.range.partition.topic
+        later = [table for table, highest in report.above.items() if highest > ddl.commit_ts]
+        topics[topic] = carrying(topics[topic], later)
     return topics
 
 

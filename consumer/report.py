@@ -71,6 +71,8 @@ class Report:
     histogram: Histogram = ()
     ddls: list[RawDdl] = field(default_factory=list)
     tables: dict[TableName, Position] = field(default_factory=dict)
+    above: dict[TableName, CommitTs] = field(default_factory=dict)
+    """Tables of row events that stay in Kafka, with the highest commitTs of each."""
     keyless: dict[TableName, Position] = field(default_factory=dict)
     """Tables whose handle key nobody knows, where that is an error."""
     copies: list[Copies] = field(default_factory=list)

@@ -190,9 +190,10 @@ class Scan:
         """Note a row event that the window leaves in Kafka."""
         if not self.spec.accepts(message.database, message.table):
             return
-        report = self.report
+        report, name = self.report, spelled(TableName(message.database, message.table), self.spec.handle_keys)
+        report.above[name] = max(commit_ts, report.above.get(name, commit_ts))
         if self._keyless is not None and not message.primary_key:
-            self._keyless.seen(spelled(TableName(message.database, message.table), self.spec.handle_keys), commit_ts)
+            self._keyless.seen(name, commit_ts)
         if report.first_above is None:
             report.first_above = offset
             if self.spec.window.to_end:

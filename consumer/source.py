@@ -22,13 +22,16 @@ from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import ResolvedTs, utc_text
 from ordering.watermark import Resolved, global_resolved, raised
-from ordering.window import budget
+from ordering.window import Range, budget
 
 _FIRST_CHUNK = 64
 _GROWTH = 8
 _LARGEST_CHUNK = 8_192
 _LOOK_BACK = 32_768
 """Messages that the driver looks through at most; where no watermark is among them, Spark's tasks will find it."""
+
+_SMALL_TOPIC = 2_000
+"""Messages of a partition up to which its topic may have ended before any watermark was due."""
 
 FIRST_WINDOW = 2_000
 """Messages of a partition that the first window of a new changefeed reads: topics begin with DDLs, and what lies behind
@@ -72,6 +75,21 @@ class Probe:
     topics: Mapping[str, TopicProgress]
     partitions: Mapping[Partition, PartitionProbe]
     resolved: Resolved
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """What there is to read of each partition."""
+        return tuple(
+            Range(partition, found.progress.start, found.bound, found.progress.counted_to, found.progress.passed)
+            for partition, found in sorted(self.partitions.items())
+            if found.progress.start < found.bound
+        )
+
+    def may_have_ended(self, topic: str) -> bool:
+        """Whether a topic that holds back the first window is so small that it may have ended before any watermark."""
+        found = [at for p, at in self.partitions.items() if p.topic == topic]
+        small = all(at.end - at.progress.start <= _SMALL_TOPIC for at in found)
+        return small and any(p.topic == topic for p in self.resolved.held_back_by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,10 @@ class Churn:
 
         No new name twice: then their order could not be told from different topics.
         """
+        before = len(self.database.log)
         self._ddl_once()
+        if len(self.database.log) == before:
+            return
         taken: set[str] = set()
         while isinstance(last := self.database.log[-1], Executed) and isinstance(last.ddl, RenameTable):
             taken.add(last.ddl.new_name)

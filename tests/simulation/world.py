@@ -37,7 +37,7 @@ _SMALL = {
     "consumer.source._FIRST_CHUNK": 2,
     "consumer.source._GROWTH": 2,
     "consumer.source.FIRST_WINDOW": 25,
-    "consumer.pipeline.FIRST_WINDOW": 500,
+    "consumer.source._SMALL_TOPIC": 500,
     "consumer.ledger._PART": 4,
     "consumer.ledger._MERGED": 12,
     "consumer.ledger._KEPT_WINDOWS": 100_000,
