@@ -1,4 +1,4 @@
-"""The command line: `reconciler run | check | status | demo`; exit codes in `ordering.errors`."""
+"""The command line: `reconciler run | check | status | serve | demo`; exit codes in `ordering.errors`."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from consumer import logs
 from consumer.cli_ddl import ddl, ddl_line
 from consumer.cli_progress import progress
 from consumer.cli_quarantine import quarantine
+from consumer.cli_serve import serve
 from consumer.clock import process_start
 from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
@@ -123,6 +124,7 @@ def demo(**options: Any) -> int:
 
 
 main.add_command(ddl)
+main.add_command(serve)
 
 
 @main.group()

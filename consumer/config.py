@@ -288,15 +288,26 @@ class Config(_Section):
 
 def load_config(path: Path) -> Config:
     """Read a config file. Raises ConfigError naming file, key and what is wrong with it."""
+    return config_from(_with_rule_files(read_values(path), path.parent), str(path))
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """The values of a TOML file, references replaced by what they name. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"can't read the config file {path}: {error}", hint="`reconciler run CONFIG.toml`") from error
+    return values_of(text, str(path))
+
+
+def values_of(text: str, place: str) -> dict[str, Any]:
+    """The values of a TOML text, references replaced by what they name. Raises ConfigError."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    return config_from(_with_rule_files(_expanded(values, ""), path.parent), str(path))
+        raise ConfigError(f"{place} is not valid TOML: {error}") from error
+    found: dict[str, Any] = _expanded(values, "")
+    return found
 
 
 def _with_rule_files(values: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -318,8 +329,13 @@ def config_from(values: dict[str, Any], place: str) -> Config:
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        faults = "; ".join(_fault(dict(fault)) for fault in error.errors(include_url=False))
-        raise ConfigError(f"the config is wrong: {faults}", where=place, hint="see the sample in README.md") from None
+        fact = f"the config is wrong: {said_of(error)}"
+        raise ConfigError(fact, where=place, hint="see the sample in README.md") from None
+
+
+def said_of(error: ValidationError) -> str:
+    """What is wrong, with the keys and without the values."""
+    return "; ".join(_fault(dict(fault)) for fault in error.errors(include_url=False))
 
 
 def _fault(fault: dict[str, Any]) -> str:

@@ -25,7 +25,8 @@ from consumer.presence import Presence, RedisLease
 from consumer.retrying import Patience, Stopped, retried
 from consumer.scratch import scratch_directory
 from consumer.source import Source
-from consumer.spark import is_alive, start_spark, stop_spark, warm_up
+from consumer.spark import warm_up
+from consumer.spark_home import GivenSpark, OwnSpark, SparkHome
 from consumer.stalling import Stalls
 from consumer.standing_by import StandBy
 from consumer.status import live_status
@@ -70,27 +71,33 @@ class Outcome:
 
 
 class Runner:
-    """One changefeed in this process. A Spark context that is given is shared and not stopped."""
+    """One changefeed in this process. A Spark context that is given is shared and not stopped.
+
+    `trouble` is what is being tried again just now; `stalls` is what was seen of the watermarks. Other threads may read
+    them, and `pipeline`.
+    """
 
     def __init__(
         self,
         config: Config,
         display: Display,
         observe: Observer = lambda _: None,
-        spark: SparkContext | None = None,
+        spark: SparkHome | SparkContext | None = None,
     ) -> None:
         self.config, self.display, self._observe = config, display, observe
         self.stopping = threading.Event()
         self.outcome = Outcome()
         self._patience = Patience(config.limits.retry_seconds)
-        self._spark, self._owns_spark = spark, spark is None
+        own = OwnSpark(config.changefeed, config.spark) if spark is None else spark
+        self._spark: SparkHome = GivenSpark(own) if isinstance(own, SparkContext) else own
         self._source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
         self._target: Target = target_of(config)
         lease_s = config.limits.lease_seconds
         self._redis_lease = RedisLease(config.redis.uri, config.changefeed, lease_s)
         self.presence = Presence(self._target.instances(config.changefeed), self._redis_lease, lease_s)
         self._once = False
-        self._stalls = Stalls(config.limits.stalled_seconds)
+        self.stalls = Stalls(config.limits.stalled_seconds)
+        self.trouble: BaseException | None = None
         self._pipeline: Pipeline | None = None
         self._caps: Mapping[Partition, int] | None = None
         self._first = True
@@ -122,13 +129,12 @@ class Runner:
         finally:
             self._close()
             self.presence.stop()
-            if self._owns_spark:
-                stop_spark(self._spark)
+            self._spark.close()
 
     def _warm(self) -> None:
         """Fork Spark's workers and connect to everything at the same time; a stand-by is ready to lead."""
         with ThreadPoolExecutor(1) as pool:
-            warming = pool.submit(warm_up, self._context())
+            warming = pool.submit(warm_up, self._spark.context(self._scratch))
             self._source.listed()
             self._target.connect()
             warming.result()
@@ -168,15 +174,15 @@ class Runner:
             instances.close()
         return False
 
-    def _context(self) -> SparkContext:
-        """Spark; started anew if its JVM has died."""
-        if self._owns_spark and self._spark is not None and not is_alive(self._spark):
-            log.warning("spark's JVM is gone; starting it again")
-            stop_spark(self._spark)
-            self._spark = None
-        if self._spark is None:
-            self._spark = start_spark(self.config.changefeed, self.config.spark, self._scratch)
-        return self._spark
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The rounds that are being done, while this instance leads and nothing is broken."""
+        return self._pipeline
+
+    def stop(self) -> None:
+        """Ask from another thread to end soon: what was not committed is rolled back."""
+        self.stopping.set()
+        self._spark.cancel()
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -202,6 +208,7 @@ class Runner:
 
     def _give_up(self, error: BaseException) -> None:
         """Close what an error may have broken. Who lets go of the target lets a stand-by lead: only if it has to."""
+        self.trouble = error
         if self._pipeline is not None:
             self._pipeline.ledger.close()
             self._pipeline = None
@@ -211,6 +218,7 @@ class Runner:
 
     def _close(self) -> None:
         self._give_up(Stopped())
+        self.trouble = None
         self._target.close()
 
     def _connected(self) -> Pipeline:
@@ -218,7 +226,7 @@ class Runner:
             self._target.connect()
             held = self._lease or self._turn()
             settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
-            jobs = SparkJobs(self._context(), settings)
+            jobs = SparkJobs(self._spark.context(self._scratch), settings)
             self._pipeline = Pipeline(self.config, self._source, self._target, jobs, self._step, held)
             self._lease = self._pipeline.lease
             self.presence.lead(self._lease.epoch)
@@ -264,13 +272,14 @@ class Runner:
             raise LeadershipLostError("another instance leads", where=self._target.name)
         more = pipeline.round(self._caps, to_end=to_end)
         self._patience.succeeded()
+        self.trouble = None
         self._note(pipeline)
         if more:
             self.display.window(before, pipeline.progress, pipeline.probe, time.monotonic() - begun)
         else:
             self.display.idle(pipeline.progress, pipeline.probe)
         if pipeline.probe is not None:
-            self._stalls.look(pipeline.probe)
+            self.stalls.look(pipeline.probe)
         self._publish_status(pipeline.ledger, pipeline)
         return more
 

@@ -60,12 +60,13 @@ _decode_mark = msgspec.json.Decoder(_Mark).decode
 
 @dataclass(frozen=True, slots=True)
 class PartitionProbe:
-    """What can be read of a partition: from `progress.start` up to `bound`; `end` is the partition's."""
+    """What can be read of a partition: from `progress.start` up to `bound`; `begin` and `end` are the partition's."""
 
     progress: PartitionProgress
     bound: int
     end: int
     watermark: ResolvedTs | None
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class Source:
     marks: Messages | None = None
     """The driver's own reader, for watermarks only; made when it is first needed."""
     _memory: dict[Partition, _Memory] = field(default_factory=dict)
+    _begins: Mapping[Partition, int] = field(default_factory=dict)
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
 
@@ -194,7 +196,7 @@ class Source:
         """The progress with what is new in the list; refuses what can't be the same topic any more."""
         topics, partitions = dict(progress.topics), dict(progress.partitions)
         everything = [p for topic in listed for p in topic.partitions]
-        begins = self.control.begins(everything)
+        begins = self._begins = self.control.begins(everything)
         for topic in listed:
             self._check_identity(topic, topics)
             fresh = [p for p in topic.partitions if p not in partitions]
@@ -262,7 +264,8 @@ class Source:
 
     def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: int) -> PartitionProbe:
         dead_at = self.dead_at.get(p.topic) if bound == end else None
-        return PartitionProbe(at, bound, end, raised(at.watermark, self._memory[p].watermark, dead_at))
+        watermark = raised(at.watermark, self._memory[p].watermark, dead_at)
+        return PartitionProbe(at, bound, end, watermark, self._begins.get(p, 0))
 
     def _share(self, known: Progress, partitions: int) -> int:
         limits = self.config.limits

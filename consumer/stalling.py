@@ -54,6 +54,11 @@ class Stalls:
         for partition in due:
             self._seen[partition].told = now
 
+    def ages(self) -> dict[Partition, float]:
+        """For how many seconds each watermark has not risen, as far as this process saw it. Any thread may ask."""
+        now = self._now()
+        return {partition: now - seen.since for partition, seen in list(self._seen.items())}
+
     def _is_due(self, partition: Partition, now: float) -> bool:
         seen = self._seen.get(partition)
         return seen is not None and now - (seen.since if seen.told is None else seen.told) >= self._limit_s

@@ -1,6 +1,7 @@
 """Status: what the target knows, what Kafka holds beyond it, what the ledger says."""
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -17,17 +18,18 @@ from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 from sinks.ddl_log import DdlRecord
 from sinks.instances import Instance
 from sinks.quarantine import states
-from sinks.target import Stored
+from sinks.target import Stored, Target
 
 _DDLS = 20
 
 
 def live_status(progress: Progress, probe: Probe) -> dict[str, Any]:
     """What the running instance publishes after each round."""
-    return {"checkpoint_ts": progress.checkpoint_ts, **_resolved(progress, probe), **_counts(progress)}
+    return {"checkpoint_ts": progress.checkpoint_ts, **resolved_told(progress, probe), **counts_told(progress)}
 
 
-def _counts(progress: Progress) -> dict[str, int]:
+def counts_told(progress: Progress) -> dict[str, int]:
+    """Totals since the changefeed began."""
     counts = progress.counts
     return {
         "events": counts.events,
@@ -42,7 +44,8 @@ def _counts(progress: Progress) -> dict[str, int]:
     }
 
 
-def _resolved(progress: Progress, probe: Probe) -> dict[str, Any]:
+def resolved_told(progress: Progress, probe: Probe) -> dict[str, Any]:
+    """What Kafka holds, per partition, and how far it is applied."""
     return {
         "resolved_ts": probe.resolved.ts,
         "lag_seconds": lag_seconds(progress, probe),
@@ -54,6 +57,7 @@ def _resolved(progress: Progress, probe: Probe) -> dict[str, Any]:
                 "resolved_ts": found.watermark,
                 "resolved_time": utc_text(found.watermark or 0),
                 "watermark_age_seconds": age_seconds(found.watermark),
+                "begin_offset": found.begin,
                 "offset": found.progress.start,
                 "end_offset": found.end,
                 "unread": found.end - found.progress.start,
@@ -68,29 +72,56 @@ def age_seconds(watermark: ResolvedTs | None) -> float | None:
     return None if watermark is None else round(max(0.0, time.time() - physical_ms(watermark) / 1000), 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the target tells of a changefeed: its row, the latest DDLs, what was set aside, who runs."""
+
+    stored: Stored | None
+    ddls: list[DdlRecord]
+    quarantine: dict[str, int]
+    instances: list[Instance]
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is; of one that has not begun, nothing."""
+        return Progress() if self.stored is None else self.stored.progress
+
+
+def known_of(target: Target, changefeed: str) -> Known:
+    """Ask the target, changing nothing. Raises TargetError and its kinds."""
+    stored = target.stored(changefeed)
+    if stored is None:
+        return Known(None, [], states([]), [])
+    ddls = target.ddl_log(changefeed, _DDLS)
+    return Known(stored, ddls, states(target.quarantined(changefeed)), target.running(changefeed))
+
+
 def status_of(config: Config) -> dict[str, Any]:
     """The whole status of a changefeed, read from target, Kafka and Redis. Raises ReconcilerError for the target."""
     target = target_of(config)
     try:
-        stored = target.stored(config.changefeed)
-        ddls = [] if stored is None else target.ddl_log(config.changefeed, _DDLS)
-        quarantine = states([] if stored is None else target.quarantined(config.changefeed))
-        instances = [] if stored is None else target.running(config.changefeed)
+        known = known_of(target, config.changefeed)
     finally:
         target.close()
-    progress = Progress() if stored is None else stored.progress
+    return {
+        **told(config, target.name, known, known.progress),
+        "ledger": _ledger_state(config, known.progress),
+        "source": _source_state(config, known.progress),
+        "ddl_history": [told_of(record) for record in known.ddls],
+    }
+
+
+def told(config: Config, target_name: str, known: Known, progress: Progress) -> dict[str, Any]:
+    """The part of the status that target and progress tell."""
     return {
         "changefeed": config.changefeed,
-        "target": target.name,
+        "target": target_name,
         "checkpoint_ts": progress.checkpoint_ts,
         "checkpoint_time": utc_text(progress.checkpoint_ts),
-        **_leader(stored),
-        **_instances(instances, config.limits.lease_seconds),
-        **_counts(progress),
-        "quarantine": quarantine,
-        "ledger": _ledger_state(config, progress),
-        "source": _source_state(config, progress),
-        "ddl_history": [told_of(record) for record in ddls],
+        **_leader(known.stored),
+        **_instances(known.instances, config.limits.lease_seconds),
+        **counts_told(progress),
+        "quarantine": known.quarantine,
     }
 
 
@@ -144,7 +175,7 @@ def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
 def _source_state(config: Config, progress: Progress) -> dict[str, Any]:
     source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
     try:
-        return {"state": "connected", **_resolved(progress, source.probe(progress))}
+        return {"state": "connected", **resolved_told(progress, source.probe(progress))}
     except ReconcilerError as error:
         return {"state": str(error)}
     finally:

@@ -12,6 +12,7 @@ TEXT = (ROOT / "docs" / "faults.md").read_text()
 DATES_FOR_PEOPLE = {
     "consumer/status.py",
     "consumer/embedded/trust.py",
+    "consumer/serving/moments.py",
     "sinks/ddl_log.py",
     "sinks/mysql/target.py",
     "sinks/quarantine.py",

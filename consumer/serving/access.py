@@ -1,0 +1,142 @@
+"""Who may ask what: the token, the names by which this server may be called, the size of a body.
+
+- Everything needs the token (`Authorization: Bearer TOKEN`), but health and the page's files, which show nothing; on a
+  loopback address the API's document and the metrics are open too.
+- A page of another site must not talk to us by a DNS name that it made point here: `Host` is an IP address,
+  `localhost`, this machine's name or a name that the operator gave, and an `Origin` has to be this very server.
+- A body is at most `MOST_BODY` bytes; it is counted while it comes in, whatever its header says.
+"""
+
+import hmac
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from consumer.serving.faults import ForbiddenError, RequestError, TooLargeError, UnauthorizedError, failure_of
+
+MOST_BODY = 1 << 20
+"""Bytes; a config is some kilobytes."""
+_OPEN = re.compile(r"/|/healthz?|/api/v2/health|/page/.*")
+_OPEN_ON_LOOPBACK = re.compile(r"/metrics|/openapi\.json")
+_HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"x-frame-options": b"DENY",
+    b"cache-control": b"no-store",
+}
+_HEARD = frozenset({"GET", "HEAD"})
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What is asked of every request."""
+
+    token: str = field(repr=False)
+    """Empty: nobody has it."""
+    loopback: bool
+    names: frozenset[str] = frozenset()
+    """By which this server may be called besides IP addresses, localhost and the machine's own name."""
+
+    def check(self, method: str, path: str, headers: Headers) -> None:
+        """Raise ForbiddenError or UnauthorizedError for a request that may not be answered."""
+        host = headers.get("host", "")
+        if not self._is_ours(_name_of(f"//{host}")):
+            hint = f"start `reconciler serve` with --allow-host {_name_of(f'//{host}') or 'NAME'} if that is its name"
+            raise ForbiddenError("this server is not known by the name in Host", where="header Host", hint=hint)
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            raise ForbiddenError(
+                "pages of other origins may not use this API", where="header Origin", hint="use the server's own page"
+            )
+        if not self._is_open(method, path):
+            self._check_token(headers.get("authorization", ""))
+
+    def _is_ours(self, name: str) -> bool:
+        if name in self.names or name in ("localhost", socket.gethostname().lower()):
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _is_open(self, method: str, path: str) -> bool:
+        if method not in _HEARD:
+            return False
+        return bool(_OPEN.fullmatch(path) or (self.loopback and _OPEN_ON_LOOPBACK.fullmatch(path)))
+
+    def _check_token(self, authorization: str) -> None:
+        if not self.token:
+            hint = "start `reconciler serve` with the environment variable RECONCILER_TOKEN, and send it"
+            raise UnauthorizedError("this server was started without a token", where="RECONCILER_TOKEN", hint=hint)
+        kind, _, given = authorization.partition(" ")
+        right = hmac.compare_digest(given.strip().encode(), self.token.encode())
+        if kind.lower() != "bearer" or not right:
+            fact = "the token is wrong" if authorization else "a token is needed"
+            raise UnauthorizedError(fact, where="header Authorization", hint="Authorization: Bearer $RECONCILER_TOKEN")
+
+
+def _name_of(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+class Guard:
+    """Checks each request before the application sees it."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        sending = _with_headers(send)
+        try:
+            headers = Headers(scope=scope)
+            self._access.check(scope["method"], scope["path"], headers)
+            _check_size(int(headers.get("content-length", "0") or 0))
+            await self._app(scope, _counting(receive), sending)
+        except RequestError as error:
+            more = {"WWW-Authenticate": "Bearer"} if isinstance(error, UnauthorizedError) else None
+            answer = JSONResponse(failure_of(error).model_dump(), error.status, more)
+            await answer(scope, receive, sending)
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_BODY:
+        raise TooLargeError(
+            f"the body is larger than {MOST_BODY} bytes", where="body", hint="a config is some kilobytes"
+        )
+
+
+def _counting(receive: Receive) -> Receive:
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        _check_size(size)
+        return message
+
+    return counted
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = {name.lower() for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *((n, v) for n, v in _HEADERS.items() if n not in given)]
+        await send(message)
+
+    return sending

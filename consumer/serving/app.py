@@ -1,0 +1,87 @@
+"""The application: the API under /api/v2, its document, health, metrics, and the page."""
+
+from importlib.metadata import version
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from consumer.serving.access import Access, Guard
+from consumer.serving.faults import NotFoundError, RequestError, failure_of, http_status_of
+from consumer.serving.fleet import Fleet
+from consumer.serving.metrics import metrics_router
+from consumer.serving.reading import reading_router
+from consumer.serving.shapes import Failure, Health
+from ordering.errors import ReconcilerError
+
+VERSION = version("ticdc-reconciler")
+_FAILURES: dict[int | str, dict[str, Any]] = {
+    code: {"model": Failure} for code in (400, 401, 403, 404, 405, 409, 413, 500, 502)
+}
+log = structlog.get_logger()
+
+
+def application(fleet: Fleet, access: Access, *more: APIRouter) -> ASGIApp:
+    """What uvicorn serves; `more` are routers of other parts, such as the page."""
+    app = FastAPI(
+        title="ticdc-reconciler",
+        version=VERSION,
+        summary="Changefeeds of `reconciler serve`",
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+        responses=_FAILURES,
+    )
+    app.add_exception_handler(ReconcilerError, _foreseen)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _bug)
+    token = Depends(HTTPBearer(auto_error=False, description="RECONCILER_TOKEN; checked before anything else"))
+    app.include_router(_health_router(fleet))
+    app.include_router(metrics_router(fleet))
+    app.include_router(reading_router(fleet), prefix="/api/v2", dependencies=[token])
+    for router in more:
+        app.include_router(router)
+    return Guard(app, access)
+
+
+def _health_router(fleet: Fleet) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/api/v2/health", operation_id="health")
+    @router.get("/health", include_in_schema=False)
+    @router.get("/healthz", include_in_schema=False)
+    async def health() -> Health:
+        """Whether the process answers. A changefeed that has failed does not make it ill: see its status."""
+        return Health(status="ok", version=VERSION, changefeeds=fleet.states())
+
+    return router
+
+
+async def _foreseen(_request: Request, error: Exception) -> JSONResponse:
+    status = http_status_of(error) if isinstance(error, ReconcilerError) else 500
+    return JSONResponse(failure_of(error).model_dump(), status)
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
+    wrong = RequestError(f"the request is wrong: {said[:1000]}", where="request", hint="see /openapi.json")
+    return JSONResponse(failure_of(wrong).model_dump(), wrong.status)
+
+
+async def _of_http(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HTTPException):
+        return await _bug(request, error)
+    kind: type[RequestError] = NotFoundError if error.status_code == NotFoundError.status else RequestError
+    wrong = kind(str(error.detail), where=f"{request.method} {request.url.path}"[:500], hint="see /openapi.json")
+    return JSONResponse(failure_of(wrong).model_dump(), error.status_code, dict(error.headers or {}))
+
+
+async def _bug(request: Request, error: Exception) -> JSONResponse:
+    log.error("a request met a bug", path=request.url.path, exc_info=error)
+    return JSONResponse(failure_of(error).model_dump(), 500)

@@ -1,0 +1,43 @@
+"""The process's own file, `_serve.toml` in the directory of the changefeeds: Spark, and who is paused.
+
+One process has one Spark, so its settings stand here and nowhere else. No changefeed's id can begin with `_`.
+"""
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from consumer.config import Config, Spark, read_values, said_of
+from ordering.errors import ConfigError
+
+NAME = "_serve.toml"
+
+
+class Settings(BaseModel):
+    """What stands in `_serve.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    spark: Spark = Spark()
+    paused: list[str] = []
+
+
+def load_settings(folder: Path) -> Settings:
+    """Read `_serve.toml`; without one, the defaults. Raises ConfigError."""
+    path = folder / NAME
+    if not path.exists():
+        return Settings()
+    try:
+        return Settings.model_validate(read_values(path))
+    except ValidationError as error:
+        hint = "it holds [spark], as a changefeed's config does, and `paused`, a list of ids: see docs/serve.md"
+        raise ConfigError(f"the file is wrong: {said_of(error)}", where=str(path), hint=hint) from None
+
+
+def check_spark(config: Config, settings: Settings, folder: Path) -> None:
+    """Raise ConfigError where a changefeed wants another Spark than the process has."""
+    if config.spark not in (Spark(), settings.spark):
+        raise ConfigError(
+            f"changefeed {config.changefeed!r} has a [spark] section that differs from the one of {NAME}",
+            where=f"key 'spark'; {folder / NAME}",
+            hint=f"all changefeeds of a process share one Spark: move the section to {NAME}, or run it by itself",
+        )
