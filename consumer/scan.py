@@ -97,10 +97,16 @@ class Reduction:
         self.all_bytes = 0
         self.names: dict[TableName, list[str]] = {}
         self.add: Callable[[bytes, int, bytes], None] = self._keep if spec.whole_transactions else self.net.add
+        self.add_all: Callable[[list[bytes], list[int], list[bytes]], None]
+        self.add_all = self._keep_all if spec.whole_transactions else self.net.add_all
 
     def _keep(self, key: bytes, order: int, image: bytes) -> None:
         self.all.append((key, order, image))
         self.all_bytes += len(key) + len(image)
+
+    def _keep_all(self, keys: list[bytes], orders: list[int], images: list[bytes]) -> None:
+        self.all.extend(zip(keys, orders, images, strict=True))
+        self.all_bytes += sum(map(len, keys)) + sum(map(len, images))
 
     def full(self) -> bool:
         """Whether it is time to let go of what is held."""

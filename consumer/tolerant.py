@@ -5,6 +5,7 @@ from typing import Any
 
 from consumer import canal
 from consumer.images import TableKeys
+from consumer.quick import QuickScan
 from consumer.report import Unreadable
 from consumer.scan import ReadSpec, Reduction, Scan
 from ordering.errors import InputError
@@ -16,7 +17,10 @@ from ordering.window import Range
 
 def scan_of(spec: ReadSpec, part: Range, reduction: Reduction) -> Scan:
     """The scan of a range: the quick one where nothing is set aside."""
-    return TolerantScan(spec, part, reduction) if spec.marks.tolerant else Scan(spec, part, reduction)
+    if spec.marks.tolerant:
+        return TolerantScan(spec, part, reduction)
+    usual = spec.ignored is None and not spec.force_replicate
+    return (QuickScan if usual else Scan)(spec, part, reduction)
 
 
 class TolerantScan(Scan):

@@ -5,7 +5,7 @@ integer whose order is R4's; a fingerprint is 64 bits of both, for the ledger an
 are of halves, so that raw and split forms of one UPDATE agree.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 import xxhash
@@ -56,6 +56,16 @@ def commit_ts_of(order: int) -> CommitTs:
 def fingerprint(key: bytes, order: int) -> int:
     """64 bits of (row key, commitTs, half); stable between processes and versions."""
     return _hash(key, order & _MASK)
+
+
+def fingerprints(keys: Iterable[bytes], orders: Iterable[int]) -> Iterator[int]:
+    """`fingerprint` of each of many."""
+    return map(_hash, keys, orders)  # an ordinal of a commitTs has no more than 64 bits
+
+
+def content_hashes(images: Iterable[bytes]) -> Iterator[int]:
+    """`content_hash` of each of many."""
+    return map(_hash, images)
 
 
 def content_hash(image: bytes) -> int:
