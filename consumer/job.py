@@ -17,7 +17,7 @@ from consumer.reader import KafkaReaders
 from consumer.report import Report
 from consumer.scan import ReadSpec
 from consumer.spark import telling_lines
-from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record, Unfetched
+from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record, RowsOnly, Unfetched
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.window import Range, divided
@@ -127,7 +127,7 @@ class SparkJob:
 
     def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
         """See `Job.outcomes`."""
-        work = order if self.parts == 1 else _RowsOnly(order)
+        work = order if self.parts == 1 else RowsOnly(order)
         with _failures():
             for outcome in self.records.mapPartitions(work).toLocalIterator(prefetchPartitions=True):
                 yield self._found(outcome)
@@ -150,16 +150,6 @@ class SparkJob:
         if isinstance(outcome, ReconcilerError):
             raise outcome
         return outcome
-
-
-@dataclass(frozen=True, slots=True)
-class _RowsOnly:
-    """Passes the reports' bucket over."""
-
-    order: OrderTask
-
-    def __call__(self, records: Iterable[Record]) -> Iterator[Outcome]:
-        return self.order(record for record in records if record[0] != REPORTS)  # type: ignore[return-value]
 
 
 def _errors_as_values(

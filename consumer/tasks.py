@@ -247,6 +247,17 @@ class OrderTask:
         return _UnencodedError(TargetError(f"table {schema.name}: rows can't be encoded: {error}"), {})
 
 
+@dataclass(frozen=True, slots=True)
+class RowsOnly:
+    """A second stage that passes the reports' bucket over."""
+
+    order: OrderTask
+
+    def __call__(self, records: Iterable[Record]) -> Iterator[Chunk | Part | Unfetched | Failure]:
+        """Run in a Spark task."""
+        return self.order(record for record in records if record[0] != REPORTS)  # type: ignore[return-value]
+
+
 class _UnencodedError(Exception):
     """A row that the encoder refuses."""
 
