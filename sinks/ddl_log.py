@@ -99,13 +99,18 @@ class DdlLog(ABC):
     def _has_ddl_log(self) -> bool:
         return True
 
+    def _lacks_ddl_columns(self) -> bool:
+        """Whether the log is an earlier version's, without durations and reasons: the next run adds them."""
+        return False
+
     def ddl_log(self, changefeed: str, limit: int, *, only_open: bool = False) -> list[DdlRecord]:
         """The latest DDLs, newest first; `only_open`: those that the checkpoint does not cover yet."""
         if not self._has_ddl_log():
             return []
+        added = "NULL, ''" if self._lacks_ddl_columns() else "duration_ms, reason"
         rows = self._log_query(
-            f"SELECT id, commit_ts, {self._database_column}, name, statement, executed, state, updated_at, duration_ms,"  # noqa: S608 constants
-            f" reason FROM {self._ddl_table} WHERE changefeed = ? {_only_open(only_open)} ORDER BY id DESC LIMIT ?",
+            f"SELECT id, commit_ts, {self._database_column}, name, statement, executed, state, updated_at, {added}"  # noqa: S608 constants
+            f" FROM {self._ddl_table} WHERE changefeed = ? {_only_open(only_open)} ORDER BY id DESC LIMIT ?",
             (changefeed, limit),
         )
         return [_line(*row) for row in rows]

@@ -22,6 +22,11 @@ WRITER = f"{PROGRESS_DATABASE}.writer"
 DDL = f"{PROGRESS_DATABASE}.ddl"
 QUARANTINE = f"{PROGRESS_DATABASE}.quarantine"
 INSTANCE = f"{PROGRESS_DATABASE}.instance"
+_HAS_REASON = (
+    "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = %s AND table_name = 'ddl'"
+    " AND column_name = 'reason'"
+)
+"""Whether the DDL log has the column that was added last."""
 
 
 class Session(Protocol):
@@ -133,6 +138,7 @@ class ServerTarget(Target, Generic[S]):
         return Stored(progress, epoch, updated_at if updated_at.tzinfo else updated_at.replace(tzinfo=UTC))
 
     _ddl_table = DDL
+    _ddl_columns_seen = False
 
     def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
         self._db.run(sql.replace("?", "%s"), parameters)
@@ -141,7 +147,11 @@ class ServerTarget(Target, Generic[S]):
         return self._db.query(sql.replace("?", "%s"), parameters)
 
     def _has_ddl_log(self) -> bool:
-        return self._has_progress_table()
+        return self._has_table("ddl")
+
+    def _lacks_ddl_columns(self) -> bool:
+        self._ddl_columns_seen = self._ddl_columns_seen or bool(self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)))
+        return not self._ddl_columns_seen
 
     def _has_quarantine(self) -> bool:
         return self._has_table("quarantine")

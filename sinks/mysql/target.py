@@ -56,10 +56,6 @@ _TABLES = (
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
     f"{_INSTANCES.creation} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 )
-_HAS_REASON = (
-    "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = 'ddl'"
-    " AND COLUMN_NAME = 'reason'"
-)
 _ALREADY_SO = "-- nothing: it was so already"
 LOCK_S = 30
 """How long a killed connection may take to let go of its named lock."""
@@ -96,7 +92,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         """See `Target.connect`."""
         for statement in _TABLES:
             self._db.run(statement)
-        if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
+        if self._lacks_ddl_columns():
             self._db.run(f"ALTER TABLE {DDL} ADD COLUMN duration_ms BIGINT, ADD COLUMN reason LONGTEXT NOT NULL")
         self._make_quarantine()
         self._catalog = None

@@ -50,10 +50,6 @@ _MENDED = (
     f"ALTER TABLE {PROGRESS_DATABASE}.ddl ADD COLUMN IF NOT EXISTS before_it text NOT NULL DEFAULT '',"
     " ADD COLUMN IF NOT EXISTS duration_ms bigint, ADD COLUMN IF NOT EXISTS reason text NOT NULL DEFAULT ''"
 )
-_HAS_REASON = (
-    "SELECT count(*) FROM information_schema.columns WHERE table_schema = %s AND table_name = 'ddl'"
-    " AND column_name = 'reason'"
-)
 _MAKING = 0x7469_6364_6300_0001
 """An advisory lock: of two that make the tables at once one would be told that they exist."""
 _APART = "apart"
@@ -86,7 +82,7 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
                 for statement in _TABLES:
                     self._db.run(statement)
                 self._make_quarantine()
-        if not self._db.value(_HAS_REASON, (PROGRESS_DATABASE,)):
+        if self._lacks_ddl_columns():
             self._db.run(_MENDED)
         self._catalog = None
 
