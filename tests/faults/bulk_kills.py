@@ -1,8 +1,8 @@
 """`python -m tests.faults.bulk_kills --kills 300 --target mysql`: many kills, counted by where they hit.
 
-As `random_kills`, but the drivers share one JVM, so that a kill costs seconds less. Every other kill comes from outside
-at a random moment behind the first movement of the checkpoint; the others are sent where the fewest have hit so far,
-right behind a step. The report tells how many hit between each step and the next.
+As `random_kills`, but the drivers share one JVM, so that a kill costs seconds less. Some kills come from outside at a
+random moment behind the first movement of the checkpoint; the others (`--aimed`: their share) are sent where the fewest
+have hit so far, right behind a step. The report tells how many hit between each step and the next.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from tests.faults.traced_run import Trace
 
 _HITS_WITHIN_S = 120.0
 _TOLD_EVERY = 50
+_AIMED = 0.7
 _IN_TASKS = {Step.WINDOW_RECORDED, Step.DELETES_DONE, Step.WRITES_DONE}
 _IN_ONE_TRANSACTION = {Step.REDUCED, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN}
 
@@ -42,7 +43,10 @@ def steps_of(consistency: str) -> list[Step]:
 class BulkKills:
     """Kills drivers by the hundred; `hits` counts them by the step that was done last."""
 
-    def __init__(self, count: int, seed: int, consistency: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, count: int, seed: int, consistency: str, environment: Mapping[str, str], aimed: float = _AIMED
+    ) -> None:
+        self._aimed = aimed
         self._count, self._chance, self._environment = count, random.Random(seed), environment
         self.hits: Counter[Step] = Counter(dict.fromkeys(steps_of(consistency), 0))
 
@@ -51,9 +55,10 @@ class BulkKills:
         del view
         path = config.with_suffix(".trace")
         with closing(Trace(path)) as trace, Drivers(config.with_suffix(".log"), self._environment) as drivers:
-            for number in range(self._count):
+            for _ in range(self._count):
                 trace.reset()
-                aimed = min(self.hits, key=lambda step: self.hits[step]) if number % 2 else None
+                fewest = min(self.hits, key=lambda step: self.hits[step])
+                aimed = fewest if self._chance.random() < self._aimed else None
                 nth = self._chance.randrange(1, 3)
                 pid = drivers.start(config, path, aimed.value if aimed else "none", nth)
                 wait_until(lambda: trace.moved, "the checkpoint moves", _HITS_WITHIN_S)
@@ -75,6 +80,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--target", choices=["mysql", "postgresql", "sqlite"], default="mysql")
     parser.add_argument("--consistency", choices=["snapshot", "transaction", "row"], default="snapshot")
+    parser.add_argument("--aimed", type=float, default=_AIMED, help="share of kills sent right behind a step")
     parser.add_argument("--seed", type=int, default=1)
     told = parser.parse_args()
     with ExitStack() as stack:
@@ -85,7 +91,7 @@ def main() -> int:
             uri = stack.enter_context(MariaDbServer(place / "mariadb", flush_at_commit=2)).uri
         elif told.target == "postgresql":
             uri = stack.enter_context(PostgresServer(place / "postgres")).uri
-        killing = BulkKills(told.kills, told.seed, told.consistency, stack.enter_context(kept_spark()))
+        killing = BulkKills(told.kills, told.seed, told.consistency, stack.enter_context(kept_spark()), told.aimed)
         where = Place(place, broker.bootstrap, uri, f'consistency = "{told.consistency}"\n')
         report = under_load(where, killing, seed=told.seed, audited=told.consistency != "row")
     hits = {step.value: count for step, count in killing.hits.items()}
