@@ -21,6 +21,7 @@ from ordering.neteffect import Half
 from ordering.timestamps import CommitTs, utc_text
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import is_lost
+from sinks.mysql.line import Line
 from sinks.mysql.tls import HINT, encryption, is_tls_fault, login_plugins
 from sinks.uri import TargetUri
 
@@ -60,7 +61,7 @@ class Upstream:
     def _connected(self, first: Reference) -> "pymysql.Connection[pymysql.cursors.Cursor]":
         zone = "+00:00" if self.time_zone.upper() == "UTC" else self.time_zone
         try:
-            connection = pymysql.connect(
+            connection = Line(
                 host=self.uri.host,
                 port=self.uri.port,
                 user=self.uri.user,

@@ -11,6 +11,7 @@ from pymysql.constants import CLIENT
 from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from sinks.mysql.line import Line
 from sinks.mysql.tls import HINT, encryption, is_tls_fault, login_plugins
 from sinks.uri import TargetUri
 
@@ -45,7 +46,7 @@ def _unverified() -> SSLContext:
     return context
 
 
-class _Connection(pymysql.connections.Connection):  # type: ignore[misc]  # untyped
+class _Connection(Line):
     """Sends a server that asks for a local file the one that we named, and no other.
 
     PyMySQL would open whatever file the server's answer names (MySQL documentation, "Security Considerations for LOAD
