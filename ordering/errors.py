@@ -13,7 +13,8 @@
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
     ├── LeadershipLostError 5    another instance took over
     │   └── LeaderLivesError         another instance leads, and who wants to lead can't wait any longer
-    └── WorkerLostError    1     a Spark worker died; worth a retry
+    ├── WorkerLostError    1     a Spark worker died; worth a retry
+    └── LocalDiskError     1     this machine's disk is full or fails; worth a retry
 
 Anything else that escapes is a bug and ends with exit code 1.
 """
@@ -104,4 +105,8 @@ class WorkerLostError(ReconcilerError):
     """A Spark task failed for no reason of the input's: its worker or executor died."""
 
 
-TRANSIENT = (SourceUnreachableError, BodyMissingError, TargetUnreachableError, WorkerLostError)
+class LocalDiskError(ReconcilerError):
+    """A temporary file of this machine can't be written or read."""
+
+
+TRANSIENT = (SourceUnreachableError, BodyMissingError, TargetUnreachableError, WorkerLostError, LocalDiskError)

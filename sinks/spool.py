@@ -6,15 +6,30 @@ outlives the unit.
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from ordering.errors import LocalDiskError
 from ordering.events import Half, TableName
 from sinks.chunk import Chunk
 
 _IN_MEMORY_BYTES = 4 << 20
+
+
+@contextmanager
+def _disk() -> Iterator[None]:
+    """Whatever the disk refuses, as LocalDiskError."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalDiskError(
+            f"rows can't be kept in a temporary file: {error.strerror or error}",
+            where=str(error.filename or tempfile.gettempdir()),
+            hint="make room there, or let TMPDIR name a larger disk; limits.window-bytes bounds what is kept",
+        ) from error
 
 
 @dataclass(slots=True)
@@ -33,7 +48,8 @@ class Group:
         self.rows += chunk.rows
         self.sizes.append(len(chunk.payload))
         if self.file is not None:
-            self.file.write(chunk.payload)
+            with _disk():
+                self.file.write(chunk.payload)
             return
         self.held.append(chunk.payload)
         if sum(self.sizes) > _IN_MEMORY_BYTES:
@@ -44,7 +60,8 @@ class Group:
         if self.file is None:
             yield from self.held
             return
-        self.file.flush()
+        with _disk():
+            self.file.flush()
         with Path(self.file.name).open("rb") as reader:
             for size in self.sizes:
                 yield reader.read(size)
@@ -52,13 +69,15 @@ class Group:
     def path(self) -> str:
         """A file that holds all payloads, one after the other."""
         file = self._to_file()
-        file.flush()
+        with _disk():
+            file.flush()
         return file.name
 
     def _to_file(self) -> IO[bytes]:
         if self.file is None:
-            self.file = tempfile.NamedTemporaryFile(dir=self.directory(), delete=False)  # noqa: SIM115 closed by Spool
-            self.file.writelines(self.held)
+            with _disk():
+                self.file = tempfile.NamedTemporaryFile(dir=self.directory(), delete=False)  # noqa: SIM115 closed by Spool
+                self.file.writelines(self.held)
             self.held = []
         return self.file
 
@@ -76,7 +95,8 @@ class Spool:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         for group in self._groups.values():
             if group.file is not None:
-                group.file.close()
+                with suppress(OSError):  # what a full disk did not take is not wanted any more
+                    group.file.close()
         if self._directory is not None:
             self._directory.cleanup()
 
