@@ -32,8 +32,14 @@ class Spread:
 
 
 def spread_of(histograms: Iterable[Histogram], rows: int) -> Spread:
-    """Groups with about so many rows a bucket, as far as the histograms tell; what they can't tell stays together."""
-    bounds, sizes, held = [], [], 0
+    """Groups with about so many rows a bucket, as far as the histograms tell; what they can't tell stays together.
+
+    There may be transactions that no histogram tells of: rows of a table that was not known yet when they were counted.
+    So the group of a large one begins right before it, and ends with it, whether or not any row is known to lie there.
+    """
+    bounds: list[int] = []
+    sizes: list[int] = []
+    held = 0
     last_ts = last_upto = 0
     for ts, upto in merged(histograms):
         more = upto - last_upto
@@ -43,13 +49,16 @@ def spread_of(histograms: Iterable[Histogram], rows: int) -> Spread:
             sizes.append(1)
             held = 0
         if is_one and more > rows:
+            if not bounds or bounds[-1] != last_ts:
+                bounds.append(last_ts)
+                sizes.append(1)
             bounds.append(ts)
             sizes.append(-(-more // rows))
         else:
             held += more
         last_ts, last_upto = ts, upto
-    if held or not bounds:
-        bounds.append(last_ts)
+    if held or not bounds or sizes[-1] > 1:
+        bounds.append(last_ts + (not held))
         sizes.append(1)
     firsts = [sum(sizes[:i]) for i in range(len(sizes))]
     return Spread(tuple(bounds), tuple(sizes), tuple(firsts))

@@ -32,6 +32,17 @@ def test_buckets_are_in_the_order_of_commits_and_not_too_full(transactions: dict
     assert buckets[-1][-1] < spread.buckets
 
 
+@given(TRANSACTIONS, st.sets(st.integers(0, 70)), st.integers(1, 50))
+def test_transactions_that_nobody_counted_are_in_order_too(
+    transactions: dict[int, int], uncounted: set[int], rows: int
+) -> None:
+    spread = spread_of([exact(transactions)], rows)
+    buckets = [sorted({spread.bucket(ts, key) for key in range(100)}) for ts in sorted({*transactions, *uncounted})]
+    for before, after in pairwise(buckets):
+        assert before[-1] < after[0] or before == after and len(before) == 1
+    assert buckets[-1][-1] < spread.buckets
+
+
 @given(TRANSACTIONS, st.integers(1, 9))
 def test_without_knowledge_the_span_is_cut_evenly(transactions: dict[int, int], buckets: int) -> None:
     spread = evenly(0, 60, buckets)
