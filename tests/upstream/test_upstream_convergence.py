@@ -96,6 +96,10 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert made() == made()
 
 
+def test_an_account_that_comes_back_has_no_other_s_tag() -> None:
+    Bank(510434, accounts=4, tables=4).run(30)
+
+
 def test_a_snapshot_in_the_past_is_what_the_database_held_then() -> None:
     bank = Bank(4, ddl=0.2)
     seen = []

@@ -76,7 +76,7 @@ class Bank:
         self._audit = audit_table(name)
         self._chance = random.Random(seed)  # noqa: S311 -- a seeded history, not a secret
         self._ddl_chance = ddl
-        self._serial = 0
+        self._serial = self._tags = 0
         self._keys: dict[str, list[Key]] = {table.full_name: [] for table in self.accounts}
         self._extras: dict[str, dict[str, str | None]] = {table.full_name: {} for table in self.accounts}
         self._retired: list[str] = []
@@ -141,7 +141,8 @@ class Bank:
         key = key or self._fresh(table)
         row = {table.handle_key[0]: key[0], "bal": str(balance), "note": note, **self._extras[table.full_name]}
         if "tag" in table.names and self._chance.random() < 0.5:  # noqa: PLR2004 -- a coin
-            row["tag"] = f"t{self._serial}.{key[0]}"
+            self._tags += 1  # tags move between accounts: one that was made with this key may be another's now
+            row["tag"] = f"t{self._tags}.{key[0]}"
         transaction.insert(table.full_name, row)
         self._keys[table.full_name].append(key)
 
