@@ -39,7 +39,7 @@ def test_transactions_that_nobody_counted_are_in_order_too(
     spread = spread_of([exact(transactions)], rows)
     buckets = [sorted({spread.bucket(ts, key) for key in range(100)}) for ts in sorted({*transactions, *uncounted})]
     for before, after in pairwise(buckets):
-        assert before[-1] < after[0] or before == after and len(before) == 1
+        assert before[-1] < after[0] or (before == after and len(before) == 1)
     assert buckets[-1][-1] < spread.buckets
 
 
