@@ -42,6 +42,10 @@ class Summary(Shape):
     lag_seconds: Annotated[float | None, Field(description="checkpoint behind the global resolvedTs")]
     lag_now_seconds: Annotated[float | None, Field(description="checkpoint behind this machine's clock")]
     leads: Annotated[bool, Field(description="whether this process leads it")]
+    leader: Annotated[str | None, Field(description="who leads it, as the target last told")]
+    target: str
+    stalled_partitions: Annotated[int, Field(description="partitions that `stalled` is said of in the status")]
+    quarantine_held: Annotated[int, Field(description="messages set aside that nobody has decided about")]
     error: Fault | None
 
 

@@ -41,7 +41,8 @@ def lag_now_s(progress: Progress) -> float | None:
 
 def summary_of(feed: Feed) -> Summary:
     """A line of the list."""
-    progress, last = progress_of(feed), feed.last
+    progress, last, knowing = progress_of(feed), feed.last, feed.knowing
+    known = None if knowing is None else knowing.known
     return Summary(
         id=feed.name,
         state=feed.state,
@@ -50,8 +51,21 @@ def summary_of(feed: Feed) -> Summary:
         lag_seconds=None if last is None else lag_seconds(progress, last.probe),
         lag_now_seconds=lag_now_s(progress),
         leads=feed.leads,
+        leader=None if known is None else next((one.name for one in known.instances if one.epoch), None),
+        target="" if knowing is None else knowing.target_name,
+        stalled_partitions=_stalled(feed),
+        quarantine_held=0 if known is None else known.quarantine.get("held", 0),
         error=feed.fault,
     )
+
+
+def _stalled(feed: Feed) -> int:
+    """How many partitions hold back the rest and have stood still for too long."""
+    last, runner = feed.last, feed.runner
+    if last is None or last.probe is None or runner is None or feed.config is None:
+        return 0
+    ages, limit = runner.stalls.ages(), feed.config.limits.stalled_seconds
+    return sum(ages.get(place, 0.0) >= limit for place in last.probe.resolved.held_back_by)
 
 
 def status_of(feed: Feed) -> Status:

@@ -1,0 +1,292 @@
+"""The page in a real Chromium, before an API that says what tests want: what it shows, how it takes trouble."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from fastapi.responses import PlainTextResponse
+
+from tests.page import scenes
+from tests.page.browser import Browser, Page
+from tests.page.scenes import Scene, status
+from tests.page.stage import Stage, staged
+
+PHONE = (360, 740)
+SHOWN = "document.querySelector('.plot path.line') !== null"
+LIVE = "document.body.dataset.standing === 'live'"
+ROWS = "document.querySelectorAll('.partitions tbody tr').length"
+LOOK = "getComputedStyle(document.querySelector('main')).filter"
+FOCUS = "(document.activeElement.id || document.activeElement.textContent).trim()"
+
+
+@contextmanager
+def shown(
+    browser: Browser, scene: Scene, width: int = 1280, height: int = 900, **look: bool
+) -> Iterator[tuple[Stage, Page]]:
+    """The page with a scene, fully drawn; afterwards nothing has complained."""
+    with staged(scene) as stage, browser.page(width, height, **look) as page:
+        page.open(stage.url)
+        page.wait(SHOWN)
+        yield stage, page
+        assert page.complaints() == []
+
+
+def figure(page: Page, name: str) -> str:
+    return str(page.run(f"document.querySelector('[data-figure={json.dumps(name)}] b').textContent"))
+
+
+def state_words(page: Page) -> dict[str, str]:
+    rows = "[...document.querySelectorAll('.changefeeds tbody tr')]"
+    return dict(page.run(f"{rows}.map(r => [r.cells[0].textContent, r.querySelector('.badge').textContent])"))
+
+
+def test_states_in_words_worst_first_and_figures(browser: Browser) -> None:
+    feeds = [
+        status("calm"),
+        status("resting", state="stopped"),
+        status("waiting", state="pending", leads=False),
+        status("beginning", state="pending", leads=False, leader=None),
+        scenes.stalled("stuck"),
+        scenes.failed("broken"),
+        status("trying", state="warning", error=scenes.failed().error.model_copy(update={"retry_in_seconds": 3.0})),
+    ]
+    with shown(browser, Scene.of(*feeds)) as (_, page):
+        assert list(state_words(page).items()) == [
+            ("broken", "failed"),
+            ("stuck", "stalled"),
+            ("trying", "trying again"),
+            ("beginning", "starting"),
+            ("resting", "paused"),
+            ("waiting", "standing by"),
+            ("calm", "running"),
+        ]
+        icons = page.run("[...document.querySelectorAll('.changefeeds .badge svg')].map(s => s.innerHTML)")
+        assert len(set(icons)) == len(icons)  # never by colour alone
+        assert page.text(".verdict") == "3 of 7 changefeeds need you."
+        assert "offsets 88120 to 90455 are gone" in page.text(".advice")
+        assert "reconciler progress rewind" in page.text(".advice code")
+        page.click("a[href='#/calm']")
+        page.wait("document.querySelector('#feed-title')?.textContent === 'calm'")
+        told = {name: figure(page, name) for name in ("Behind now", "Held", "Applied", "Duplicates", "Quarantined")}
+        assert told == {
+            "Behind now": "1.2 s", "Held": "236", "Applied": "48,112,907", "Duplicates": "96,412", "Quarantined": "0"
+        }  # fmt: skip
+        assert page.run("document.body.innerText").count("470619258565427200") == 1  # a TSO, beyond 2^53, exact
+
+
+def test_a_stalled_partition_shows_within_two_seconds(browser: Browser) -> None:
+    with shown(browser, Scene.of(status())) as (stage, page):
+        page.wait(LIVE)
+        assert page.text(".verdict") == "The changefeed is healthy."
+        stage.scene.feeds["orders"] = scenes.stalled()
+        page.wait("document.querySelector('.verdict').classList.contains('stalled')", seconds=2)
+        page.wait("document.querySelector('.partitions tbody tr')?.innerText.includes('stalled')", seconds=2)
+        assert page.text(".partitions tbody th") == "cdc-orders / 2"
+        assert page.text(".partitions .lead").startswith("cdc-orders partition 2 holds back the rest")
+
+
+def test_an_api_that_is_gone_is_told_with_the_age_and_never_shown_as_live(browser: Browser) -> None:
+    with staged(Scene.of(status())) as stage, browser.page() as page:
+        page.open(stage.url)
+        page.wait(f"{SHOWN} && {LIVE}")
+        stage.stop()
+        page.wait("document.body.dataset.standing === 'gone'", seconds=5)
+        assert page.text(".pulse") == "no connection"
+        page.wait(f"{LOOK} === 'grayscale(1)'")
+        assert page.run("document.querySelector('.feed-head button').disabled")
+        page.wait("/What you see is [2-9] s old/.test(document.querySelector('.notice').innerText)", seconds=12)
+        assert page.run("document.title").startswith("?")
+        stage.start()
+        page.click(".notice button")
+        page.wait(LIVE, seconds=5)
+        assert page.text(".notice") == ""
+        page.wait(f"['none', 'grayscale(0)'].includes({LOOK})")
+
+
+def test_it_waits_longer_after_each_failure(browser: Browser) -> None:
+    with shown(browser, Scene.of(status())) as (stage, page):
+        page.wait(LIVE)
+        stage.answer = PlainTextResponse("<h1>Bad gateway</h1>", 200)  # something else answers in its place
+        page.wait("document.body.dataset.standing === 'gone'")
+        stage.asked.clear()
+        time.sleep(3.5)  # what is counted is what comes in a time
+        asked = [path for _, path, _ in stage.asked if path == "/api/v2/changefeeds"]
+        assert len(asked) in {1, 2}
+        assert "the API answered 200" in page.text(".notice").replace("The", "the")
+
+
+def test_a_slow_api_is_told(browser: Browser) -> None:
+    with shown(browser, Scene.of(status())) as (stage, page):
+        page.wait(LIVE)
+        stage.delay_s = 3.3
+        page.wait("document.body.dataset.standing === 'slow'", seconds=8)
+        assert "The API is slow." in page.text(".notice")
+        assert page.run("document.querySelector('main').classList.contains('old')")
+        stage.delay_s = 0.0
+        page.wait(LIVE, seconds=15)
+
+
+def test_a_thousand_partitions_are_sorted_limited_and_filtered(browser: Browser) -> None:
+    with shown(browser, Scene.of(scenes.many())) as (_, page):
+        assert page.run(ROWS) == 10
+        assert page.text(".partitions tbody tr").startswith("cdc-warehouse-region-12 / 41")
+        page.run("document.getElementById('filter').focus()")
+        page.type("region-07 3")
+        page.wait("document.querySelector('.search').innerText.includes('14 of 1,000 partitions')")
+        page.wait("document.querySelector('.partitions tbody').innerText.includes('region-07')")
+        assert page.run(FOCUS) == "filter"
+        page.run("document.getElementById('filter').oninput({target: {value: ''}})")
+        page.wait("document.querySelector('.partitions > button') !== null")
+        page.click(".partitions > button")
+        page.wait(f"{ROWS} === 1000")
+        busy = page.run(
+            "new Promise(done => { const t = performance.now();"
+            "document.getElementById('filter').oninput({target: {value: 'cdc'}});"
+            "requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - t))); })"
+        )
+        assert busy < 2000  # all of them drawn anew: 40 ms on a quiet machine
+        page.click(".partitions > button")
+        page.wait(f"{ROWS} === 10")
+
+
+def test_hostile_names_stay_text_and_break_nothing(browser: Browser) -> None:
+    for size in ((1280, 900), PHONE):
+        with shown(browser, Scene.of(scenes.hostile()), *size) as (_, page):
+            assert page.run("document.title").endswith("ticdc-reconciler")
+            assert page.run("document.querySelectorAll('main img, main script').length") == 0
+            text = page.text("main")
+            for hostile in (scenes.SCRIPT, scenes.TURNED.strip("\u202e"), scenes.LONG):
+                assert hostile in text
+            assert page.run("document.documentElement.scrollWidth") <= size[0]
+            assert page.run("[...document.querySelectorAll('bdi')].length") > 8
+
+
+@pytest.mark.parametrize("size", [PHONE, (768, 900), (1280, 900)], ids=str)
+def test_nothing_overflows_or_overlaps(browser: Browser, size: tuple[int, int]) -> None:
+    scene = Scene.of(scenes.failed(), scenes.stalled(), status("customers-of-the-western-region-archive"))
+    with shown(browser, scene, *size) as (_, page):
+        assert page.run("document.documentElement.scrollWidth") <= size[0]
+        beyond = page.run(
+            "[...document.querySelectorAll('main *')].filter(e => !e.closest('.unseen,thead,svg,.as-table') &&"
+            f"e.getBoundingClientRect().right > {size[0]} + 1).map(e => e.outerHTML.slice(0, 80))"
+        )
+        assert beyond == []
+        cut = page.run(
+            "[...document.querySelectorAll('main td, main th, main dd, main dt, main button, main p')].filter(e =>"
+            "!e.closest('.unseen,thead') && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0)"
+            ".map(e => e.outerHTML.slice(0, 80))"
+        )
+        assert cut == []
+
+
+AXE = (
+    "axe.run(document, {resultTypes: ['violations']})"
+    ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html)))"
+)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_accessible_by_axe(browser: Browser, dark: bool) -> None:
+    scene = Scene.of(scenes.failed(), scenes.stalled(), status("paused", state="stopped"), scenes.many(40))
+    with shown(browser, scene, dark=dark, reduced=True) as (_, page):
+        page.run(browser.tools.axe.read_text() + ";true")
+        for name in ("billing", "orders", "paused", "warehouse"):
+            page.run(f"location.hash = '#/{name}'")
+            page.wait(f"document.getElementById('feed-title')?.textContent === '{name}' && {SHOWN}")
+            assert page.run(AXE) == []
+
+
+def test_everything_by_keyboard(browser: Browser) -> None:
+    with shown(browser, Scene.of(status("a"), status("b"))) as (stage, page):
+        seen = []
+        for _ in range(9):
+            page.press("Tab")
+            seen.append(page.run(FOCUS))
+        assert seen == [
+            "Skip to the changefeeds",
+            "a",
+            "b",
+            "Pause…",
+            "5 min",
+            "15 min",
+            "1 h",
+            "plots",
+            "The same as a table",
+        ]
+        page.run("document.querySelector('.feed-head button').focus()")
+        page.press("Enter")
+        page.wait("document.getElementById('confirm').open")
+        assert "Pause \u2068a\u2069?" in page.text("#confirm")
+        assert page.run(FOCUS) == "confirm-no"
+        page.press("Escape")
+        page.wait("!document.getElementById('confirm').open")
+        assert [one for one in stage.asked if one[0] == "POST"] == []
+
+
+def test_pause_and_resume_after_a_question(browser: Browser) -> None:
+    with shown(browser, Scene.of(status())) as (stage, page):
+        page.wait(LIVE)
+        for verb, word in (("pause", "paused"), ("resume", "running")):
+            page.click(".feed-head button")
+            page.wait("document.getElementById('confirm').open")
+            page.click("#confirm-yes")
+            page.wait(f"document.querySelector('.feed-head .badge').textContent === '{word}'", seconds=5)
+            assert ("POST", f"/api/v2/changefeeds/orders/{verb}", "") in stage.asked
+            assert not page.run("document.getElementById('confirm').open")
+
+
+def test_charts_are_read_by_key_by_pointer_and_as_a_table(browser: Browser) -> None:
+    with shown(browser, Scene.of(status())) as (_, page):
+        page.run("document.getElementById('plots').focus()")
+        page.press("Home")
+        page.wait("document.getElementById('plots').ariaValueNow === '0'")
+        page.press("ArrowRight")
+        page.wait("document.getElementById('plots').ariaValueNow === '1'")
+        said = page.run("document.getElementById('plots').ariaValueText")
+        assert "events/s" in said
+        assert "behind now" in said
+        assert page.text(".reading").split()[0] in said
+        page.press("Escape")
+        page.wait("document.querySelector('.reading').textContent.startsWith('Point')")
+        page.run("document.querySelector('.plot').scrollIntoView({block: 'center'}); true")
+        top = page.run("document.querySelector('.plot svg').getBoundingClientRect().y")
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=640, y=top + 50)
+        page.wait("document.querySelector('.plot .cursor') !== null")
+        page.click(".as-table summary")
+        page.wait("document.querySelectorAll('.as-table tbody tr').length === 60")
+
+
+def test_the_token_is_asked_for_kept_in_this_tab_and_never_in_an_address(browser: Browser) -> None:
+    with staged(Scene.of(status())) as stage, browser.page() as page:
+        stage.token = "the-token-of-this-server"
+        page.open(stage.url)
+        page.wait("document.querySelector('form.sign-in') !== null")
+        assert "orders" not in page.text()
+        page.type("wrong-token")
+        page.press("Enter")
+        page.wait("document.getElementById('sign-in-fault').textContent.includes('the token is wrong')")
+        page.run("document.getElementById('token').focus()")
+        page.type(stage.token)
+        page.press("Enter")
+        page.wait(SHOWN)
+        assert page.run("Object.entries(sessionStorage)") == [["reconciler-token", stage.token]]
+        assert page.run("[localStorage.length, document.cookie]") == [0, ""]
+        assert stage.token not in page.run("location.href + document.documentElement.outerHTML")
+        assert all(stage.token not in path for _, path, _ in stage.asked)
+        page.click("#sign-out")
+        page.wait("document.querySelector('form.sign-in') !== null")
+        assert page.run("sessionStorage.length") == 0
+
+
+def test_reduced_motion_and_the_colour_scheme_are_obeyed(browser: Browser) -> None:
+    animations = "document.getAnimations().length"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with shown(browser, Scene.of(status()), reduced=True) as (_, page):
+        page.wait(LIVE)
+        assert page.run(animations) == 0
+        light = page.run(ground)
+        page.look(dark=True)
+        page.wait(f"{ground} !== '{light}'")
+        page.wait(f"{animations} > 0")
