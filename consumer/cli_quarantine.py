@@ -9,10 +9,8 @@ import orjson
 
 from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
+from consumer.quarantine_told import place_of, position_of, told_message
 from ordering.errors import ConfigError
-from ordering.events import Position
-from ordering.quarantine import Quarantined
-from ordering.timestamps import utc_text
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _OFFSETS = click.option(
@@ -40,9 +38,9 @@ def list_messages(config: Path, as_json: bool) -> None:
 
     found = listed(load_config(config))
     if as_json:
-        click.echo(_json([_told(one) for one in found]))
+        click.echo(_json([told_message(one) for one in found]))
     for one in found if not as_json else []:
-        click.echo(f"{_place(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {one.reason[:200]}")
+        click.echo(f"{place_of(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {one.reason[:200]}")
 
 
 @quarantine.command()
@@ -59,8 +57,8 @@ def show(config: Path, offset: str, as_json: bool) -> None:
     """
     from consumer.replaying import message_of  # noqa: PLC0415
 
-    one = message_of(load_config(config), _position(offset))
-    told = {**_told(one), "key": _base64(one.key), "value": _base64(one.value)}
+    one = message_of(load_config(config), position_of(offset))
+    told = {**told_message(one), "key": _base64(one.key), "value": _base64(one.value)}
     if as_json:
         click.echo(_json(told))
         return
@@ -87,7 +85,7 @@ def replay(config: Path, offsets: tuple[str, ...], as_json: bool) -> None:
     """
     from consumer.replaying import replay as replayed  # noqa: PLC0415
 
-    verdicts = [_verdict(one) for one in replayed(load_config(config), list(map(_position, offsets)))]
+    verdicts = [_verdict(one) for one in replayed(load_config(config), list(map(position_of, offsets)))]
     _print_verdicts(verdicts, as_json=as_json)
 
 
@@ -109,7 +107,7 @@ def discard(config: Path, offsets: tuple[str, ...], every: bool, reason: str, as
 
     if bool(offsets) is every:
         raise ConfigError("which messages?", hint="--offset TOPIC/PARTITION/OFFSET, or --all")
-    found = discarded(load_config(config), list(map(_position, offsets)), reason)
+    found = discarded(load_config(config), list(map(position_of, offsets)), reason)
     _print_verdicts([_verdict(one) for one in found], as_json=as_json)
 
 
@@ -121,34 +119,7 @@ def _print_verdicts(verdicts: list[dict[str, Any]], *, as_json: bool) -> None:
 
 
 def _verdict(one: Any) -> dict[str, Any]:
-    return {"message": _place(one.position), "state": one.state.value, "why": one.why}
-
-
-def _told(one: Quarantined) -> dict[str, Any]:
-    """A message as programs see it."""
-    return {
-        "message": _place(one.position),
-        **one.position._asdict(),
-        "state": one.state.value,
-        "about": one.about,
-        "reason": one.reason,
-        "commit_ts": one.commit_ts,
-        "commit_time": utc_text(one.commit_ts or 0),
-        "timestamp": one.timestamp,
-        "note": one.note,
-        "updated_at": one.updated_at,
-    }
-
-
-def _place(position: Position) -> str:
-    return f"{position.topic}/{position.partition}/{position.offset}"
-
-
-def _position(text: str) -> Position:
-    parts = text.split("/")
-    if len(parts) != len(Position._fields) or not all(part.isascii() and part.isdigit() for part in parts[1:]):
-        raise ConfigError(f"{text!r} is no TOPIC/PARTITION/OFFSET", hint="as `reconciler quarantine list` prints it")
-    return Position(parts[0], int(parts[1]), int(parts[2]))
+    return {"message": place_of(one.position), "state": one.state.value, "why": one.why}
 
 
 def _base64(value: bytes | None) -> str | None:

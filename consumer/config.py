@@ -288,23 +288,27 @@ class Config(_Section):
 
 def load_config(path: Path) -> Config:
     """Read a config file. Raises ConfigError naming file, key and what is wrong with it."""
-    return config_from(_with_rule_files(read_values(path), path.parent), str(path))
+    return config_of(read_text(path), path)
 
 
-def read_values(path: Path) -> dict[str, Any]:
-    """The values of a TOML file, references replaced by what they name. Raises ConfigError."""
+def config_of(text: str, path: Path) -> Config:
+    """The config that a text is; `path` is where it lies, or is to lie. Raises ConfigError."""
+    return config_from(_with_rule_files(values_of(text, str(path)), path.parent), str(path))
+
+
+def read_text(path: Path) -> str:
+    """A config file's text. Raises ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"can't read the config file {path}: {error}", hint="`reconciler run CONFIG.toml`") from error
-    return values_of(text, str(path))
 
 
 def values_of(text: str, place: str) -> dict[str, Any]:
     """The values of a TOML text, references replaced by what they name. Raises ConfigError."""
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{place} is not valid TOML: {error}") from error
     found: dict[str, Any] = _expanded(values, "")
     return found

@@ -1,25 +1,67 @@
-"""Logs to stderr: for people on a console, JSON for machines. One line a window at info."""
+"""Logs to stderr: for people on a console, JSON for machines. One line a window at info.
+
+| level | meaning |
+|---|---|
+| error | a changefeed, or the process, does not go on without a person |
+| warning | it goes on, but a person should know: tried again, taken over, set aside, stands still |
+| info | what a run does: its start, a line a window, a line a DDL, its end |
+| debug | with --verbose: what Spark and the libraries say, and what passes by itself |
+
+Each line that is about a changefeed names it (`changefeed`), each one that is written while a window is worked on names
+the window (`window`, its number since the changefeed began): `about` binds both for a block. Libraries are heard from
+`warning` on with --verbose, else only where they can't go on; their lines take the same form as ours.
+"""
 
 import logging
 import sys
+from contextlib import AbstractContextManager
+from typing import Any
 
 import structlog
+
+_NAME = "reconciler"
+"""Of our handler: others on the root logger are not ours to remove."""
 
 
 def set_up(*, json: bool, verbose: bool) -> None:
     """Configure structlog and tame the libraries' own loggers."""
-    logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL, format="%(name)s: %(message)s")
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    told: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso" if json else "%H:%M:%S", utc=json),
+    ]
+    shown: list[structlog.typing.Processor] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        if json
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     )
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso" if json else "%H:%M:%S", utc=json),
-            renderer,
-        ],
+        processors=[*told, *shown],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    _tame(told, shown, logging.WARNING if verbose else logging.CRITICAL)
+
+
+def _tame(told: list[structlog.typing.Processor], shown: list[structlog.typing.Processor], level: int) -> None:
+    """Let libraries' lines look like ours, and be few."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.set_name(_NAME)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *told],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *shown],
+        )
+    )
+    root = logging.getLogger()
+    for former in [known for known in root.handlers if known.get_name() == _NAME]:
+        root.removeHandler(former)
+    root.addHandler(handler)
+    root.setLevel(level)
+    logging.captureWarnings(capture=True)
+
+
+def about(**what: Any) -> AbstractContextManager[None]:
+    """Name the changefeed, or the window, on every line of this thread that is written in the block."""
+    return structlog.contextvars.bound_contextvars(**what)

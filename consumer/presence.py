@@ -7,6 +7,7 @@ meanwhile. Nothing here decides who may write, so what fails here is said once a
 import os
 import socket
 import threading
+from contextvars import copy_context
 from uuid import uuid4
 
 import redis
@@ -92,7 +93,8 @@ class Presence:
         former, self._epoch = self._epoch, epoch
         self.is_superseded = False
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
+            ours = copy_context()  # its lines name the changefeed as ours do
+            self._thread = threading.Thread(target=ours.run, args=(self._run,), name="presence", daemon=True)
             self._thread.start()
         elif former != epoch:
             self._changed.set()

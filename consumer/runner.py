@@ -20,6 +20,7 @@ from consumer.display import Display
 from consumer.job import SparkJobs
 from consumer.kafka_settings import reader_settings
 from consumer.ledger import Ledger
+from consumer.logs import about
 from consumer.pipeline import Pipeline
 from consumer.presence import Presence, RedisLease
 from consumer.retrying import Patience, Stopped, retried
@@ -110,17 +111,21 @@ class Runner:
         Raises ReconcilerError.
         """
         self._once = once
-        try:
-            with self._signals(), scratch_directory() as self._scratch, self._closing():
-                self._retrying(self._warm)
-                self._stepping_down(self._connected)
-                self.outcome.start_s = time.monotonic() - started
-                begun = time.monotonic()
-                self._stepping_down(self._until_done if once else self._until_stopped)
-                self.outcome.processing_s = time.monotonic() - begun
-        except Stopped:
-            log.info("stopped; what was not committed is rolled back", checkpoint_ts=self.outcome.checkpoint_ts)
+        with about(changefeed=self.config.changefeed):
+            try:
+                with self._signals(), scratch_directory() as self._scratch, self._closing():
+                    self._run(started)
+            except Stopped:
+                log.info("stopped; what was not committed is rolled back", checkpoint_ts=self.outcome.checkpoint_ts)
         return self.outcome
+
+    def _run(self, started: float) -> None:
+        self._retrying(self._warm)
+        self._stepping_down(self._connected)
+        self.outcome.start_s = time.monotonic() - started
+        begun = time.monotonic()
+        self._stepping_down(self._until_done if self._once else self._until_stopped)
+        self.outcome.processing_s = time.monotonic() - begun
 
     @contextmanager
     def _closing(self) -> Iterator[None]:
@@ -270,13 +275,14 @@ class Runner:
         before = pipeline.progress
         if self.presence.is_superseded:  # where nothing is to be written, nothing else would tell
             raise LeadershipLostError("another instance leads", where=self._target.name)
-        more = pipeline.round(self._caps, to_end=to_end)
-        self._patience.succeeded()
-        self.trouble = None
-        self._note(pipeline)
-        if more:
-            self.display.window(before, pipeline.progress, pipeline.probe, time.monotonic() - begun)
-        else:
+        with about(window=before.counts.windows + 1):
+            more = pipeline.round(self._caps, to_end=to_end)
+            self._patience.succeeded()
+            self.trouble = None
+            self._note(pipeline)
+            if more:
+                self.display.window(before, pipeline.progress, pipeline.probe, time.monotonic() - begun)
+        if not more:
             self.display.idle(pipeline.progress, pipeline.probe)
         if pipeline.probe is not None:
             self.stalls.look(pipeline.probe)

@@ -12,16 +12,19 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from consumer.serving.access import Access, Guard
+from consumer.serving.changing import Operations
+from consumer.serving.deciding import deciding_router
 from consumer.serving.faults import NotFoundError, RequestError, failure_of, http_status_of
 from consumer.serving.fleet import Fleet
 from consumer.serving.metrics import metrics_router
+from consumer.serving.operating import operating_router
 from consumer.serving.reading import reading_router
 from consumer.serving.shapes import Failure, Health
 from ordering.errors import ReconcilerError
 
 VERSION = version("ticdc-reconciler")
 _FAILURES: dict[int | str, dict[str, Any]] = {
-    code: {"model": Failure} for code in (400, 401, 403, 404, 405, 409, 413, 500, 502)
+    code: {"model": Failure} for code in (400, 401, 403, 404, 405, 409, 413, 415, 500, 502)
 }
 log = structlog.get_logger()
 
@@ -43,7 +46,9 @@ def application(fleet: Fleet, access: Access, *more: APIRouter) -> ASGIApp:
     token = Depends(HTTPBearer(auto_error=False, description="RECONCILER_TOKEN; checked before anything else"))
     app.include_router(_health_router(fleet))
     app.include_router(metrics_router(fleet))
-    app.include_router(reading_router(fleet), prefix="/api/v2", dependencies=[token])
+    operations = Operations(fleet)
+    for router in (reading_router(fleet), operating_router(fleet, operations), deciding_router(fleet, operations)):
+        app.include_router(router, prefix="/api/v2", dependencies=[token])
     for router in more:
         app.include_router(router)
     return Guard(app, access)

@@ -85,3 +85,9 @@ class TooLargeError(RequestError):
     """The body is larger than any that is needed."""
 
     status = 413
+
+
+class MediaTypeError(RequestError):
+    """The body is in no form that is read here."""
+
+    status = 415

@@ -12,8 +12,9 @@ from pathlib import Path
 import structlog
 
 from consumer.config import Config, load_config
+from consumer.logs import about
 from consumer.runner import Runner
-from consumer.serving.faults import fault_of
+from consumer.serving.faults import ConflictError, fault_of
 from consumer.serving.history import Ring
 from consumer.serving.knowing import Knowing
 from consumer.serving.moments import now
@@ -38,6 +39,8 @@ class Feed:
         self.knowing: Knowing | None = None
         self.runner: Runner | None = None
         self.late = 0
+        self.operating = threading.Lock()
+        """Held by the operation that is done at it."""
         self._error: tuple[BaseException, float] | None = None
         self._next_try: float | None = None
         self._paused = True
@@ -58,7 +61,10 @@ class Feed:
         self._error, self._next_try = (error, now()), None
 
     def start(self) -> None:
-        """Begin to run."""
+        """Begin to run. Raises ConflictError while a run that was asked to stop has not ended."""
+        if self.is_running:
+            hint = "wait until its window is finished or rolled back, then try again"
+            raise ConflictError("its last run has not ended yet", where=f"changefeed {self.name}", hint=hint)
         self._paused, self._error, self._next_try = False, None, None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._stopping,), name=f"feed-{self.name}", daemon=True)
@@ -67,6 +73,8 @@ class Feed:
     def ask_to_stop(self) -> None:
         """Ask the run to end soon; `join` waits for that."""
         self._paused = True
+        if self._next_try is not None:
+            self._error = self._next_try = None
         self._stopping.set()
         runner = self.runner
         if runner is not None:
@@ -126,7 +134,14 @@ class Feed:
         return None if trouble is None else fault_of(trouble, retry_in_s=0.0)
 
     def _run(self, stopping: threading.Event) -> None:
-        structlog.contextvars.bind_contextvars(changefeed=self.name)
+        with about(changefeed=self.name):
+            try:
+                self._runs(stopping)
+            except Exception as error:
+                log.exception("the changefeed has stopped: a bug")
+                self.fail(error)
+
+    def _runs(self, stopping: threading.Event) -> None:
         failures = 0
         while not stopping.is_set():
             before = self.watching.last
@@ -167,5 +182,5 @@ class Feed:
 
 def _pause(error: BaseException, failures: int) -> float | None:
     """Seconds until the next try; None where an operator has to do something first."""
-    again = isinstance(error, TRANSIENT | LeadershipLostError) and not isinstance(error, LeaderLivesError)
+    again = isinstance(error, (*TRANSIENT, LeadershipLostError)) and not isinstance(error, LeaderLivesError)
     return _PAUSES_S[min(failures, len(_PAUSES_S)) - 1] if again else None

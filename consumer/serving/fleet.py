@@ -7,10 +7,12 @@ from pathlib import Path
 
 import structlog
 
+from consumer.config import read_text
 from consumer.serving.faults import NotFoundError
 from consumer.serving.feed import Feed
+from consumer.serving.files import write
 from consumer.serving.history import EVERY_S
-from consumer.serving.settings import NAME, Settings, check_spark, load_settings
+from consumer.serving.settings import NAME, Settings, check_spark, load_settings, with_paused
 from consumer.serving.shared_spark import SharedSpark
 from consumer.serving.telling import STATES, status_of
 from ordering.errors import ConfigError, ReconcilerError
@@ -56,6 +58,37 @@ class Fleet:
             feed.name = name
             self.feeds[name] = feed
         return feed
+
+    def reload(self, feed: Feed) -> None:
+        """Read its file anew, after somebody mended it. Raises ConfigError."""
+        was = feed.name
+        feed.load()
+        with self.lock:
+            self.feeds.pop(was, None)
+            try:
+                self._check(feed)
+            except ReconcilerError as error:
+                feed.name = was
+                feed.fail(error)
+                raise
+            finally:
+                self.feeds[feed.name] = feed
+
+    def remove(self, feed: Feed) -> None:
+        """Forget one that has stopped and whose file is gone."""
+        with self.lock:
+            self.feeds.pop(feed.name, None)
+        self.set_paused(feed.name, paused=False)
+        feed.forget()
+
+    def set_paused(self, name: str, *, paused: bool) -> None:
+        """Keep in `_serve.toml` whether a changefeed is paused. Raises ConflictError where that can't be written."""
+        with self.lock:
+            names = sorted({*self.settings.paused, name} if paused else {*self.settings.paused} - {name})
+            if names != self.settings.paused:
+                path = self.folder / NAME
+                write(path, with_paused(read_text(path) if path.exists() else "", names))
+                self.settings = self.settings.model_copy(update={"paused": names})
 
     def _check(self, feed: Feed) -> None:
         if feed.config is None:

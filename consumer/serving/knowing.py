@@ -10,6 +10,7 @@ import time
 import structlog
 
 from consumer.config import Config
+from consumer.logs import about
 from consumer.status import Known, known_of
 from consumer.targets import target_of
 from ordering.errors import ReconcilerError
@@ -50,10 +51,10 @@ class Knowing:
         self._wanted.set()
 
     def _run(self) -> None:
-        structlog.contextvars.bind_contextvars(changefeed=self._config.changefeed)
         while not self._stopping.is_set():
             self._wanted.clear()
-            self._look()
+            with about(changefeed=self._config.changefeed):
+                self._look()
             if not self._stopping.wait(_SHORTEST_S):
                 self._wanted.wait(_EVERY_S - _SHORTEST_S)
 
@@ -63,6 +64,10 @@ class Knowing:
         except ReconcilerError as error:
             if not self._told:
                 log.warning("the target does not tell its state", error=error.fact, where=error.where)
+            self._told = True
+        except Exception:
+            if not self._told:
+                log.exception("the target's state can't be read: a bug")
             self._told = True
         else:
             self.read_at, self._told = time.monotonic(), False

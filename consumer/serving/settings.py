@@ -5,9 +5,10 @@ One process has one Spark, so its settings stand here and nowhere else. No chang
 
 from pathlib import Path
 
+import tomlkit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from consumer.config import Config, Spark, read_values, said_of
+from consumer.config import Config, Spark, read_text, said_of, values_of
 from ordering.errors import ConfigError
 
 NAME = "_serve.toml"
@@ -27,10 +28,19 @@ def load_settings(folder: Path) -> Settings:
     if not path.exists():
         return Settings()
     try:
-        return Settings.model_validate(read_values(path))
+        return Settings.model_validate(values_of(read_text(path), str(path)))
     except ValidationError as error:
         hint = "it holds [spark], as a changefeed's config does, and `paused`, a list of ids: see docs/serve.md"
         raise ConfigError(f"the file is wrong: {said_of(error)}", where=str(path), hint=hint) from None
+
+
+def with_paused(text: str, paused: list[str]) -> str:
+    """The file's text with another list of who is paused; comments stay."""
+    document = tomlkit.parse(text)
+    document.pop("paused", None)
+    values = tomlkit.document()
+    values["paused"] = paused
+    return tomlkit.dumps(values) + tomlkit.dumps(document)
 
 
 def check_spark(config: Config, settings: Settings, folder: Path) -> None:

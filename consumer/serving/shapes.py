@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 State = Literal["pending", "normal", "warning", "stopped", "failed"]
 """TiCDC's words. `pending`: starting, or standing by; `warning`: what may pass by itself is being tried again;
 `stopped`: paused by an operator; `failed`: it needs one."""
+Json = dict[str, Any]
 Tso = Annotated[int, Field(ge=0, description="TSO: physical milliseconds << 18 | logical")]
 
 
@@ -193,6 +194,119 @@ class DdlLog(Shape):
     items: list[Ddl]
 
 
+class NewChangefeed(BaseModel):
+    """A config, as a changefeed's TOML file holds it: the same keys, checked in the same way (README, reference)."""
+
+    model_config = ConfigDict(extra="allow")
+    changefeed: Annotated[str, Field(description="its id")]
+    source: Json
+    target: Json
+    redis: Json | None = None
+    limits: Json | None = None
+    filter: Json | None = None
+    quarantine: Json | None = None
+
+
+class ChangefeedChange(BaseModel):
+    """The keys to change, in their sections; null takes a key out of the file, so that its default counts."""
+
+    model_config = ConfigDict(extra="allow")
+    source: Json | None = None
+    target: Json | None = None
+    redis: Json | None = None
+    limits: Json | None = None
+    filter: Json | None = None
+    quarantine: Json | None = None
+
+
+class ChangeDone(Shape):
+    """What a change did."""
+
+    changed: Annotated[list[str], Field(description="the keys that differ now")]
+    restarted: Annotated[bool, Field(description="a run reads its config at its start, so one that ran was restarted")]
+    changefeed: Summary
+
+
+class ConfigShown(Shape):
+    """The config as its file holds it: references as they are, other secrets hidden."""
+
+    file: str
+    config: Json
+
+
+class Deleted(Shape):
+    """What a delete did."""
+
+    id: str
+    progress_deleted: bool
+
+
+class Decision(Shape):
+    """Why a DDL is decided about."""
+
+    reason: Annotated[str, Field(max_length=1000)] = ""
+
+
+class DdlDecided(Shape):
+    """What becomes of a DDL at the next start."""
+
+    commit_ts: Tso
+    statement: str
+    becomes: str
+
+
+class MessageAside(Shape):
+    """A message that was set aside."""
+
+    message: Annotated[str, Field(description="TOPIC/PARTITION/OFFSET")]
+    topic: str
+    partition: int
+    offset: int
+    state: str
+    about: str
+    reason: str
+    commit_ts: Tso | None
+    commit_time: str
+    timestamp: int | None
+    note: str
+    updated_at: str | None
+
+
+class QuarantineList(Shape):
+    """Messages that were set aside, by position."""
+
+    total: int
+    items: list[MessageAside]
+
+
+class ReplayRequest(Shape):
+    """Which messages to apply; none: all that are held."""
+
+    messages: Annotated[list[str], Field(max_length=1000, description="TOPIC/PARTITION/OFFSET")] = []
+
+
+class DiscardRequest(Shape):
+    """Which messages to leave out for good, or all, and why."""
+
+    messages: Annotated[list[str], Field(max_length=1000, description="TOPIC/PARTITION/OFFSET")] = []
+    all: bool = False
+    reason: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class Verdict(Shape):
+    """What became of a message."""
+
+    message: str
+    state: str
+    why: str
+
+
+class Verdicts(Shape):
+    """What became of each message; the changefeed was stopped meanwhile, if it ran."""
+
+    items: list[Verdict]
+
+
 class Health(Shape):
     """That the process answers."""
 
@@ -209,6 +323,3 @@ class Failure(Shape):
     fact: str
     where: str
     hint: str
-
-
-Json = dict[str, Any]

@@ -1,0 +1,90 @@
+"""Log lines: one form for ours and the libraries', the changefeed and the window on each, few from others."""
+
+import json
+import logging
+import threading
+import warnings
+from collections.abc import Iterator
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+import structlog
+
+from consumer import logs
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    structlog.reset_defaults()
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_every_line_is_json_and_says_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up(json=True, verbose=False)
+    log = structlog.get_logger()
+    with logs.about(changefeed="orders"):
+        log.info("started")
+        with logs.about(window=7):
+            log.warning("trying again", error=ValueError("x"))
+            logging.getLogger("kafka").critical("broken %s", "off")
+        thread = threading.Thread(target=copy_context().run, args=(log.info, "beat"))
+        thread.start()
+        thread.join()
+    log.info("outside")
+    found = lines(capsys)
+    assert [(one["event"], one.get("changefeed"), one.get("window")) for one in found] == [
+        ("started", "orders", None),
+        ("trying again", "orders", 7),
+        ("broken off", "orders", 7),
+        ("beat", "orders", None),
+        ("outside", None, None),
+    ]
+    assert [one["level"] for one in found] == ["info", "warning", "critical", "info", "info"]
+    assert all(one["timestamp"].endswith("Z") for one in found)
+    assert found[2]["logger"] == "kafka"
+
+
+@pytest.mark.parametrize(("verbose", "heard"), [(False, []), (True, ["ours", "theirs", "old"])])
+def test_what_only_verbose_tells(capsys: pytest.CaptureFixture[str], verbose: bool, heard: list[str]) -> None:
+    logs.set_up(json=True, verbose=verbose)
+    structlog.get_logger().debug("ours")
+    logging.getLogger("kafka.conn").info("chatter")
+    logging.getLogger("kafka.conn").warning("theirs")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning("old", DeprecationWarning, "x.py", 1)
+    assert [next(word for word in ("ours", "theirs", "old") if word in one["event"]) for one in lines(capsys)] == heard
+
+
+def test_a_traceback_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up(json=True, verbose=False)
+    secret = "not in locals"
+    try:
+        int("no number")
+    except ValueError:
+        structlog.get_logger().exception("a bug")
+    (found,) = lines(capsys)
+    assert "Traceback" in found["exception"]
+    assert secret not in found["exception"]
+
+
+def test_on_a_console(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up(json=False, verbose=False)
+    logs.set_up(json=False, verbose=False)  # twice is once
+    with logs.about(changefeed="orders"):
+        structlog.get_logger().info("started", rows=3)
+        logging.getLogger("kafka").critical("broken off")
+    first, second = capsys.readouterr().err.splitlines()
+    assert all("changefeed=orders" in line for line in (first, second))
+    assert "rows=3" in first
+    assert "broken off" in second
