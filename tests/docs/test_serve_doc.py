@@ -17,6 +17,7 @@ from consumer.serving.rules import REFUSED
 from consumer.serving.settings import load_settings
 from consumer.serving.shapes import State
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
+from tests.service.lab import eventually
 from tests.serving.conftest import Client
 from tests.serving.lab import TOKEN, Serving
 
@@ -126,4 +127,8 @@ def test_its_requests_are_answered(tmp_path: Path) -> None:
                 capture_output=True, text=True, timeout=60, check=False,
             )  # fmt: skip
             assert done.returncode == 0, f"{here}\n{done.stdout}{done.stderr}"
+            # Spark has started then: nobody waits for that at a pause
+            eventually(
+                "it has begun", lambda: "pending" not in {one["state"] for one in serving.ask("GET", "")["items"]}
+            )
         assert not (folder / "orders.toml").exists()
