@@ -98,6 +98,35 @@ MUTANTS = (
     Mutant("consumer/tolerant.py", "order & ~Half.WRITE", "order"),
     Mutant("consumer/tolerant.py", "if commit_ts > self._watched", "if commit_ts < self._watched"),
     Mutant("consumer/tolerant.py", "            self.report.deletes += 1\n", ""),
+    Mutant("ordering/leadership.py", "self._since is None or sign != self._sign", "self._since is None"),
+    Mutant("ordering/leadership.py", "if leased is False else", "if leased is None else"),
+    Mutant("ordering/leadership.py", ">= limit", ">= 2 * limit"),
+    Mutant("ordering/rewinding.py", "max(window.high, progress.checkpoint_ts)", "progress.checkpoint_ts"),
+    Mutant("ordering/rewinding.py", "min(at.start, spans[p][0])", "at.start"),
+    Mutant("ordering/rewinding.py", "        base_ts=to,\n", ""),
+    Mutant("ordering/rewinding.py", "progress.executed | frozenset(executed)", "frozenset(executed)"),
+    Mutant("ordering/rewinding.py", "        ledger=ledger,\n", ""),
+    Mutant("ordering/copies.py", "ts <= self._watermark:", "ts < self._watermark:"),
+    Mutant("ordering/copies.py", "if mark or known != in_pass else", "if False else"),
+    Mutant("ordering/copies.py", "max(most, count))", "count)"),
+    Mutant("ordering/copies.py", "max(count, most.get(key, 0))", "count + most.get(key, 0)"),
+    Mutant("ordering/copies.py", "count if order & Half.WRITE else -count", "count"),
+    Mutant("ordering/copies.py", "(behind and table not in self._again)", "behind"),
+    Mutant("ordering/spread.py", "if not bounds or bounds[-1] != last_ts:", "if False:"),
+    Mutant("ordering/spread.py", "if held or not bounds or sizes[-1] > 1:", "if held or not bounds:"),
+    Mutant("ordering/spread.py", "key_hash % self.sizes[group]", "0"),
+    Mutant("sinks/target.py", "            self._raise_epoch(changefeed)\n", ""),
+    Mutant(
+        "sinks/target.py", "if held is not None:\n                self._comp", "if False:\n                self._comp"
+    ),
+    Mutant("sinks/target.py", "            self._back_to_point()\n", ""),
+    Mutant("sinks/target.py", "if epoch != lease.epoch:", "if False:"),
+    Mutant(
+        "sinks/target.py",
+        "self._change_quarantine(lease.changefeed, aside)\n            self._save(progress, lease)\n            obs",
+        "self._save(progress, lease)\n            obs",
+    ),
+    Mutant("sinks/target.py", "        self._end_writers(changefeed)", "        pass"),
 )
 
 
@@ -140,7 +169,7 @@ def fails(copy: Path, suite: list[str]) -> bool:
     """Whether a suite fails, or does not end."""
     try:
         done = subprocess.run(
-            [sys.executable, "-B", *suite], cwd=copy, env=_ENVIRONMENT, capture_output=True, timeout=300, check=False
+            [sys.executable, "-B", *suite], cwd=copy, env=_ENVIRONMENT, capture_output=True, timeout=600, check=False
         )
     except subprocess.TimeoutExpired:
         return True
