@@ -11,6 +11,7 @@ from consumer.cli_ddl import ddl, ddl_line
 from consumer.cli_progress import progress
 from consumer.cli_quarantine import quarantine
 from consumer.cli_serve import serve
+from consumer.cli_verify import verify
 from consumer.clock import process_start
 from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
@@ -154,6 +155,7 @@ def retire(config: Path, name: str) -> None:
 
 main.add_command(progress)
 main.add_command(quarantine)
+main.add_command(verify)
 
 
 def _age(seconds: float | None) -> str:

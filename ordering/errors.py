@@ -13,6 +13,7 @@
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
     ├── LeadershipLostError 5    another instance took over
     │   └── LeaderLivesError         another instance leads, and who wants to lead can't wait any longer
+    ├── DifferencesError   6     `verify` found differences
     ├── WorkerLostError    1     a Spark worker died; worth a retry
     └── LocalDiskError     1     this machine's disk is full or fails; worth a retry
 
@@ -99,6 +100,12 @@ class LeadershipLostError(ReconcilerError):
 
 class LeaderLivesError(LeadershipLostError):
     """Another instance leads this changefeed, and lives."""
+
+
+class DifferencesError(ReconcilerError):
+    """Target and upstream were compared, and differ."""
+
+    exit_code = 6
 
 
 class WorkerLostError(ReconcilerError):

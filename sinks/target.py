@@ -28,6 +28,7 @@ from sinks.instances import Instance, Instances
 from sinks.keeping import Definition, DefinitionTable, Wanted
 from sinks.parts import PartWriting, Phase
 from sinks.quarantine import QuarantineTable
+from sinks.reading import Reader
 from sinks.refusal import Trial
 from sinks.schema import Catalog
 from sinks.spool import Group, Spool
@@ -91,6 +92,10 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
     def assume(self, catalog: Catalog) -> None:
         """Take this catalog for the target's until `forget_catalog`: tasks get the driver's."""
         self._catalog = catalog
+
+    @abstractmethod
+    def reader(self) -> Reader:
+        """Reads the tables for comparison, over this target's own connection; needs no `connect`."""
 
     @abstractmethod
     def connect(self) -> None:

@@ -26,6 +26,7 @@ from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
 from sinks.mysql.partitions import by_key
 from sinks.mysql.preparing import prepared
+from sinks.mysql.reading import MysqlReader
 from sinks.mysql.rehearsal import Rehearsal
 from sinks.mysql.write import MysqlWriter
 from sinks.quarantine import QuarantineTypes
@@ -84,6 +85,10 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
 
     def _connected(self) -> MysqlConnection:
         return MysqlConnection(self._uri)
+
+    def reader(self) -> MysqlReader:
+        """See `Target.reader`."""
+        return MysqlReader(self._db)
 
     def _writer(self) -> MysqlWriter:
         return MysqlWriter(self._db)

@@ -20,6 +20,7 @@ from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.copies import delete_by_content
 from sinks.postgres.ddl import DEFINITION, Translation, definitions_in
 from sinks.postgres.encode import PostgresEncoder
+from sinks.postgres.reading import PostgresReader
 from sinks.postgres.write import Writer
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
@@ -92,6 +93,10 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
 
     def _connected(self) -> PostgresConnection:
         return PostgresConnection(self._uri)
+
+    def reader(self) -> PostgresReader:
+        """See `Target.reader`."""
+        return PostgresReader(self._db)
 
     def _read_catalog(self) -> Catalog:
         return read_catalog(self._db.query)

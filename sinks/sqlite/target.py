@@ -30,6 +30,7 @@ from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
 from sinks.sqlite.functions import Functions
 from sinks.sqlite.leading import DIALECT, LeaderFile, SideFile, instances_file
+from sinks.sqlite.reading import SqliteReader
 from sinks.sqlite.schema_text import quoted
 from sinks.sqlite.site import Site
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Target
@@ -82,6 +83,10 @@ class SqliteTarget(Target):
     def opener(self) -> Callable[[], Target]:
         """See `Target.opener`."""
         return partial(SqliteTarget, self.directory, self._rules)
+
+    def reader(self) -> SqliteReader:
+        """See `Target.reader`."""
+        return SqliteReader(self._run, self.catalog, self.directory)
 
     @property
     def _db(self) -> sqlite3.Connection:

@@ -19,6 +19,7 @@ from sinks.mysql.write import MysqlWriter
 from sinks.target import PROGRESS_DATABASE, Lease, Stored
 from sinks.tidb.connection import TidbConnection
 from sinks.tidb.indexes import Building, adds_plain_indexes
+from sinks.tidb.reading import TidbReader
 from sinks.tidb.write import TidbWriter
 
 log = structlog.get_logger()
@@ -50,6 +51,10 @@ class TidbTarget(MysqlTarget):
 
     def _connected(self) -> TidbConnection:
         return TidbConnection(self._uri)
+
+    def reader(self) -> TidbReader:
+        """See `Target.reader`."""
+        return TidbReader(self._db)
 
     def _writer(self) -> MysqlWriter:
         return TidbWriter(self._db)

@@ -17,6 +17,7 @@ from ordering.quarantine import Changes, Quarantined
 from sinks.chunk import Texts
 from sinks.ddl.statement import DdlKind, Statement, named, read_statement
 from sinks.instances import Instance, Instances
+from sinks.reading import Reader
 from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
 from sinks.spool import Group
 from sinks.target import Lease, Observer, Step, Stored, Target
@@ -118,6 +119,10 @@ class MemoryTarget(Target):
         self._work: Disk | None = None
         self._point: Disk | None = None
         self._ddl_table = "ddl"
+
+    def reader(self) -> Reader:
+        """Nobody compares what is in memory by SQL."""
+        raise AssertionError
 
     def connect(self) -> None:
         """As `Target.connect`."""

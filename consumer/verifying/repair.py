@@ -1,0 +1,70 @@
+"""The SQL that makes the target's rows as they are upstream: in each table all deletes before all writes (R5).
+
+Rows of a table whose other unique keys could collide are deleted and inserted; others are updated, so that columns of
+the target's own keep their values.
+"""
+
+from collections.abc import Iterator
+
+from consumer.verifying.narrowing import Difference
+from consumer.verifying.outcome import Outcome, TableOutcome
+from consumer.verifying.plan import Comparison
+from ordering.timestamps import utc_text
+from sinks.mending import Mender
+
+
+def repair(outcome: Outcome, mender: Mender) -> Iterator[str]:
+    """The lines of the file, each a whole statement or a comment; deterministic."""
+    at = f"{outcome.checkpoint_ts} ({utc_text(outcome.checkpoint_ts)} UTC)"
+    yield f"-- makes {outcome.sides[1]} as {outcome.sides[0]} was at checkpoint {at}; look through it before you run it"
+    yield "-- right only while the checkpoint is this one: stop `reconciler run` first, start it again afterwards"
+    yield from (f"-- not mended here: {_plain(f'{name}: {text}')}" for name, _, text in outcome.plan.schema)
+    differing = [table for table in outcome.tables if table.differences]
+    for table in differing:
+        for one in table.differences:
+            if one.kind == "unnamed":
+                yield f"-- not mended here: {_plain(f'{table.comparison.name}: {one.note}')}"
+    yield from mender.head(sorted({table.comparison.right.name.database for table in differing}))
+    for table in differing:
+        yield f"-- {_plain(str(table.comparison.name))}"
+        yield from filter(None, _deletes(table, mender))
+        yield from filter(None, _writes(table, mender))
+    yield from mender.tail()
+
+
+def _plain(text: str) -> str:
+    """A text that stays in its line."""
+    return text if text.isprintable() else repr(text)
+
+
+def _replaces(comparison: Comparison) -> bool:
+    return not comparison.unique or comparison.right.has_other_unique_keys(tuple(p.right.name for p in comparison.keys))
+
+
+def _deletes(table: TableOutcome, mender: Mender) -> Iterator[str]:
+    for one in table.differences:
+        if one.right is not None and (one.left is None or _replaces(table.comparison)):
+            yield _delete(table.comparison, one, mender)
+
+
+def _delete(comparison: Comparison, one: Difference, mender: Mender) -> str:
+    row = one.right or ()
+    if comparison.keys and comparison.unique:
+        return mender.delete(comparison.right.name, comparison.keys, _key(comparison, row))
+    return mender.delete_one(comparison.right.name, comparison.pairs, row, comparison.right.columns)
+
+
+def _writes(table: TableOutcome, mender: Mender) -> Iterator[str]:
+    comparison = table.comparison
+    for one in table.differences:
+        if one.left is None:
+            continue
+        if one.right is None or _replaces(comparison):
+            yield mender.insert(comparison.right.name, comparison.pairs, one.left)
+        else:
+            changed = [(pair, value) for pair, value, _ in one.changed(comparison)]
+            yield mender.update(comparison.right.name, comparison.keys, _key(comparison, one.right), changed)
+
+
+def _key(comparison: Comparison, row: tuple[str | None, ...]) -> list[str | None]:
+    return [row[comparison.pairs.index(pair)] for pair in comparison.keys]

@@ -1,0 +1,315 @@
+"""One verification: opens both sides, compares all chunks, several at once, and tells what it found.
+
+Only the order of chunks decides the order of what is reported, not which of them was done first.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+from pyspark import SparkContext
+
+from consumer.config import Config
+from consumer.filters.changefeed import read_filter
+from consumer.filters.tables import table_filter
+from consumer.verifying.narrowing import Found, Narrowing
+from consumer.verifying.outcome import Outcome, TableOutcome
+from consumer.verifying.pacing import Bar, Pace
+from consumer.verifying.plan import Comparison, Plan, Rules, chunks, planned
+from consumer.verifying.repair import repair
+from consumer.verifying.replay import replayed
+from consumer.verifying.sides import Side, open_other_side, open_target_side, open_upstream_side
+from consumer.verifying.state import State, Subject, schema_digest
+from ordering import quarantine
+from ordering.errors import ConfigError, TargetError
+from sinks.ddl_log import DdlState
+from sinks.reading import Selection, Span
+from sinks.target import Stored
+from sinks.uri import parse_target_uri
+
+CHUNK_ROWS = 50_000
+_AHEAD = 2
+"""Chunks that wait for each reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says. `against`: a URI at rest; `tables`: patterns as in `filter.rules`."""
+
+    upstream: str = ""
+    against: str = ""
+    replay: bool = False
+    tables: tuple[str, ...] = ()
+    threads: int = 2
+    chunk_rows: int = CHUNK_ROWS
+    max_rows_per_second: float = 0.0
+    state: Path | None = None
+    fix_sql: Path | None = None
+    limit: int = 100
+
+
+@dataclass(slots=True)
+class _Work:
+    """A chunk that is to be compared: the number of its table, its span as each side calls it."""
+
+    at: int
+    spans: tuple[Span, Span]
+
+
+@dataclass(slots=True)
+class Verification:
+    """Compares a changefeed's target with what it should be."""
+
+    config: Config
+    options: Options
+    bar: Bar = field(default_factory=Bar)
+    spark: SparkContext | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> Outcome:
+        """Compare. Raises ReconcilerError; differences are no error here."""
+        begun = time.monotonic()
+        with self._sides() as (left, right, stored):
+            outcome = self._compared(left, right, stored)
+            if self.options.against and not outcome.is_equal:
+                left.open(1)
+                right.open(1)
+                self._again(outcome, (left, right))
+            outcome.seconds = time.monotonic() - begun
+            if self.options.fix_sql is not None:
+                self._write_repair(self.options.fix_sql, outcome, right)
+        return outcome
+
+    @contextmanager
+    def _sides(self) -> Iterator[tuple[Side, Side, Stored | None]]:
+        """Both sides, and the target's progress."""
+        self._check_choice()
+        readers = self.options.threads
+        right, stored = open_target_side(self.config, readers)
+        left: Side | None = None
+        try:
+            if self.options.against:
+                left = open_other_side(self.options.against, readers + 1)
+                yield left, right, stored
+                return
+            if stored is None:
+                raise ConfigError(
+                    f"changefeed {self.config.changefeed!r} has not run yet: there is no checkpoint",
+                    where=right.name,
+                    hint="`reconciler run CONFIG --once` first; --against compares without one",
+                )
+            if self.options.replay:
+                with replayed(self.config, stored.progress, self.spark) as left:
+                    yield left, right, stored
+                return
+            uri = self.options.upstream or self.config.source.upstream.uri
+            left = open_upstream_side(uri, stored.progress.checkpoint_ts, readers + 1)
+            yield left, right, stored
+        finally:
+            for side in filter(None, (left, right)):
+                side.close()
+
+    def _check_choice(self) -> None:
+        chosen = [name for name in ("upstream", "against", "replay") if getattr(self.options, name)]
+        if len(chosen) > 1:
+            raise ConfigError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+        if not chosen and not self.config.source.upstream.uri:
+            hint = "set source.upstream.uri, or say --upstream tidb://..., --against URI or --replay"
+            raise ConfigError("there is nothing to compare the target with", hint=hint)
+
+    def _compared(self, left: Side, right: Side, stored: Stored | None) -> Outcome:
+        plan = self._plan(left, right)
+        checkpoint = 0 if stored is None else int(stored.progress.checkpoint_ts)
+        sides = (left.name, right.name)
+        subject = Subject(self.config.changefeed, checkpoint, sides, schema_digest(plan), self.options.chunk_rows)
+        state = State(self.options.state, subject)
+        outcome = Outcome(self.config.changefeed, checkpoint, sides, plan, self.options.limit)
+        outcome.tables = [TableOutcome(comparison) for comparison in plan.tables]
+        outcome.notes = self._notes(right, stored)
+        with self.bar.shown(len(plan.tables)):
+            self._all_chunks(outcome, left, right, state)
+        return outcome
+
+    def _plan(self, left: Side, right: Side) -> Plan:
+        found = read_filter(self.config.filter)
+        target = parse_target_uri(self.config.target.uri).kind
+        rules = Rules(
+            accepts=found.tables,
+            wanted=table_filter(self.options.tables or ("*.*",), key="--tables"),
+            keyless=found.force_replicate or bool(self.options.against),
+            invalid_dates_are_null=target == "postgresql" and self.config.target.invalid_dates == "null",
+            virtual=target in {"mysql", "mariadb", "tidb"},
+        )
+        catalogs = left.catalog(), right.catalog()
+        return planned((catalogs[0], left.readers[0]), (catalogs[1], right.readers[0]), rules)
+
+    def _notes(self, right: Side, stored: Stored | None) -> list[str]:
+        """What may be why rows differ, and is no fault."""
+        notes = []
+        if read_filter(self.config.filter).for_rows(right.catalog()) is not None:
+            notes.append("filter.event-filters leave rows out: what is missing or old may be theirs")
+        if stored is None:
+            return notes
+        target = right.targets[0]
+        held = [one for one in target.quarantined(self.config.changefeed) if one.state is quarantine.State.HELD]
+        if held:
+            notes.append(f"{len(held)} messages are held in the quarantine: their rows are missing in the target")
+        begun = [d.commit_ts for d in target.open_ddls(self.config.changefeed) if d.state == DdlState.INTENT.value]
+        if begun:
+            notes.append(
+                f"a DDL at commitTs {begun[0]} is under way: the target's schema may be ahead of its checkpoint"
+            )
+        return notes
+
+    def _all_chunks(self, outcome: Outcome, left: Side, right: Side, state: State) -> None:
+        several = len(right.readers) > 1 and len(left.readers) > 1
+        readers = min(len(right.readers), len(left.readers) - 1) if several else 1
+        planner = left.readers[-1]
+        compare = _Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
+        found: dict[tuple[int, int], Found] = {}
+        work = ((number, one) for number, one in enumerate(self._work(outcome, left, planner)))
+        doing = compare.at_once(readers) if several else compare.one_by_one()
+        with doing as do:
+            for number, one in work:
+                table = outcome.tables[one.at]
+                known = state.get(table.comparison.name, one.spans[0])
+
+                def keep(result: Found, number: int = number, one: _Work = one, *, fresh: bool = True) -> None:
+                    name = outcome.tables[one.at].comparison.name
+                    found[(one.at, number)] = result
+                    if fresh:
+                        state.done(name, one.spans[0], result)
+                    self.bar.add(result.rows, str(name))
+
+                if known is None:
+                    do(one, keep)
+                else:
+                    keep(known, fresh=False)
+        for (at, _), result in sorted(found.items(), key=lambda item: item[0]):
+            outcome.tables[at].rows += result.rows
+            outcome.tables[at].chunks += 1
+            outcome.tables[at].differences += result.differences
+
+    def _work(self, outcome: Outcome, left: Side, planner: object) -> Iterator[_Work]:
+        for at, table in enumerate(outcome.tables):
+            for spans in self._spans(table.comparison, left, planner):
+                yield _Work(at, spans)
+            self.bar.table_done()
+
+    def _spans(self, comparison: Comparison, left: Side, planner: object) -> Iterator[tuple[Span, Span]]:
+        reader = next(r for r in left.readers if r is planner)
+        selection = Selection(reader, comparison.left, comparison.pairs, comparison.keys, 0)
+        names = comparison.span_column
+
+        def bound(span: Span) -> int | None:
+            return left.ask(lambda: selection.bound(span, self.options.chunk_rows))
+
+        for span in chunks(bound, names[0] if names else None):
+            yield span, Span(names[1] if names else "", span.low, span.high)
+
+    def _again(self, outcome: Outcome, sides: tuple[Side, Side]) -> None:
+        """Look once more at the rows that differ, in new snapshots: what was only under way is equal now."""
+        left, right = sides
+        compare = _Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
+        for at, table in enumerate(outcome.tables):
+            if table.differences:
+                names = table.comparison.span_column
+                still: set[object] = set()
+                for span in _around(table, self.options.chunk_rows):
+                    other = Span(names[1] if names else "", span.low, span.high)
+                    still |= set(compare.chunk(_Work(at, (span, other)), 0).differences)
+                table.differences = [one for one in table.differences if one in still]
+
+    def _write_repair(self, path: Path, outcome: Outcome, right: Side) -> None:
+        try:
+            with path.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{line}\n" for line in repair(outcome, right.readers[0].mender()))
+        except OSError as error:
+            raise ConfigError(f"can't write {path}: {error.strerror}") from error
+
+
+def _around(table: TableOutcome, rows: int) -> Iterator[Span]:
+    """Spans that hold the differing rows of a table: ranges between their keys, or all of it."""
+    names = table.comparison.span_column
+    if names is None:
+        yield Span()
+        return
+    numbers = sorted({int(one.key(table.comparison)[names[0]] or 0) for one in table.differences})
+    while numbers:
+        low = numbers[0]
+        some = [n for n in numbers if n < low + rows]
+        yield Span(names[0], low - 1, some[-1])
+        numbers = numbers[len(some) :]
+
+
+Keep = Callable[[Found], None]
+
+
+@dataclass(slots=True)
+class _Comparer:
+    """Compares chunks, each by the readers of one number on both sides."""
+
+    outcome: Outcome
+    left: Side
+    right: Side
+    pace: Pace
+
+    def chunk(self, work: _Work, number: int) -> Found:
+        """Compare one chunk. Raises ReconcilerError."""
+        comparison = self.outcome.tables[work.at].comparison
+        readers = self.left.readers[number], self.right.readers[number]
+        sides = (
+            Selection(readers[0], comparison.left, comparison.pairs, comparison.keys, 0),
+            Selection(readers[1], comparison.right, comparison.pairs, comparison.keys, 1),
+        )
+        found = Narrowing(comparison, sides, work.spans, self._ask, self.pace).found()
+        self.pace(found.rows)
+        return found
+
+    def _ask(self, side: int, call: Callable[[], object]) -> object:
+        return (self.right if side else self.left).ask(call)
+
+    @contextmanager
+    def one_by_one(self) -> Iterator[Callable[[_Work, Keep], None]]:
+        """In this thread, by the first readers."""
+        yield lambda work, keep: keep(self.chunk(work, 0))
+
+    @contextmanager
+    def at_once(self, readers: int) -> Iterator[Callable[[_Work, Keep], None]]:
+        """In so many threads; only so many chunks wait. What one raises ends all."""
+        free: SimpleQueue[int] = SimpleQueue()
+        for number in range(readers):
+            free.put(number)
+        waiting: dict[Future[Found], Keep] = {}
+
+        def compare(work: _Work) -> Found:
+            number = free.get()
+            try:
+                return self.chunk(work, number)
+            finally:
+                free.put(number)
+
+        def collect(most: int) -> None:
+            while len(waiting) > most:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for one in done:
+                    waiting.pop(one)(one.result())
+
+        pool = ThreadPoolExecutor(readers, "verify")
+
+        def submit(work: _Work, keep: Keep) -> None:
+            waiting[pool.submit(compare, work)] = keep
+            collect(_AHEAD * readers)
+
+        try:
+            yield submit
+            collect(0)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            with suppress(TargetError):
+                waiting.clear()

@@ -1,0 +1,133 @@
+"""How the MySQL family spells values, rows and digests, and begins a snapshot."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ordering.events import TableName
+from sinks.forms import Form, Trait
+from sinks.mysql.catalog import quoted, read_catalog
+from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.mending import MysqlMender
+from sinks.mysql.write import place_of
+from sinks.reading import DIGITS, Reader
+from sinks.schema import Catalog, Column, Shape
+
+_SPATIAL = {
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+    "geomcollection", "geometrycollection",
+}  # fmt: skip
+_FORMS = {
+    Shape.INTEGER: Form.NUMBER,
+    Shape.BYTES: Form.BYTES,
+    Shape.BIT: Form.BITS,
+    Shape.DATE: Form.DATE,
+    Shape.DATETIME: Form.DATETIME,
+    Shape.TIMESTAMP: Form.TIMESTAMP,
+    Shape.TIME: Form.TIME,
+    Shape.JSON: Form.JSON,
+}
+_FRACTIONS = {Form.DATETIME, Form.TIMESTAMP, Form.TIME}
+
+
+def _base(column: Column) -> str:
+    return column.type.lower().partition("(")[0].partition(" ")[0]
+
+
+def _scale(column: Column) -> int:
+    """Digits behind the point, or of a second."""
+    inside = column.type.partition("(")[2].partition(")")[0]
+    return int(inside.rpartition(",")[2]) if inside.replace(",", "").isdigit() else 0
+
+
+class MysqlReader(Reader):
+    """MySQL and MariaDB: each connection has a snapshot of its own."""
+
+    def __init__(self, db: MysqlConnection) -> None:
+        self._db = db
+
+    def begin(self, snapshot: str = "") -> str:
+        """See `Reader.begin`."""
+        del snapshot
+        self._db.rollback()
+        self._db.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self._db.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        return ""
+
+    def mender(self) -> MysqlMender:
+        """See `Reader.mender`."""
+        return MysqlMender(self)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `Reader.query`."""
+        return self._db.query(sql)
+
+    def catalog(self) -> Catalog:
+        """See `Reader.catalog`."""
+        return read_catalog(self._db.query, mariadb=self._db.is_mariadb)
+
+    def close(self) -> None:
+        """See `Reader.close`."""
+        self._db.close()
+
+    def place(self, table: TableName) -> str:
+        """See `Reader.place`."""
+        return place_of(table)
+
+    def quoted(self, name: str) -> str:
+        """See `Reader.quoted`."""
+        return quoted(name)
+
+    def is_comparable(self, column: Column) -> bool:
+        """See `Reader.is_comparable`."""
+        return _base(column) not in _SPATIAL
+
+    def trait(self, column: Column) -> Trait | None:
+        """See `Reader.trait`."""
+        if _base(column) == "decimal":
+            return Trait(Form.NUMBER, _scale(column))
+        if column.shape is Shape.REAL:
+            return Trait(Form.FLOAT if _base(column) == "float" else Form.REAL)
+        form = _FORMS.get(column.shape, Form.TEXT)
+        return Trait(form, 0 if form is Form.NUMBER else _scale(column))
+
+    def text(self, form: Form, column: Column) -> str:
+        """See `Reader.text`."""
+        name = quoted(column.name)
+        own = self.trait(column)
+        if form is Form.BYTES:
+            return f"HEX({name})"
+        if own is None or own.form is not form:
+            return f"CONVERT({name} USING utf8mb4)"
+        return self._own_text(form, column, name)
+
+    def _own_text(self, form: Form, column: Column, name: str) -> str:
+        """The text of a value in its column's own form."""
+        if form in {Form.TEXT, Form.JSON}:
+            return f"CAST({name} AS CHAR)" if _base(column) == "vector" else f"CONVERT({name} USING utf8mb4)"
+        if form is Form.BITS or column.shape is Shape.INTEGER or "zerofill" in column.type.lower():
+            return f"CAST({name} + 0 AS CHAR)"  # not as bytes, and without the zeros of ZEROFILL
+        if form is Form.FLOAT:
+            return f"CAST({name} + 0e0 AS CHAR)"  # of a FLOAT the server tells six digits
+        if form in _FRACTIONS and _scale(column):
+            return f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))"
+        return f"CAST({name} AS CHAR)"
+
+    def sized(self, text: str) -> str:
+        """See `Reader.sized`."""
+        return f"CONCAT(LENGTH({text}), ':', {text})"
+
+    def joined(self, parts: Sequence[str]) -> str:
+        """See `Reader.joined`."""
+        return f"CONCAT_WS('|', {', '.join(parts)})" if parts else "''"
+
+    def digest(self, text: str) -> str:
+        """See `Reader.digest`.
+
+        A text beyond max_allowed_packet becomes NULL (MySQL documentation, "String Functions and Operators"). A random
+        number in its place makes the sum differ, so that such rows are compared one by one.
+        """
+        return f"COALESCE(CAST(CONV(LEFT(MD5({text}), {DIGITS}), 16, 10) AS UNSIGNED), CAST(1e18 * RAND() AS UNSIGNED))"
+
+    def added(self, digest: str) -> str:
+        """See `Reader.added`."""
+        return f"SUM({digest})"
