@@ -32,7 +32,7 @@ class Comparison:
 
     @property
     def bucketed(self) -> bool:
-        """Whether equal keys (without a key: equal rows) have equal texts, so that both sides put them into one bucket."""
+        """Whether equal keys (without a key: rows) have equal texts, so that both sides put them into one bucket."""
         return all(pair.exact for pair in self.keys or self.pairs)
 
 
@@ -97,7 +97,7 @@ def _compared(
         else:
             traits: tuple[Trait | None, Trait | None] = left[1].trait(column), right[1].trait(other)
             pairs.append(paired(column, other, traits, invalid_dates_are_null=rules.invalid_dates_are_null))
-    own = [c.name for c in right[0].columns if _named(left[0], c.name) is None]
+    own = [c.name for c in right[0].columns if not c.generated and _named(left[0], c.name) is None]
     plan.left_out += [(name, f"column {column!r} is the target's own") for column in own]
     keys = _keys(left[0], pairs)
     return Comparison(

@@ -4,11 +4,12 @@ Rows of a table whose other unique keys could collide are deleted and inserted; 
 the target's own keep their values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from consumer.verifying.narrowing import Difference
 from consumer.verifying.outcome import Outcome, TableOutcome
 from consumer.verifying.plan import Comparison
+from ordering.errors import TargetError
 from ordering.timestamps import utc_text
 from sinks.mending import Mender
 
@@ -44,7 +45,15 @@ def _replaces(comparison: Comparison) -> bool:
 def _deletes(table: TableOutcome, mender: Mender) -> Iterator[str]:
     for one in table.differences:
         if one.right is not None and (one.left is None or _replaces(table.comparison)):
-            yield _delete(table.comparison, one, mender)
+            yield _told(lambda one=one: _delete(table.comparison, one, mender))  # type: ignore[misc]
+
+
+def _told(statement: Callable[[], str]) -> str:
+    """A statement; where the target can't hold a value, why there is none."""
+    try:
+        return statement()
+    except TargetError as error:
+        return f"-- not mended here: {_plain(error.fact)}"
 
 
 def _delete(comparison: Comparison, one: Difference, mender: Mender) -> str:
@@ -55,15 +64,16 @@ def _delete(comparison: Comparison, one: Difference, mender: Mender) -> str:
 
 
 def _writes(table: TableOutcome, mender: Mender) -> Iterator[str]:
-    comparison = table.comparison
     for one in table.differences:
-        if one.left is None:
-            continue
-        if one.right is None or _replaces(comparison):
-            yield mender.insert(comparison.right.name, comparison.pairs, one.left)
-        else:
-            changed = [(pair, value) for pair, value, _ in one.changed(comparison)]
-            yield mender.update(comparison.right.name, comparison.keys, _key(comparison, one.right), changed)
+        if one.left is not None:
+            yield _told(lambda one=one: _write(table.comparison, one, mender))  # type: ignore[misc]
+
+
+def _write(comparison: Comparison, one: Difference, mender: Mender) -> str:
+    if one.right is None or _replaces(comparison):
+        return mender.insert(comparison.right.name, comparison.pairs, one.left or ())
+    changed = [(pair, value) for pair, value, _ in one.changed(comparison)]
+    return mender.update(comparison.right.name, comparison.keys, _key(comparison, one.right), changed)
 
 
 def _key(comparison: Comparison, row: tuple[str | None, ...]) -> list[str | None]:

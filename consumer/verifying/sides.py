@@ -41,7 +41,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Side:
-    """Readers of one snapshot. `title`: what errors call the place; `checkpoint`: C, if the snapshot is an upstream's."""
+    """Readers of one snapshot. `title`: what errors call it; `checkpoint`: C, if it is an upstream's."""
 
     title: str
     make: Callable[[], Target]

@@ -48,7 +48,7 @@ class MysqlMender(Mender):
         """See `Mender.text`: readable where it is, else by its bytes, which no mode of the server reads another way."""
         if text.isascii() and text.isprintable() and not {"'", "\\"} & set(text):
             return f"'{text}'"
-        return f"_utf8mb4 X'{text.encode().hex()}'"
+        return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"  # TiDB takes _utf8mb4 X'' for binary
 
     def exactly(self, spelled: str) -> str:
         """See `Mender.exactly`: collations fold, and pad with spaces."""

@@ -88,7 +88,9 @@ class MysqlReader(Reader):
         if column.shape is Shape.REAL:
             return Trait(Form.FLOAT if _base(column) == "float" else Form.REAL)
         form = _FORMS.get(column.shape, Form.TEXT)
-        return Trait(form, 0 if form is Form.NUMBER else _scale(column))
+        if form in _FRACTIONS:
+            return Trait(form, _scale(column))
+        return Trait(form, 0 if form is Form.NUMBER else None)
 
     def text(self, form: Form, column: Column) -> str:
         """See `Reader.text`."""

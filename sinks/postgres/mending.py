@@ -38,7 +38,7 @@ class PostgresMender(Mender):
 
     def text(self, text: str) -> str:
         """See `Mender.text`: one line, whatever it holds."""
-        if text.isprintable():
+        if text.isprintable() or "\0" in text:
             return literal(text)
         return "E'" + "".join(_escaped(char) for char in text) + "'"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pymysql
 from pymysql.constants import CLIENT
 
@@ -72,12 +73,12 @@ class Verified:
             with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
                 connection.executescript(text)
         elif isinstance(self.cells, PostgresCells):
-            self.cells.query(text)
-            self.cells.query("RESET ALL")
+            with psycopg.connect(self.feed.uri, autocommit=True) as session:
+                session.execute(text.encode())
         else:
-            for statement in filter(lambda line: not line.startswith("--"), text.splitlines()):
-                self.cells.query(statement)
-            self.cells.query("SET SESSION foreign_key_checks = DEFAULT")
+            with closing(MariaDbCells(self.feed.uri)) as other:
+                for statement in filter(lambda line: not line.startswith("--"), text.splitlines()):
+                    other.query(statement)
         return text
 
 
