@@ -68,7 +68,9 @@ def replayed(config: Config, known: Progress, spark: SparkContext | None = None)
 
 def _config(config: Config, directory: Path) -> Config:
     """The changefeed's config, with another target and nothing that others see."""
-    target = TargetSection(uri=f"sqlite:///{directory}", consistency="snapshot", volatile_defaults="commit-time")
+    uri = f"sqlite:///{directory}"
+    told = {"uri": uri, "consistency": "snapshot", "volatile-defaults": "commit-time"}
+    target = TargetSection.model_validate(told)
     quarantine = config.quarantine.model_copy(update={"topic": ""})
     return config.model_copy(update={"target": target, "redis": Redis(uri=""), "quarantine": quarantine})
 
