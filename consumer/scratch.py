@@ -15,6 +15,7 @@ from threading import Lock
 from typing import IO
 
 from consumer.locks import try_lock
+from ordering.errors import LocalDiskError
 
 _PREFIX = "ticdc-reconciler-scratch-"
 _LOCK = "lock"
@@ -33,13 +34,20 @@ class _Scratch:
     def enter(self) -> Path:
         with self.guard:
             if self.users == 0:
-                root = Path(tempfile.gettempdir())
-                _remove_leftovers(root)
-                self.directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
-                self.held = try_lock(self.directory / _LOCK)
+                self._make()
                 self.before, tempfile.tempdir = tempfile.tempdir, str(self.directory)
             self.users += 1
             return self.directory
+
+    def _make(self) -> None:
+        try:
+            root = Path(tempfile.gettempdir())
+            _remove_leftovers(root)
+            self.directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+            self.held = try_lock(self.directory / _LOCK)
+        except OSError as error:
+            hint = "make room there, or let TMPDIR name a directory that can be written to"
+            raise LocalDiskError(f"there is no place for temporary files: {error}", hint=hint) from error
 
     def leave(self) -> None:
         with self.guard:
@@ -59,7 +67,7 @@ _OURS = _Scratch()
 def scratch_directory() -> Iterator[Path]:
     """Make this process's directory and let `tempfile` use it; whoever leaves last removes it.
 
-    Those that dead processes left are removed now.
+    Those that dead processes left are removed now. Raises LocalDiskError.
     """
     directory = _OURS.enter()
     try:

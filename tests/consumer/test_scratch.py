@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from consumer.scratch import scratch_directory
+from ordering.errors import LocalDiskError
 
 KILLED = """
 import os, signal, tempfile
@@ -33,6 +34,16 @@ def test_it_holds_what_tempfile_makes_and_is_removed(root: Path) -> None:
         assert Path(name).parent == path
     assert list(root.iterdir()) == []
     assert tempfile.gettempdir() == str(root)
+
+
+def test_no_place_for_it_is_a_foreseen_failure(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(root / "missing"))
+    with pytest.raises(LocalDiskError, match="missing") as caught, scratch_directory():
+        pass
+    assert "TMPDIR" in caught.value.hint
+    monkeypatch.setattr(tempfile, "tempdir", str(root))
+    with scratch_directory() as path:
+        assert path.exists()
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(root: Path) -> None:

@@ -1,7 +1,10 @@
 """`docs/faults.md` names tests that exist; what it says of clocks holds."""
 
 import ast
+import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,21 @@ def test_the_tests_exist(path: str) -> None:
 
 def test_it_is_found() -> None:
     assert "docs/faults.md" in README
+
+
+COMMANDS = re.findall(r"`python -m (tests\.[a-z_.]+)([^`]*)`", TEXT)
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _ in COMMANDS}))
+def test_the_commands_take_what_is_written_there(module: str) -> None:
+    options = {word for name, rest in COMMANDS if name == module for word in re.findall(r"--[a-z-]+", rest)}
+    if not options:
+        assert importlib.util.find_spec(module) is not None
+        return
+    told = subprocess.run(
+        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert options <= set(re.findall(r"--[a-z-]+", told.stdout))
 
 
 def asks_the_wall_clock(path: Path) -> bool:

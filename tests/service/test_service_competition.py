@@ -27,7 +27,7 @@ ROWS, MIDDLE = 60, 30
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
-@pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
+@pytest.mark.parametrize("consistency", ["snapshot", pytest.param("transaction", marks=pytest.mark.soak)])
 def test_a_real_deadlock_with_another_writer(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str, consistency: str
 ) -> None:

@@ -103,7 +103,7 @@ def _at_the_nth(step: Step, nth: int, do: Callable[[], None]) -> Callable[[Step]
     return observe
 
 
-@pytest.mark.parametrize("step", [Step.ROWS_WRITTEN, Step.COMMITTED])
+@pytest.mark.parametrize("step", [Step.ROWS_WRITTEN, pytest.param(Step.COMMITTED, marks=pytest.mark.soak)])
 def test_a_replica_that_has_all_takes_over_in_mid_way(feed: Feed, pair: Pair, step: Step) -> None:
     messages = recorded(RECORDING)
     feed.send(messages)
