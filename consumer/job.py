@@ -173,10 +173,10 @@ def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> 
     if not read.spec.force_replicate:  # passes are told apart within a partition, so one task has to see all of it
         parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
     records = spark.parallelize([(part,) for part in parts], len(parts)).mapPartitions(read)
-    return _shuffled(records, buckets + 1)
+    return shuffled(records, buckets + 1)
 
 
-def _shuffled(records: "RDD[Any]", partitions: int) -> "RDD[Any]":
+def shuffled(records: "RDD[Any]", partitions: int) -> "RDD[Any]":
     """As `partitionBy`, with each record on its own: that gathers a thousand of them, and ours are megabytes long."""
     context, serializer = records.context, records.ctx._unbatched_serializer  # noqa: SLF001
 

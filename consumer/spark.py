@@ -17,6 +17,7 @@ from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
+from consumer.class_archive import java_flags, make_in_background
 from consumer.config import Spark
 from consumer.embedded import java_home
 from consumer.secrecy import hidden_variables, is_secret
@@ -39,15 +40,13 @@ _DEFAULTS = {
     "spark.cleaner.periodicGC.interval": "5min",
 }
 log = structlog.get_logger()
-_JVM = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 def start_spark(changefeed: str, config: Spark, scratch: Path | None = None) -> SparkContext:
     """A Spark context whose local files lie in `scratch`. Raises ConfigError if Spark or Java can't start."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        os.environ["JAVA_HOME"] = str(java_home())
+    ensure_java()
     if config.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)
@@ -55,7 +54,8 @@ def start_spark(changefeed: str, config: Spark, scratch: Path | None = None) -> 
     local = {} if scratch is None else {"spark.local.dir": str(scratch)}
     for key, value in {**_DEFAULTS, **local, **config.settings}.items():
         conf.set(key, value)
-    options = f"{_JVM} -Dlog4j2.configurationFile={logging} {config.settings.get('spark.driver.extraJavaOptions', '')}"
+    more = config.settings.get("spark.driver.extraJavaOptions", "")
+    options = f"{java_flags()} -Dlog4j2.configurationFile={logging} {more}"
     conf.set("spark.driver.extraJavaOptions", options)
     said: deque[str] = deque(maxlen=20)
     try:
@@ -70,7 +70,14 @@ def start_spark(changefeed: str, config: Spark, scratch: Path | None = None) -> 
     context.setLogLevel("OFF")
     # where the JVM dies, this thread's traceback says nothing that the failed job does not say
     AccumulatorTCPServer.handle_error = _log_accumulator_error
+    make_in_background()
     return context
+
+
+def ensure_java() -> None:
+    """See that Spark finds a Java: where the machine has none, the one that came as a wheel."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        os.environ["JAVA_HOME"] = str(java_home())
 
 
 def _gateway(conf: SparkConf, said: deque[str]) -> Any:

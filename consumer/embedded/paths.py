@@ -6,12 +6,13 @@ from pathlib import Path
 
 def cache_directory() -> Path:
     """`$TICDC_RECONCILER_CACHE`, else the user's cache directory by the XDG rules; created if it is missing."""
-    directory = _chosen()
+    directory = cache_place()
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 
 
-def _chosen() -> Path:
+def cache_place() -> Path:
+    """Where the cache is, or would be."""
     if own := os.environ.get("TICDC_RECONCILER_CACHE"):
         return Path(own).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")

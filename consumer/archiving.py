@@ -1,0 +1,82 @@
+"""Makes the archive of classes that `consumer.class_archive` is about: `python -m consumer.archiving`.
+
+Starts Spark, has it do what a window does, and lets the JVM write down what it has loaded.
+"""
+
+import fcntl
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from consumer.class_archive import MAKING, place_to_make
+from consumer.config import Spark
+from consumer.job import shuffled
+from consumer.spark import ensure_java, start_spark, warm_up
+
+_PATIENCE_S = 60.0
+"""So long a run that goes on is left alone."""
+_MAKE_S = 300.0
+_LEAST = 19
+"""Of all processes this one is the least urgent."""
+
+
+def make(place: Path) -> None:
+    """Make the archive, unless somebody else is at it. Raises CalledProcessError, TimeoutExpired."""
+    with place.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        unfinished = place.with_suffix(".new")
+        unfinished.unlink(missing_ok=True)
+        making = {**os.environ, MAKING: str(unfinished)}
+        subprocess.run([sys.executable, "-m", "consumer.archiving"], env=making, check=True, timeout=_MAKE_S)
+        unfinished.replace(place)
+
+
+def exercise() -> None:
+    """Do what a window does, in the JVM that archives its classes when it ends."""
+    context = start_spark("class-archive", Spark())
+    warm_up(context)
+    records = context.parallelize(range(4), 2).mapPartitions(_records)
+    rows = shuffled(records, 3)
+    context.runJob(rows.values(), list, [0])
+    list(rows.mapPartitions(list).toLocalIterator(prefetchPartitions=True))
+    rows.mapPartitions(list).coalesce(2).collect()
+    context.parallelize([0], 1).mapPartitions(_records).collect()
+    gateway = SparkContext._gateway  # noqa: SLF001
+    context.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM ends with it, and writes the archive
+    gateway.proc.wait(_MAKE_S)
+
+
+def _records(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    for number in numbers:
+        yield number, b"a row"
+
+
+def main(words: list[str]) -> None:
+    """Make the archive in its place, or in the file that is named.
+
+    `--wait FILE`: once standard input has ended, or by and by.
+    """
+    if os.environ.get(MAKING):
+        exercise()
+        return
+    if words[:1] == ["--wait"]:
+        select.select([sys.stdin], [], [], _PATIENCE_S)
+    os.nice(_LEAST)
+    ensure_java()
+    place = Path(words[-1]) if words else place_to_make()
+    if place is not None:
+        make(place)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
