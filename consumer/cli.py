@@ -8,6 +8,7 @@ import orjson
 
 from consumer import logs
 from consumer.cli_ddl import ddl, ddl_line
+from consumer.cli_load import load
 from consumer.cli_progress import progress
 from consumer.cli_quarantine import quarantine
 from consumer.cli_serve import serve
@@ -126,6 +127,7 @@ def demo(**options: Any) -> int:
 
 main.add_command(ddl)
 main.add_command(serve)
+main.add_command(load)
 
 
 @main.group()

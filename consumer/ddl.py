@@ -132,7 +132,7 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
     if wanted.force_replicate:
         return ""
     schema = catalog.get(name)
-    valid = _creates_key(ddl.sql) if Event.CREATE_TABLE in clauses.events else schema is None or bool(schema.handle_key)
+    valid = creates_key(ddl.sql) if Event.CREATE_TABLE in clauses.events else schema is None or bool(schema.handle_key)
     if not any(replicates(event, valid_index=valid, force=False) for event in clauses.events):
         return f"table {name} has no valid index, and filter.force-replicate is false"
     if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
@@ -142,7 +142,7 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
     return ""
 
 
-def _creates_key(sql: str) -> bool:
+def creates_key(sql: str) -> bool:
     """Whether a CREATE TABLE defines a primary key, or a unique key over columns that are NOT NULL and stored.
 
     A table made LIKE another has its keys, and that one is there only if it has a valid index.

@@ -20,6 +20,7 @@ from consumer.filters.changefeed import read_filter
 from consumer.job import Job, Jobs, Outcome
 from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
+from consumer.loading.unfinished import refuse_unfinished_load
 from consumer.placing import Refusal, refusal_of, sought_of
 from consumer.progressing import (
     advanced,
@@ -70,6 +71,7 @@ class Pipeline:
         self._bodies = bodies_of(config)
         stored = target.claim(config.changefeed, self._first_progress(), held)
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
+        refuse_unfinished_load(self.progress, target.name)
         torn = self.progress.window is not None
         self.filter.check_change(self.progress.filter_digest, config.changefeed, torn=torn)
         self.progress = replace(self.progress, filter_digest=self.filter.digest)

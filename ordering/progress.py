@@ -86,11 +86,18 @@ class Progress:
     ledger: str = ""
     """Names the ledger in Redis that belongs to this progress: one made anew has another."""
     window: Window | None = None
+    loading_ts: CheckpointTs = BEGINNING
+    """The TSO of a dump that is being loaded, which is not done yet: nothing else may be done before. 0: none."""
 
     @classmethod
     def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str) -> "Progress":
         """The progress of a new changefeed: everything up to `start_ts` counts as applied."""
         return cls(start_ts, start_ts, start_ts, filter_digest=filter_digest, ledger=ledger)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing has been applied since the changefeed began."""
+        return self.checkpoint_ts == self.start_ts and not self.partitions and self.counts == Counts()
 
     def at(self, checkpoint_ts: CheckpointTs, **changes: Any) -> "Progress":
         """This progress moved to a checkpoint: never back, and DDLs executed at an earlier one are forgotten."""
@@ -126,6 +133,7 @@ class Progress:
             "filter_digest": self.filter_digest,
             "ledger": self.ledger,
             "window": None if self.window is None else _window_state(self.window),
+            **({"loading_ts": self.loading_ts} if self.loading_ts else {}),
         }
 
     @classmethod
@@ -149,6 +157,7 @@ class Progress:
             filter_digest=state["filter_digest"],
             ledger=state["ledger"],
             window=_window(state["window"]) if state.get("window") else None,
+            loading_ts=CheckpointTs(state.get("loading_ts", 0)),
         )
 
 

@@ -137,6 +137,12 @@ class ServerTarget(Target, Generic[S]):
         # MySQL's DATETIME knows no zone: ours is UTC
         return Stored(progress, epoch, updated_at if updated_at.tzinfo else updated_at.replace(tzinfo=UTC))
 
+    def is_empty(self, table: TableName) -> bool:
+        """See `LoadTable.is_empty`."""
+        quote = self._quarantine_types.quote
+        place = ".".join(quote + name.replace(quote, quote * 2) + quote for name in table)
+        return not self._db.query(f"SELECT 1 FROM {place} LIMIT 1")  # noqa: S608 quoted
+
     _ddl_table = DDL
     _ddl_columns_seen = False
 

@@ -26,6 +26,7 @@ from sinks.chunk import Encoder
 from sinks.ddl_log import DECIDED, DdlLog, DdlRecord, DdlState
 from sinks.instances import Instance, Instances
 from sinks.keeping import Definition, DefinitionTable, Wanted
+from sinks.loads import LoadTable
 from sinks.parts import PartWriting, Phase
 from sinks.quarantine import QuarantineTable
 from sinks.reading import Reader
@@ -76,7 +77,7 @@ class Lease:
     epoch: int
 
 
-class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
+class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
     """A relational database that mirrors the upstream. Raises TargetError, TargetUnreachableError, LeadershipLostError.
 
     Not for use by several threads at once. After an error the caller closes it and connects anew.
@@ -223,6 +224,19 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable):
                 self._replace_definitions(*definitions)
             self._change_quarantine(changefeed, aside)
             self._save(progress, lease)
+
+    def begin_load(self, files: Sequence[str], progress: Progress, lease: Lease) -> None:
+        """Note the files of a dump that is going to be loaded, none of them begun, and the progress that says so."""
+        with self._transaction():
+            self.check_epoch(lease)
+            self._enter_loads(lease.changefeed, lease.epoch, progress.ledger, files)
+            self._save(progress, lease)
+
+    def go_on_loading(self, lease: Lease) -> None:
+        """Take the files of a load over: whoever wrote them under an earlier epoch writes no more."""
+        with self._transaction():
+            self.check_epoch(lease)
+            self._take_loads(lease.changefeed, lease.epoch)
 
     def _fence_leader(self, changefeed: str) -> None:
         """End the former leader's connection, if it still has one, and hold what a leader holds."""

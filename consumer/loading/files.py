@@ -1,0 +1,216 @@
+"""One file of rows on its way into the target: a batch a transaction, which also says how far the file has got.
+
+After a crash the rows that are in the target are read over, and the rest follows; nothing is written twice.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import IO
+
+from consumer.loading.directory import DataFile
+from consumer.loading.inserts import InsertRows, Row
+from consumer.loading.packed import UNREADABLE, opened
+from consumer.loading.pieces import Pieces
+from consumer.loading.separated import Form, SeparatedRows
+from consumer.loading.values import Convert, converter
+from ordering.errors import InputError
+from ordering.events import Half
+from sinks.chunk import Chunk, writable
+from sinks.ddl.definition import ColumnDef
+from sinks.loads import Loaded, Mark
+from sinks.refusal import RowRefusedError
+from sinks.schema import Column, TableSchema
+from sinks.spool import Spool
+from sinks.target import Target
+from sinks.values import zone_of
+
+BATCH_ROWS = 20_000
+BATCH_BYTES = 8 << 20
+"""Of a file, plain: what one transaction writes."""
+
+
+class LoadStep(Enum):
+    """Where a load is; each is announced when it has been done. Crash tests kill between any two."""
+
+    BEGUN = "begun"
+    DEFINED = "defined"
+    READ = "read"
+    WRITTEN = "written"
+    FILE_DONE = "file-done"
+    FILES_DONE = "files-done"
+    VIEWS_DONE = "views-done"
+    DONE = "done"
+
+
+Observe = Callable[[LoadStep], None]
+Tell = Callable[[int], bool]
+
+
+def observe_nothing(_: LoadStep) -> None:
+    """Pass over every step; can be pickled, as all that goes to workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWork:
+    """A file, the table that it goes to, and how it is to be read. Can be pickled.
+
+    `defined`: the columns upstream, as far as their definition was dumped; `time_zone`: of TIMESTAMP values.
+    """
+
+    file: DataFile
+    schema: TableSchema
+    defined: tuple[ColumnDef, ...]
+    form: Form = field(default_factory=Form)
+    time_zone: str = "UTC"
+
+
+class _Batches:
+    """A file's rows, as the texts that messages hold, some at a time."""
+
+    def __init__(self, work: FileWork, pieces: Pieces) -> None:
+        self._work, self._pieces = work, pieces
+        sent = tuple(column.name for column in work.defined if column.generated is None)
+        if work.file.form == "csv":
+            self._reader: InsertRows | SeparatedRows = SeparatedRows(pieces, sent, work.form)
+        else:
+            self._reader = InsertRows(pieces, work.file.table.table, sent, escapes=work.form.escapes)
+        self._read = self._reader.rows()
+        self.at = 0
+
+    def skip(self, rows: int) -> None:
+        """Step over rows that are written."""
+        for _ in range(rows):
+            if next(self._read, None) is None:
+                raise self._pieces.wrong(f"it has {self.at} rows, but {rows} of it were loaded: it is another file now")
+            self.at += 1
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
+        """Columns and rows."""
+        for first in self._read:
+            rows, begun = [first], self._pieces.position
+            if self.at == 0:
+                self._check_zone()
+            for row in self._read:
+                rows.append(row)
+                if len(rows) >= BATCH_ROWS or self._pieces.position - begun >= BATCH_BYTES:
+                    break
+            self.at += len(rows)
+            yield self._reader.columns, rows
+
+    def _check_zone(self) -> None:
+        told = self._reader.time_zone
+        if told is not None and zone_of(told) != zone_of(self._work.time_zone):
+            raise InputError(
+                f"the file's TIMESTAMP values are in the time zone {told}, not in {self._work.time_zone}",
+                where=f"file={self._work.file.name}",
+                hint=f"say --time-zone={told}",
+            )
+
+
+class FileLoad:
+    """Writes one file."""
+
+    def __init__(self, work: FileWork, mark: Mark, target: Target, observe: Observe) -> None:
+        self._work, self._mark, self._target, self._observe = work, mark, target, observe
+        self._plans: dict[tuple[str, ...], tuple[list[int], list[Column], list[Convert]]] = {}
+
+    def run(self, tell: Tell) -> bool:
+        """Write what of the file is not written; whether that is all of it now.
+
+        `tell` is told of rows after each batch, and says whether to go on.
+        """
+        done = self._target.loaded(self._mark)
+        if not done.whole:
+            with closing(self._opened()) as stream:
+                pieces = Pieces(stream, self._work.file.name, end=b"\n" if self._work.file.form == "csv" else b"")
+                batches = _Batches(self._work, pieces)
+                batches.skip(done.rows)
+                for columns, rows in batches:
+                    self._observe(LoadStep.READ)
+                    after = Loaded(batches.at, whole=False)
+                    self._write(done, after, columns, rows)
+                    done = after
+                    if not tell(len(rows)):
+                        return False
+            self._write(done, Loaded(done.rows, whole=True), (), [])
+        self._observe(LoadStep.FILE_DONE)
+        return True
+
+    def _opened(self) -> IO[bytes]:
+        try:
+            return opened(self._work.file.path)
+        except UNREADABLE as error:
+            raise InputError(f"a dump's file can't be read: {error}", where=f"file={self._work.file.name}") from error
+
+    def _write(self, before: Loaded, after: Loaded, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+        with Spool() as spool:
+            if rows:
+                spool.add(self._chunk(columns, rows, before.rows))
+            try:
+                self._target.write_loaded(self._mark, before, after, spool)
+            except RowRefusedError as error:
+                raise self._placed(error, columns, rows, before.rows) from error
+        self._observe(LoadStep.WRITTEN)
+
+    def _chunk(self, names: tuple[str, ...], rows: Sequence[Row], first: int) -> Chunk:
+        chosen, columns, converters = self._plan(names)
+        try:
+            payload = self._encoded(chosen, columns, converters, rows)
+        except ValueError as error:
+            raise self._unfit(names, rows, first) from error
+        table = self._work.schema.name
+        return Chunk(table, Half.WRITE, tuple(c.name for c in columns), len(rows), payload, plain_insert=True)
+
+    def _encoded(
+        self, chosen: list[int], columns: list[Column], converters: list[Convert], rows: Sequence[Row]
+    ) -> bytes:
+        pairs = list(zip(chosen, converters, strict=True))
+        texts = [[None if row[i] is None else f(row[i]) for i, f in pairs] for row in rows]  # type: ignore[arg-type]
+        return self._target.encoder.encode(columns, texts)
+
+    def _plan(self, names: tuple[str, ...]) -> tuple[list[int], list[Column], list[Convert]]:
+        """Which values of a row are written, into which columns, and how they are told."""
+        if names not in self._plans:
+            schema = self._work.schema
+            chosen = writable(schema, names, deleted_first=False)
+            columns = [c for i in chosen if (c := schema.column(names[i])) is not None]
+            defined = {column.name: column for column in self._work.defined}
+            self._plans[names] = chosen, columns, [converter(defined.get(c.name), c) for c in columns]
+        return self._plans[names]
+
+    def _unfit(self, names: tuple[str, ...], rows: Sequence[Row], first: int) -> InputError:
+        """Which row and column can't be encoded, and why."""
+        chosen, columns, converters = self._plan(names)
+        for number, row in enumerate(rows, first + 1):
+            for cell in zip(chosen, columns, converters, strict=True):
+                try:
+                    self._encoded([cell[0]], [cell[1]], [cell[2]], [row])
+                except ValueError as error:
+                    return self._named(f"column {cell[1].name!r}: {error}", number)
+        return self._named("a value can't be encoded", first + 1)
+
+    def _named(self, what: str, row: int) -> InputError:
+        return InputError(
+            f"a row of {self._work.file.table} can't be loaded: {what}",
+            where=f"file={self._work.file.name} row={row}",
+            hint="the target's column has to be as upstream's; for zero dates see target.invalid-dates",
+        )
+
+    def _placed(
+        self, error: RowRefusedError, names: tuple[str, ...], rows: Sequence[Row], first: int
+    ) -> RowRefusedError:
+        """A refusal that names the file and the row's number."""
+        chosen, columns, converters = self._plan(names)
+        numbers = (n for n, row in enumerate(rows, first + 1) if self._is(row, error, chosen, columns, converters))
+        place = f"file={self._work.file.name} row={next(numbers, '?')}"
+        hint = error.hint or "make the table's columns and keys as they are upstream, then run again"
+        return RowRefusedError(
+            error.fact, where="; ".join(filter(None, (place, error.where))), hint=hint, row=error.row
+        )
+
+    def _is(
+        self, row: Row, error: RowRefusedError, chosen: list[int], columns: list[Column], converters: list[Convert]
+    ) -> bool:
+        return self._encoded(chosen, columns, converters, [row]) == error.row.payload

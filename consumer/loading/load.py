@@ -1,0 +1,355 @@
+"""Loads a dump into the target of a new changefeed, and sets its checkpoint to the dump's TSO.
+
+    lead -> files noted -> databases and tables -> rows, file by file -> views -> checkpoint
+
+The progress says from the first step to the last that a load is not done, and `run` refuses to begin meanwhile. Each
+step is done once, whatever crashes in between: what has been done is known from the target alone.
+"""
+
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import structlog
+
+from consumer.config import Config
+from consumer.ddl import refuse_what_is_not_theirs, why_ignored
+from consumer.filters.changefeed import ChangefeedFilter, read_filter
+from consumer.loading.directory import DataFile, Dump, read_dump
+from consumer.loading.files import FileWork, LoadStep, Observe, observe_nothing
+from consumer.loading.schemas import ddl_of, in_order, view_of
+from consumer.loading.separated import Form
+from consumer.loading.workers import Order, Workers, write_file
+from consumer.presence import Presence, RedisLease
+from consumer.recovery import refuse_living_leader
+from consumer.targets import target_of
+from ordering.errors import ConfigError, InputError, LeadershipLostError, TableMismatchError, TargetError
+from ordering.events import DdlEvent, TableName
+from ordering.progress import Progress
+from ordering.timestamps import BEGINNING, CheckpointTs, utc_text
+from sinks.ddl.definition import ColumnDef
+from sinks.ddl.reading import read_table
+from sinks.ddl_log import DdlState
+from sinks.loads import Mark
+from sinks.schema import TableSchema
+from sinks.spool import Spool
+from sinks.target import Lease, Target
+
+log = structlog.get_logger()
+_AGAIN = "to begin anew: drop its tables, `reconciler progress reset CONFIG --yes`, then load (docs/load.md)"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What the command line says. `workers`: processes that write; `time_zone`: of TIMESTAMP, "": the source's."""
+
+    directory: Path
+    workers: int = 1
+    form: Form = field(default_factory=Form)
+    time_zone: str = ""
+
+
+@dataclass(slots=True)
+class LoadOutcome:
+    """What a load did. `finished`: the checkpoint is set; `resumed`: an earlier load had begun."""
+
+    checkpoint_ts: int
+    tables: int = 0
+    views: int = 0
+    files: int = 0
+    rows: int = 0
+    left_out: list[str] = field(default_factory=list)
+    resumed: bool = False
+    finished: bool = False
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of `--json`."""
+        named = ("checkpoint_ts", "tables", "views", "files", "rows", "left_out", "resumed", "finished")
+        return {**{name: getattr(self, name) for name in named}, "seconds": round(self.seconds, 3)}
+
+
+class Show:
+    """What a person sees of a load; this one shows nothing."""
+
+    def begin(self, files: int, size: int) -> None:
+        """So many files and bytes are to be loaded."""
+
+    def rows(self, count: int) -> None:
+        """So many more rows are in the target."""
+
+    def file(self) -> None:
+        """A file is whole."""
+
+
+class Load:
+    """One load."""
+
+    def __init__(
+        self, config: Config, options: LoadOptions, show: Show | None = None, observe: Observe = observe_nothing
+    ) -> None:
+        zone = options.time_zone or config.source.time_zone
+        self._config = config.model_copy(update={"source": config.source.model_copy(update={"time_zone": zone})})
+        self._options, self._show, self._observe = options, show or Show(), observe
+        self._filter: ChangefeedFilter = read_filter(config.filter)
+        self.stopping = threading.Event()
+        self._target: Target = target_of(self._config)
+        self._presence: Presence | None = None
+
+    def run(self) -> LoadOutcome:
+        """Load, or go on with a load. Raises ReconcilerError."""
+        begun = time.monotonic()
+        dump = read_dump(self._options.directory)
+        self._check_start(dump)
+        outcome = LoadOutcome(dump.tso)
+        with self._leading() as target:
+            stored = target.stored(self._config.changefeed)
+            target.make_loads()
+            if stored is not None and self._is_done(stored.progress, dump, target):
+                outcome.finished = outcome.resumed = True
+            else:
+                self._load(dump, self._led(dump, None if stored is None else stored.progress, outcome), outcome)
+        outcome.seconds = time.monotonic() - begun
+        return outcome
+
+    @contextmanager
+    def _leading(self) -> Iterator[Target]:
+        limits = self._config.limits
+        lease = RedisLease(self._config.redis.uri, self._config.changefeed, limits.lease_seconds)
+        try:
+            self._target.connect()
+            refuse_living_leader(self._config, self._target)
+            instances = self._target.instances(self._config.changefeed)
+            self._presence = Presence(instances, lease, limits.lease_seconds)
+            yield self._target
+        finally:
+            if self._presence is not None:
+                self._presence.stop()
+            self._target.close()
+
+    def _check_start(self, dump: Dump) -> None:
+        start = self._config.source.start_ts
+        if start not in (0, dump.tso):
+            raise ConfigError(
+                f"source.start-ts is {start}, the dump's TSO is {dump.tso}",
+                where=str(dump.directory),
+                hint="leave start-ts out: a loaded dump decides where the changefeed begins",
+            )
+
+    def _is_done(self, progress: Progress, dump: Dump, target: Target) -> bool:
+        """Whether this very dump has been loaded and nothing else has happened since."""
+        files = target.loads(self._config.changefeed, progress.ledger)
+        same = progress.untouched and progress.start_ts == dump.tso and not progress.loading_ts
+        return same and bool(files) and all(file.whole for file in files.values())
+
+    def _led(self, dump: Dump, known: Progress | None, outcome: LoadOutcome) -> Lease:
+        """Become the leader of a changefeed that is new, or whose load is not done. Raises ConfigError."""
+        target, changefeed = self._target, self._config.changefeed
+        loading = known is not None and known.loading_ts != BEGINNING
+        if known is not None and not loading and not known.untouched:
+            raise ConfigError(
+                f"changefeed {changefeed!r} has run: it holds all up to {known.checkpoint_ts}",
+                where=target.name,
+                hint=f"load into a new changefeed; {_AGAIN}",
+            )
+        names = [file.name for file in self._wanted(dump)]
+        first = Progress.first(BEGINNING, self._filter.digest, uuid4().hex)
+        first = replace(first, loading_ts=dump.tso)
+        if known is not None and loading:
+            first, outcome.resumed = known, True
+            noted = target.loads(changefeed, known.ledger)
+            self._check_same(known, dump, names, noted)
+        else:
+            noted = {}
+            self._check_empty(dump)
+        claimed = target.claim(changefeed, first)
+        if claimed.progress != (known or first):
+            hint = "stop it (and whatever would start another one), then run this command again"
+            raise LeadershipLostError(f"an instance of {changefeed!r} ran meanwhile", where=target.name, hint=hint)
+        lease = Lease(changefeed, claimed.epoch)
+        if self._presence is not None:
+            self._presence.lead(lease.epoch)
+        if noted:
+            target.go_on_loading(lease)
+        else:
+            target.begin_load(names, first, lease)
+        self._observe(LoadStep.BEGUN)
+        return lease
+
+    def _check_same(self, known: Progress, dump: Dump, names: Sequence[str], noted: Collection[str]) -> None:
+        # what was killed right after its claim has noted nothing yet
+        if known.loading_ts != dump.tso or (noted and set(noted) != set(names)):
+            raise ConfigError(
+                f"another dump is being loaded into this changefeed, of TSO {known.loading_ts}"
+                f" ({utc_text(known.loading_ts)} UTC), {len(noted)} files",
+                where=str(dump.directory),
+                hint=f"go on with that one, unchanged and with the same filter; {_AGAIN}",
+            )
+
+    def _check_empty(self, dump: Dump) -> None:
+        """What is there already must be empty: nobody knows what its rows are."""
+        catalog = self._target.catalog()
+        for name in sorted(self._named(dump)):
+            there = catalog.spelled(name)
+            if catalog.get(there) is not None and not self._target.is_empty(there):
+                hint = "load into empty tables, or into a target that lacks them; DELETE or DROP what is not needed"
+                raise TargetError(f"table {there} holds rows already", where=self._target.name, hint=hint)
+
+    def _named(self, dump: Dump) -> set[TableName]:
+        names = {*dump.tables, *(file.table for file in dump.files)}
+        return {name for name in names if self._filter.tables(*name)}
+
+    def _wanted(self, dump: Dump) -> list[DataFile]:
+        """Files of tables that the rules take in; the largest first, so that none is left for the end."""
+        wanted = [file for file in dump.files if self._filter.tables(*file.table)]
+        return sorted(wanted, key=lambda file: (-file.size, file.name))
+
+    def _load(self, dump: Dump, lease: Lease, outcome: LoadOutcome) -> None:
+        progress = self._target.stored(lease.changefeed)
+        if progress is None:
+            raise TargetError(f"the progress of changefeed {lease.changefeed!r} is gone", where=self._target.name)
+        schemas = Schemas(self, self._target, lease, progress.progress, self._filter)
+        schemas.define(dump, outcome)
+        self._observe(LoadStep.DEFINED)
+        if not self._rows(dump, lease, schemas, outcome):
+            return
+        self._observe(LoadStep.FILES_DONE)
+        schemas.view(dump, outcome)
+        self._observe(LoadStep.VIEWS_DONE)
+        first = Progress.first(CheckpointTs(dump.tso), self._filter.digest, progress.progress.ledger)
+        with Spool() as nothing:
+            self._target.apply(nothing, first, lease, lambda _: None)
+        outcome.finished = True
+        self._observe(LoadStep.DONE)
+
+    def _rows(self, dump: Dump, lease: Lease, schemas: "Schemas", outcome: LoadOutcome) -> bool:
+        files = [file for file in self._wanted(dump) if file.table not in schemas.passed]
+        orders = [self._order(file, lease, schemas) for file in files]
+        self._show.begin(len(files), sum(file.size for file in files))
+
+        def tell(rows: int) -> bool:
+            outcome.rows += rows
+            if rows:
+                self._show.rows(rows)
+            if self._presence is not None and self._presence.is_superseded:
+                raise LeadershipLostError("another instance leads", where=self._target.name)
+            return not self.stopping.is_set()
+
+        if self._options.workers > 1 and len(orders) > 1:
+            done = Workers(min(self._options.workers, len(orders)), tell).run(orders)
+        else:
+            done = (write_file(order, self._target, tell) for order in orders)
+        whole = 0
+        for is_whole in done:
+            whole += is_whole
+            if self.stopping.is_set():
+                break
+            self._show.file()
+        outcome.files = whole
+        return whole == len(files)
+
+    def _order(self, file: DataFile, lease: Lease, schemas: "Schemas") -> Order:
+        catalog = self._target.catalog()
+        schema = catalog.get(catalog.spelled(file.table))
+        if schema is None:
+            raise TargetError(
+                f"table {file.table} is missing in the target, and the dump does not define it",
+                where=f"file={file.name}",
+                hint="create it, or dump its definition too (without --no-schemas)",
+            )
+        defined = schemas.columns.get(file.table, ())
+        _refuse_computed(defined, schema, file)
+        work = FileWork(file, schema, defined, self._options.form, self._config.source.time_zone)
+        mark = Mark(lease.changefeed, lease.epoch, file.name)
+        return Order(work, mark, self._target.opener(), self._config.limits.retry_seconds, self._observe)
+
+
+def _refuse_computed(defined: Sequence[ColumnDef], schema: TableSchema, file: DataFile) -> None:
+    """A dump lacks what upstream computes and stores; where the target does not compute it, it would stay NULL."""
+    for column in defined:
+        own = schema.column(column.name)
+        if column.generated is not None and own is not None and not own.generated:
+            raise TableMismatchError(
+                f"column {column.name!r} of {schema.name} is generated upstream, so the dump lacks its values, and here"
+                " it is a column like others",
+                where=f"file={file.name}",
+                hint=f"make it GENERATED ALWAYS AS ({column.generated.expression}) STORED in the target, then go on;"
+                " or leave the table out with filter.rules",
+            )
+
+
+class Schemas:
+    """Makes what the dump defines, as DDLs of the changefeed: fitted to the target, in its DDL log, once each.
+
+    `columns`: the tables' columns upstream; `passed`: tables that are left out.
+    """
+
+    def __init__(self, load: Load, target: Target, lease: Lease, progress: Progress, wanted: ChangefeedFilter) -> None:
+        self._load, self._target, self._lease = load, target, lease
+        self._progress, self._filter = progress, wanted
+        self.columns: dict[TableName, tuple[ColumnDef, ...]] = {}
+        self.passed: set[TableName] = set()
+        self._torn = {
+            (line.database, line.table)
+            for line in target.open_ddls(lease.changefeed)
+            if line.state == DdlState.INTENT.value
+        }
+
+    def define(self, dump: Dump, outcome: LoadOutcome) -> None:
+        """Make databases and tables that are not there. Raises InputError or TargetError."""
+        for database, path in dump.databases.items():
+            if self._filter.tables.accepts_database(database):
+                self._execute(ddl_of(path, dump.tso, database))
+        for name, path in dump.tables.items():
+            if not self._filter.tables(*name):
+                self._leave(name, "filter.rules leave it out", outcome)
+                continue
+            ddl = ddl_of(path, dump.tso, *name)
+            self._define(name, ddl, outcome)
+        outcome.left_out += dump.left
+        if dump.left:
+            log.warning("nothing is done with these files of the dump", files=dump.left[:10], count=len(dump.left))
+
+    def _define(self, name: TableName, ddl: DdlEvent, outcome: LoadOutcome) -> None:
+        refuse_what_is_not_theirs(ddl)
+        self.columns[name] = read_table(ddl.sql).columns
+        catalog = self._target.catalog()
+        if catalog.get(catalog.spelled(name)) is None or tuple(name) in self._torn:
+            because = why_ignored(ddl, [ddl], self._filter, catalog)
+            if because:
+                self._leave(name, because, outcome)
+                return
+            self._execute(ddl)
+            catalog = self._target.catalog()
+        schema = catalog.get(catalog.spelled(name))
+        if schema is not None and not schema.handle_key and not self._filter.force_replicate:
+            self._leave(name, "it has no valid index, and filter.force-replicate is false", outcome)
+            return
+        outcome.tables += 1
+
+    def _leave(self, name: TableName, because: str, outcome: LoadOutcome) -> None:
+        self.passed.add(name)
+        outcome.left_out.append(str(name))
+        log.info("table left out", table=str(name), because=because)
+
+    def view(self, dump: Dump, outcome: LoadOutcome) -> None:
+        """Make the views, or make them anew."""
+        views = [view_of(path, dump.tso, name) for name, path in dump.views.items() if self._filter.tables(*name)]
+        for ddl in in_order(views):
+            refuse_what_is_not_theirs(ddl)
+            self._execute(ddl)
+            outcome.views += 1
+
+    def _execute(self, ddl: DdlEvent) -> None:
+        log.debug("executing DDL", statement=ddl.sql[:200])
+        try:
+            self._target.execute_ddl(ddl, self._progress, self._lease, lambda _: None)
+        except (TargetError, InputError) as error:
+            places = "; ".join(filter(None, (str(ddl.position), error.where)))
+            raise type(error)(error.fact, where=places, hint=error.hint) from error
+        self._load._observe(LoadStep.DEFINED)  # noqa: SLF001

@@ -1,0 +1,259 @@
+"""A load that is killed between any two steps goes on where it was, and writes nothing twice; what is wrong is told."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from consumer.cli import main
+from consumer.config import config_from
+from consumer.loading import files
+from consumer.loading.files import LoadStep
+from consumer.loading.load import Load, LoadOptions
+from ordering.errors import ConfigError, LeadershipLostError, ReconcilerError
+from sinks.opening import open_target
+from sinks.values import ValueRules
+from tests.loading.dumping import KEYS, METADATA, NAMES
+from tests.service.cells import Cells, MariaDbCells, SqliteCells
+from tests.service.lab import toml_of
+from tests.service.postgres_cells import PostgresCells
+
+pytestmark = pytest.mark.service
+TSO = 463139414630400001
+ROWS = 25
+HEAD = "CREATE TABLE `{name}` (\n  `id` int(11) NOT NULL,\n  `v` varchar(20) DEFAULT NULL{rest}\n)"
+
+
+def write_dump(place: Path, database: str = "d", tso: int = TSO) -> Path:
+    """Two tables with a key, one without, two views, of which the first needs the second."""
+    place.mkdir()
+    place.joinpath("metadata").write_text(METADATA.format(tso=tso))
+    place.joinpath(f"{database}-schema-create.sql").write_text(f"{NAMES}CREATE DATABASE `{database}`;\n")
+    for table, rest in (("a", ",\n  PRIMARY KEY (`id`)"), ("b", ",\n  UNIQUE KEY `u` (`id`)"), ("c", "")):
+        text = f"{NAMES}{HEAD.format(name=table, rest=rest)} ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;\n"
+        place.joinpath(f"{database}.{table}-schema.sql").write_text(text)
+        for number in range(2):
+            values = ",\n".join(f"({number * ROWS + i},'v{i}')" for i in range(ROWS))
+            data = f"{NAMES}{KEYS}INSERT INTO `{table}` VALUES\n{values};\n"
+            place.joinpath(f"{database}.{table}.00000000{number}.sql").write_text(data)
+    for view, of in (("v", "w"), ("w", "a")):
+        place.joinpath(f"{database}.{view}-schema.sql").write_text(f"{NAMES}CREATE TABLE `{view}`(\n`id` int\n);\n")
+        place.joinpath(f"{database}.{view}-schema-view.sql").write_text(
+            f"{NAMES}DROP TABLE IF EXISTS `{view}`;\nCREATE ALGORITHM=UNDEFINED DEFINER=`root`@`%` SQL SECURITY DEFINER"
+            f" VIEW `{view}` (`id`) AS SELECT `{database}`.`{of}`.`id` AS `id` FROM `{database}`.`{of}`;\n"
+        )
+    return place
+
+
+def values(uri: str, **more: Any) -> dict[str, Any]:
+    base = {
+        "changefeed": "killed",
+        "source": {"bootstrap-servers": "127.0.0.1:1", "topics": ["t"]},
+        "target": {"uri": uri},
+        "redis": {"uri": ""},
+        "limits": {"retry-seconds": 0.1},
+        "filter": {"force-replicate": True},
+    }
+    return {**base, **more}
+
+
+class Killed(BaseException):
+    """What no code of ours catches."""
+
+
+class Stop:
+    """Ends at the n-th step."""
+
+    def __init__(self, at: int) -> None:
+        self.left, self.steps = at, 0
+
+    def __call__(self, _: LoadStep) -> None:
+        self.steps += 1
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+
+
+def load(uri: str, dump: Path, observe: Any = None, **more: Any) -> Load:
+    return Load(config_from(values(uri, **more), "test"), LoadOptions(dump), observe=observe or Stop(0))
+
+
+def held(cells: Cells, database: str) -> list[list[int]]:
+    tables = cells.tables([database])
+    return [sorted(row["id"] for row in tables[f"{database}.{table}"][1]) for table in "abc"]
+
+
+WHOLE = [list(range(2 * ROWS))] * 3
+
+
+@pytest.fixture(params=["sqlite", "mariadb", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """The URI of a target, its cells, a database that no other test has."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/target", SqliteCells(tmp_path / "target"), "d"
+        return
+    server = request.getfixturevalue(f"{request.param}_server")
+    cells = MariaDbCells(server.uri) if request.param == "mariadb" else PostgresCells(server.uri)
+    name = str(request.getfixturevalue("database_prefix"))
+    yield server.uri, cells, name
+    cells.drop([name])
+    cells.close()
+
+
+def test_a_load_that_ends_at_any_step_goes_on(place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    uri, cells, database = place
+    dump = write_dump(tmp_path / "dump", database)
+    changefeed = f"killed-{database}"
+    ended = 0
+    while True:
+        ended += 1
+        observe = Stop(ended)  # each time a step further, so that all neighbours come to be parted
+        try:
+            outcome = load(uri, dump, observe, changefeed=changefeed).run()
+        except Killed:
+            assert ended < 100
+            refuse_run(uri, changefeed)
+        else:
+            break
+    assert ended > 10
+    assert (outcome.finished, outcome.resumed) == (True, True)
+    assert held(cells, database) == WHOLE
+    assert int(cells.progress(changefeed)["checkpoint_ts"]) == TSO
+    again = load(uri, dump, changefeed=changefeed).run()
+    assert (again.finished, again.rows) == (True, 0)
+    assert held(cells, database) == WHOLE
+
+
+def refuse_run(uri: str, changefeed: str) -> None:
+    """What is loaded in part says so."""
+    target = open_target(uri, ValueRules())
+    try:
+        stored = target.stored(changefeed)
+        assert stored is not None
+        assert stored.progress.loading_ts == TSO
+        assert stored.progress.checkpoint_ts == 0
+    finally:
+        target.close()
+
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+from consumer.config import load_config
+from consumer.loading import files
+from consumer.loading.load import Load, LoadOptions
+files.BATCH_ROWS = 10
+class Kill:
+    left = int(sys.argv[3])
+    def __call__(self, _):
+        Kill.left -= 1
+        if Kill.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+Load(load_config(Path(sys.argv[1])), LoadOptions(Path(sys.argv[2])), observe=Kill()).run()
+"""
+
+
+def test_a_process_that_is_killed_with_sigkill_is_gone_on_from(tmp_path: Path) -> None:
+    dump, config = write_dump(tmp_path / "dump"), tmp_path / "c.toml"
+    config.write_text(toml_of(values(f"sqlite:///{tmp_path}/target")))
+    for step in (4, 11, 0):
+        done = subprocess.run([sys.executable, "-c", CHILD, config, dump, str(step)], check=False, timeout=120)
+        assert done.returncode == (0 if step == 0 else -signal.SIGKILL)
+    assert held(SqliteCells(tmp_path / "target"), "d") == WHOLE
+
+
+def reconciler(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_workers_in_parallel_and_the_command(tmp_path: Path) -> None:
+    dump, config = write_dump(tmp_path / "dump"), tmp_path / "c.toml"
+    config.write_text(toml_of(values(f"sqlite:///{tmp_path}/target")))
+    done = reconciler("load", config, "--dump", dump, "--workers", 2, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told.pop("seconds") >= 0
+    assert told == {
+        "checkpoint_ts": TSO, "tables": 3, "views": 2, "files": 6, "rows": 6 * ROWS, "left_out": [], "resumed": False,
+        "finished": True,
+    }  # fmt: skip
+    assert held(SqliteCells(tmp_path / "target"), "d") == WHOLE
+    again = reconciler("load", config, "--dump", dump)
+    assert again.exit_code == 0
+    assert again.stdout.startswith("loaded: 0 rows")
+
+
+def test_what_can_not_be_loaded_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "dump")
+    uri = f"sqlite:///{tmp_path}/target"
+
+    def refused(code: int, *parts: str, **more: Any) -> None:
+        with pytest.raises(ReconcilerError) as caught:
+            load(uri, dump, **more).run()
+        assert caught.value.exit_code == code
+        for part in parts:
+            assert part in str(caught.value)
+
+    refused(2, "source.start-ts is 5", str(TSO), source={**values(uri)["source"], "start-ts": 5})
+    metadata = dump / "metadata"
+    for text, told in (
+        (METADATA.replace("Finished dump at", "x").format(tso=TSO), "lacks `Finished dump at`"),
+        (METADATA.format(tso=0), "is no TSO"),
+        (METADATA.replace("tidb-binlog", "mysql-bin.1").format(tso=TSO), "a dump of MySQL or MariaDB"),
+        ("Finished dump at: x\n", "names 0 snapshots"),
+    ):
+        metadata.write_text(text)
+        refused(3, told, "metadata")
+    metadata.unlink()
+    refused(3, "can't read the dump's metadata")
+    assert not (tmp_path / "target").exists()
+    metadata.write_text(METADATA.format(tso=TSO))
+    cells = SqliteCells(tmp_path / "target")
+    cells.run("d", "CREATE TABLE a (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO a VALUES (7, 'mine')")
+    refused(4, "table d.a holds rows already")
+    assert cells.tables(["d"])["d.a"][1] == [{"id": 7, "v": "mine"}]
+
+
+def test_a_file_that_is_wrong_names_its_row_and_is_gone_on_from_once_mended(tmp_path: Path) -> None:
+    dump, uri = write_dump(tmp_path / "dump"), f"sqlite:///{tmp_path}/target"
+    wrong = dump / "d.b.000000001.sql"
+    right = wrong.read_text()
+    wrong.write_text(right.replace("(30,", "('x30',"))
+    with pytest.raises(ReconcilerError, match="column 'id': 'x30' is no whole number") as caught:
+        load(uri, dump).run()
+    assert caught.value.where == "file=d.b.000000001.sql row=6"
+    wrong.write_text(right.replace("(30,", "(29,"))
+    with pytest.raises(ReconcilerError, match=r"file=d\.b\.000000001\.sql row=6"):
+        load(uri, dump).run()
+    wrong.write_text(right)
+    other = write_dump(tmp_path / "other", tso=TSO + 1)
+    with pytest.raises(ConfigError, match="another dump is being loaded"):
+        load(uri, other).run()
+    assert load(uri, dump).run().finished
+    assert held(SqliteCells(tmp_path / "target"), "d") == WHOLE
+
+
+def test_who_was_taken_over_from_writes_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    dump, uri = write_dump(tmp_path / "dump"), f"sqlite:///{tmp_path}/target"
+
+    def taken(step: LoadStep) -> None:
+        if step is LoadStep.READ:
+            raise_epoch(tmp_path / "target")
+
+    with pytest.raises(LeadershipLostError, match="another instance loads"):
+        load(uri, dump, taken).run()
+    assert held(SqliteCells(tmp_path / "target"), "d") == [[], [], []]
+
+
+def raise_epoch(directory: Path) -> None:
+    import sqlite3  # noqa: PLC0415
+
+    with sqlite3.connect(directory / "ticdc_reconciler.sqlite") as connection:
+        connection.execute("UPDATE loaded SET epoch = epoch + 1")
