@@ -139,9 +139,7 @@ class ServerTarget(Target, Generic[S]):
 
     def is_empty(self, table: TableName) -> bool:
         """See `LoadTable.is_empty`."""
-        quote = self._quarantine_types.quote
-        place = ".".join(quote + name.replace(quote, quote * 2) + quote for name in table)
-        return not self._db.query(f"SELECT 1 FROM {place} LIMIT 1")  # noqa: S608 quoted
+        return not self._db.query(f"SELECT 1 FROM {self._place(table)} LIMIT 1")  # noqa: S608 quoted
 
     _ddl_table = DDL
     _ddl_columns_seen = False

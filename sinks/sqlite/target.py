@@ -224,10 +224,6 @@ class SqliteTarget(Target):
         """See `Target.is_led`."""
         return self._leading.is_held_elsewhere(changefeed)
 
-    def is_empty(self, table: TableName) -> bool:
-        """See `LoadTable.is_empty`."""
-        return self._run(f"SELECT 1 FROM {place_of(table)} LIMIT 1").fetchone() is None  # noqa: S608 quoted
-
     _ddl_table = "ddl"
     _quarantine_types = _QUARANTINE
     _definition_table = "main.definition"
