@@ -73,6 +73,7 @@ def _fetch(place: Path) -> None:
     fonts = _FONTS.format(fonts=place / "run" / "fonts", cache=place / "run" / "fonts-cache")
     (run / "fonts.conf").write_text(fonts)
     shutil.rmtree(packed.parent)
+    shutil.rmtree(work / "node", ignore_errors=True)
     work.rename(place)
 
 
