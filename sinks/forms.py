@@ -63,6 +63,11 @@ class Pair:
     digits: int = 0
     """Of a second, as the side that knows it spells them."""
 
+    @property
+    def is_large(self) -> bool:
+        """Whether a value may be of megabytes."""
+        return any(kind in f"{self.left.type} {self.right.type}".lower() for kind in ("text", "blob", "json", "bytea"))
+
     def side(self, number: int) -> Column:
         """The column of the left side (0) or the right one (1)."""
         return self.right if number else self.left

@@ -97,13 +97,17 @@ class Reader(ABC):
     def text(self, form: Form, column: Column) -> str:
         """An expression for a value's text, NULL for NULL."""
 
+    def fetched(self, form: Form, column: Column) -> str:
+        """An expression for a value that is to travel: as `text`, or bytes, which become hexadecimal digits here."""
+        return self.text(form, column)
+
     @abstractmethod
     def sized(self, text: str) -> str:
         """An expression for a text with its length in bytes in front: what follows it can't be taken for its end."""
 
     @abstractmethod
     def joined(self, parts: Sequence[str]) -> str:
-        """An expression for several texts in a row."""
+        """An expression for several texts in a row; NULL if one of them is."""
 
     @abstractmethod
     def digest(self, text: str) -> str:
@@ -144,9 +148,11 @@ class Selection:
     def rows(self, span: Span, buckets: Buckets) -> list[tuple[str | None, ...]]:
         """The texts of the rows of some buckets."""
         # a title that is made of the expression may be cut in the middle of a character
-        texts = ", ".join(f"{self._text(pair)} AS c{at}" for at, pair in enumerate(self.pairs)) or "1"
+        fetched = (self.reader.fetched(pair.form, pair.side(self.side)) for pair in self.pairs)
+        texts = ", ".join(f"{one} AS c{at}" for at, one in enumerate(fetched)) or "1"
         some = "" if buckets.chosen is None else f"{self._bucket(buckets)} IN ({', '.join(map(str, buckets.chosen))})"
-        return self.reader.query(f"SELECT {texts} FROM {self._from(span, some)}")  # noqa: S608 quoted
+        found = self.reader.query(f"SELECT {texts} FROM {self._from(span, some)}")  # noqa: S608 quoted
+        return [tuple(v.hex().upper() if isinstance(v, bytes) else v for v in row) for row in found]
 
     def bound(self, span: Span, rows: int) -> int | None:
         """The value in a span's column that has so many rows up to it; None if there are fewer."""
@@ -160,7 +166,9 @@ class Selection:
 
     def _packed(self, pair: Pair) -> str:
         text = self._text(pair)
-        return f"COALESCE({self.reader.sized(text) if pair.sized else text}, '{NOTHING}')"
+        name = self.reader.quoted(pair.side(self.side).name)
+        # a text that can't be made may be NULL too: only the column itself says that it is
+        return f"CASE WHEN {name} IS NULL THEN '{NOTHING}' ELSE {self.reader.sized(text) if pair.sized else text} END"
 
     def _digest(self, pairs: Sequence[Pair]) -> str:
         return self.reader.digest(self.reader.joined([self._packed(pair) for pair in pairs]))

@@ -15,6 +15,8 @@ from sinks.reading import Buckets, Selection, Span, Sum
 ROWS_A_BUCKET = 500
 ROWS_AT_ONCE = 200_000
 """Rows of both sides that are compared in memory."""
+LARGE_ROWS_AT_ONCE = 20_000
+"""The same of a table whose values may be large, and whose chunks are not."""
 MOST_ROWS = 2_000_000
 """Rows of a chunk that can't be parted into buckets, beyond which it is not looked into."""
 
@@ -96,9 +98,14 @@ class Narrowing:
         sums = [self._on(side, lambda s, span: s.sums(span, Buckets(count)), dict) for side in (0, 1)]
         differing = {b for b in sums[0].keys() | sums[1].keys() if sums[0].get(b) != sums[1].get(b)}
         sizes = {b: sum(side[b].rows for side in sums if b in side) for b in differing}
-        for some in batches(sizes, ROWS_AT_ONCE):
+        for some in batches(sizes, self._at_once()):
             self.pace(rows)
             yield from self._rows(Buckets(count, some))
+
+    def _at_once(self) -> int:
+        """Each batch costs a reading of the chunk: a table that is one chunk has few."""
+        large = self.spans[0].column and any(pair.is_large for pair in self.comparison.pairs)
+        return LARGE_ROWS_AT_ONCE if large else ROWS_AT_ONCE
 
     def _rows(self, buckets: Buckets) -> list[Difference]:
         left, right = (self._on(side, lambda s, span: s.rows(span, buckets), list) for side in (0, 1))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from consumer.config import Config
 from consumer.filters.changefeed import read_filter
 from consumer.filters.tables import table_filter
+from consumer.targets import target_of
 from consumer.verifying.narrowing import Found, Narrowing
 from consumer.verifying.outcome import Outcome, TableOutcome
 from consumer.verifying.pacing import Bar, Pace
@@ -26,13 +27,14 @@ from consumer.verifying.replay import replayed
 from consumer.verifying.sides import Side, open_other_side, open_target_side, open_upstream_side
 from consumer.verifying.state import State, Subject, schema_digest
 from ordering import quarantine
-from ordering.errors import ConfigError, TargetError
+from ordering.errors import ConfigError, DifferencesError, TargetError
 from sinks.ddl_log import DdlState
 from sinks.reading import Selection, Span
 from sinks.target import Stored
 from sinks.uri import parse_target_uri
 
 CHUNK_ROWS = 50_000
+MOST_DIFFERENCES = 1_000_000
 _AHEAD = 2
 """Chunks that wait for each reader."""
 
@@ -89,6 +91,7 @@ class Verification:
     def _sides(self) -> Iterator[tuple[Side, Side, Stored | None]]:
         """Both sides, and the target's progress."""
         self._check_choice()
+        self._check_begun()
         readers = self.options.threads
         right, stored = open_target_side(self.config, readers)
         left: Side | None = None
@@ -98,11 +101,7 @@ class Verification:
                 yield left, right, stored
                 return
             if stored is None:
-                raise ConfigError(
-                    f"changefeed {self.config.changefeed!r} has not run yet: there is no checkpoint",
-                    where=right.name,
-                    hint="`reconciler run CONFIG --once` first; --against compares without one",
-                )
+                raise self._not_begun(right.name)
             if self.options.replay:
                 with replayed(self.config, stored.progress, self.spark) as left:
                     yield left, right, stored
@@ -113,6 +112,18 @@ class Verification:
         finally:
             for side in filter(None, (left, right)):
                 side.close()
+
+    def _check_begun(self) -> None:
+        """Look for a checkpoint first: reading a target in SQLite makes its directory."""
+        if not self.options.against:
+            with closing(target_of(self.config)) as target:
+                if target.stored(self.config.changefeed) is None:
+                    raise self._not_begun(target.name)
+
+    def _not_begun(self, where: str) -> ConfigError:
+        hint = "`reconciler run CONFIG --once` first; --against compares without one"
+        fact = f"changefeed {self.config.changefeed!r} has not run yet: there is no checkpoint"
+        return ConfigError(fact, where=where, hint=hint)
 
     def _check_choice(self) -> None:
         chosen = [name for name in ("upstream", "against", "replay") if getattr(self.options, name)]
@@ -172,6 +183,7 @@ class Verification:
         planner = left.readers[-1]
         compare = _Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
         found: dict[tuple[int, int], Found] = {}
+        differing = [0]
         work = ((number, one) for number, one in enumerate(self._work(outcome, left, planner)))
         doing = compare.at_once(readers) if several else compare.one_by_one()
         with doing as do:
@@ -182,6 +194,8 @@ class Verification:
                 def keep(result: Found, number: int = number, one: _Work = one, *, fresh: bool = True) -> None:
                     name = outcome.tables[one.at].comparison.name
                     found[(one.at, number)] = result
+                    differing[0] += len(result.differences)
+                    _check_bound(differing[0])
                     if fresh:
                         state.done(name, one.spans[0], result)
                     self.bar.add(result.rows, str(name))
@@ -231,6 +245,13 @@ class Verification:
                 file.writelines(f"{line}\n" for line in repair(outcome, right.readers[0].mender()))
         except OSError as error:
             raise ConfigError(f"can't write {path}: {error.strerror}") from error
+
+
+def _check_bound(differing: int) -> None:
+    """Differences are kept in memory. Raises DifferencesError where they are too many."""
+    if differing > MOST_DIFFERENCES:
+        hint = "load what differs anew from a dump; --tables narrows the comparison to single tables"
+        raise DifferencesError(f"target and upstream differ in more than {MOST_DIFFERENCES:,} rows", hint=hint)
 
 
 def _around(table: TableOutcome, rows: int) -> Iterator[Span]:

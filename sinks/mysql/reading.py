@@ -114,13 +114,24 @@ class MysqlReader(Reader):
             return f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))"
         return f"CAST({name} AS CHAR)"
 
+    def fetched(self, form: Form, column: Column) -> str:
+        """See `Reader.fetched`; what passes max_allowed_packet in another character set equals nothing, not NULL."""
+        if form is Form.BYTES and column.shape is Shape.BYTES:
+            return quoted(column.name)
+        text = self.text(form, column)
+        if form not in {Form.TEXT, Form.JSON}:
+            return text
+        too_long = "CONCAT('longer than max_allowed_packet: ', RAND())"
+        return f"CASE WHEN {quoted(column.name)} IS NOT NULL THEN COALESCE({text}, {too_long}) END"
+
     def sized(self, text: str) -> str:
         """See `Reader.sized`."""
         return f"CONCAT(LENGTH({text}), ':', {text})"
 
     def joined(self, parts: Sequence[str]) -> str:
         """See `Reader.joined`."""
-        return f"CONCAT_WS('|', {', '.join(parts)})" if parts else "''"
+        between = ", '|', "
+        return f"CONCAT({between.join(parts)})" if parts else "''"
 
     def digest(self, text: str) -> str:
         """See `Reader.digest`.

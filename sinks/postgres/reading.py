@@ -108,6 +108,10 @@ class PostgresReader(Reader):
             return f"({name} AT TIME ZONE 'UTC')::text"
         return f"{name}::text"
 
+    def fetched(self, form: Form, column: Column) -> str:
+        """See `Reader.fetched`."""
+        return quoted(column.name) if form is Form.BYTES and column.shape is Shape.BYTES else self.text(form, column)
+
     def sized(self, text: str) -> str:
         """See `Reader.sized`."""
         return f"octet_length({text})::text || ':' || {text}"
