@@ -1,4 +1,9 @@
-"""`python -m tests.bench`: servers, load, run, check, one line. Exit code 1 if the table is wrong."""
+"""`python -m tests.bench`: servers, load, run, check, a line a run. Exit code 1 if a table is wrong.
+
+Loads: `update-heavy` (sysbench-like, a tenth as many rows as events), `insert-only`, `shop` (40 tables, transactions of
+1 and of 1,000 rows), `wide` (100 columns, 5 KB). `--limits` measures in the same run what reading alone takes, and
+reading with decoding and reducing.
+"""
 
 import argparse
 import json
@@ -10,19 +15,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker
+from tests.bench.limits import measured_limits
 from tests.bench.load import Load
-from tests.bench.measure import Result, Sending, measured_run, mysql_connection, write_config
+from tests.bench.measure import AnyLoad, Result, Sending, drop_database, measured_run, write_config
+from tests.bench.servers import SERVERS
+from tests.bench.tables import Shop, Wide
+
+LOADS = ("update-heavy", "insert-only", "shop", "wide")
 
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--ids", type=int, default=0, help="rows of the table; a tenth of the events")
-    parser.add_argument("--target", choices=["mysql", "sqlite"], default="mysql")
+    parser.add_argument("--load", choices=LOADS, default=LOADS[0])
+    parser.add_argument("--target", choices=[*SERVERS, "sqlite"], default="mysql")
     parser.add_argument("--kafka", default="", help="HOST:PORT of a broker; one is started otherwise")
-    parser.add_argument("--mysql", default="", help="mysql://USER:PASSWORD@HOST:PORT; a MariaDB is started otherwise")
+    parser.add_argument("--server", default="", help="the target's URI; one is started otherwise")
     parser.add_argument("--runs", type=int, default=1, help="runs on the same load, each into an empty target")
+    parser.add_argument("--limits", action="store_true", help="measure reading alone, and with decoding and reducing")
     parser.add_argument("--name", default="ticdc-reconciler")
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     return parser.parse_args(words)
@@ -34,19 +45,30 @@ def main(words: list[str] | None = None) -> int:
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-bench-")))
         bootstrap = told.kafka or stack.enter_context(KafkaBroker(place / "kafka")).bootstrap
-        uri = f"sqlite:///{place}/sqlite"
-        if told.target == "mysql":
-            server = None if told.mysql else stack.enter_context(MariaDbServer(place / "mariadb", flush_at_commit=2))
-            uri = told.mysql if server is None else server.uri
-        load = Load(told.events, ids=told.ids, database=f"bench_{uuid4().hex[:8]}")
-        bench = _Bench(told.name, place, load, bootstrap, _sent(load, bootstrap), uri)
+        uri = told.server or f"sqlite:///{place}/sqlite"
+        if told.target != "sqlite" and not told.server:
+            uri = stack.enter_context(SERVERS[told.target](place / "server")).uri
+        load = _load(told.load, told.events)
+        bench = _Bench(f"{told.name} {told.load}", place, load, bootstrap, _sent(load, bootstrap), uri)
         results = [bench.run() for _ in range(told.runs)]
-    for result in results:
-        print(json.dumps(asdict(result)) if told.json else result.line())
+        for result in results:
+            print(json.dumps(asdict(result)) if told.json else result.line())
+        if told.limits:
+            limits = measured_limits(bootstrap, bench.topic)
+            print(f"read_s={limits.read_s:.2f} read_decode_reduce_s={limits.reduce_s:.2f} ratio={limits.ratio:.2f}")
     return 0 if all(result.correct for result in results) else 1
 
 
-def _sent(load: Load, bootstrap: str) -> str:
+def _load(name: str, events: int) -> AnyLoad:
+    database = f"bench_{uuid4().hex[:8]}"
+    if name == "shop":
+        return Shop(events, database=database)
+    if name == "wide":
+        return Wide(events, database=database)
+    return Load(events, ids=events if name == "insert-only" else 0, database=database)
+
+
+def _sent(load: AnyLoad, bootstrap: str) -> str:
     topic, begun = f"bench-{uuid4().hex[:8]}", time.monotonic()
     size = Sending(bootstrap, topic, load.partitions).send(load.messages())
     seconds = time.monotonic() - begun
@@ -60,7 +82,7 @@ class _Bench:
 
     name: str
     place: Path
-    load: Load
+    load: AnyLoad
     bootstrap: str
     topic: str
     uri: str
@@ -69,24 +91,12 @@ class _Bench:
         """Run into an empty target, and leave nothing of it in a server that may be somebody's."""
         changefeed = f"bench-{uuid4().hex[:8]}"
         uri = f"{self.uri}/{changefeed}" if self.uri.startswith("sqlite") else self.uri
-        config = write_config(
-            self.place / f"{changefeed}.toml",
-            changefeed=changefeed,
-            bootstrap=self.bootstrap,
-            topic=self.topic,
-            uri=uri,
-        )
+        path = self.place / f"{changefeed}.toml"
+        config = write_config(path, changefeed=changefeed, bootstrap=self.bootstrap, topic=self.topic, uri=uri)
         try:
             return measured_run(self.name, config, self.load, uri)
         finally:
-            if not uri.startswith("sqlite"):
-                self._clear(changefeed)
-
-    def _clear(self, changefeed: str) -> None:
-        with mysql_connection(self.uri) as connection, connection.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS `{self.load.database}`")
-            for table in ("checkpoint", "ddl", "writer"):
-                cursor.execute(f"DELETE FROM ticdc_reconciler.{table} WHERE changefeed = %s", (changefeed,))
+            drop_database(uri, self.load.database)
 
 
 if __name__ == "__main__":

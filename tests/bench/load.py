@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
-_BASE_MS = 1_700_000_000_000
+BASE_MS = 1_700_000_000_000
 _UPDATES, _DELETES = 0.78, 0.89
 _NUMBERS = 8192
 _LEAST = 100
@@ -53,18 +53,18 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Digest:
-    """What tells two tables apart: how many rows, and the SHA-256 over `id|k|c|pad` lines in id order."""
+    """What tells two tables apart: how many rows, and the SHA-256 over lines such as `id|k|c|pad` in id order."""
 
     rows: int
     sha256: str
 
 
-def digest_of(rows: Iterable[tuple[int, int, str, str]]) -> Digest:
-    """Digest (id, k, c, pad) rows that come in id order."""
+def digest_of(rows: Iterable[Iterable[object]]) -> Digest:
+    """Digest rows that come in the order of their keys."""
     count, sha = 0, hashlib.sha256()
-    for number, k, c, pad in rows:
+    for row in rows:
         count += 1
-        sha.update(f"{number}|{k}|{c}|{pad}\n".encode())
+        sha.update(("|".join(map(str, row)) + "\n").encode())
     return Digest(count, sha.hexdigest())
 
 
@@ -94,10 +94,8 @@ class Load:
 
     def messages(self) -> Iterator[Message | Mark]:
         """The messages in the order of sending; a `Mark` precedes the messages of each watermark."""
-        for number, (kind, table, sql) in enumerate(
-            [("QUERY", "", f"CREATE DATABASE `{self.database}`"), ("CREATE", self.table, _CREATE % self.table)]
-        ):
-            yield Message(0, self._ddl(kind, table, sql, _BASE_MS - 2 + number))
+        yield Message(0, create_database(self.database))
+        yield Message(0, ddl_message(self.database, "CREATE", self.table, _CREATE % self.table, BASE_MS - 1))
         for step in self.changes():
             if isinstance(step, Change):
                 yield Message(self.partition_of(step.id), self._event(step))
@@ -109,6 +107,10 @@ class Load:
     def partition_of(self, number: int) -> int:
         """The partition of an id."""
         return zlib.crc32(b"%d" % number) % self.partitions
+
+    def expected(self) -> dict[str, Digest]:
+        """What each table holds at the end."""
+        return {self.table: self.digest()}
 
     def digest(self) -> Digest:
         """What the table holds at the end."""
@@ -161,10 +163,17 @@ class Load:
         k, c, pad = change.new or (0, 0, 0)
         return f"{change.id}\t{k}\t{self._text(c, 10)}\t{self._text(pad, 5)}\n"
 
-    def _ddl(self, kind: str, table: str, sql: str, ms: int) -> bytes:
-        empty = {"sqlType": None, "mysqlType": None, "data": None, "old": None, "_tidb": {"commitTs": ms << 18}}
-        head = {"id": 0, "database": self.database, "table": table, "pkNames": None, "isDdl": True, "type": kind}
-        return orjson.dumps(head | {"es": ms, "ts": ms, "sql": sql} | empty)
+
+def create_database(database: str) -> bytes:
+    """The first message of a load."""
+    return ddl_message(database, "QUERY", "", f"CREATE DATABASE `{database}`", BASE_MS - 1000)
+
+
+def ddl_message(database: str, kind: str, table: str, sql: str, ms: int) -> bytes:
+    """A DDL message, committed at a time in ms."""
+    empty = {"sqlType": None, "mysqlType": None, "data": None, "old": None, "_tidb": {"commitTs": ms << 18}}
+    head = {"id": 0, "database": database, "table": table, "pkNames": None, "isDdl": True, "type": kind}
+    return orjson.dumps(head | {"es": ms, "ts": ms, "sql": sql} | empty)
 
 
 def create_statement(place: str) -> str:
@@ -210,7 +219,7 @@ class _History:
 
     def _commit_ts(self) -> int:
         self._transactions += 1
-        return (_BASE_MS + self._transactions // 4 << 18) + self._transactions % 4 * 10 + 1
+        return (BASE_MS + self._transactions // 4 << 18) + self._transactions % 4 * 10 + 1
 
     def _change(self, commit_ts: int, done: int) -> Change:
         if done < self._load.ids:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import psycopg
@@ -18,7 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pymysql.cursors import SSCursor
 
-from tests.bench.load import Digest, Load, Mark, Message, digest_of
+from tests.bench.load import Digest, Mark, Message, digest_of
 from tests.bench.tree import TreeSampler
 
 _ANSWER_S = 60.0
@@ -45,6 +46,22 @@ class Result:
     def line(self) -> str:
         """As `name=value` pairs."""
         return " ".join(f"{name}={value}" for name, value in asdict(self).items())
+
+
+class AnyLoad(Protocol):
+    """What can be sent, reconciled and checked."""
+
+    events: int
+    partitions: int
+    database: str
+
+    def messages(self) -> Iterator[Message | Mark]:
+        """The messages in the order of sending."""
+        ...
+
+    def expected(self) -> dict[str, Digest]:
+        """What each table holds at the end."""
+        ...
 
 
 class Sending:
@@ -94,20 +111,20 @@ def table_digest(uri: str, database: str, table: str) -> Digest:
         return digest_of(rows)
 
 
-def target_rows(uri: str, database: str, table: str) -> Iterator[tuple[int, int, str, str]]:
-    """Stream (id, k, c, pad) in id order."""
+def target_rows(uri: str, database: str, table: str) -> Iterator[tuple[object, ...]]:
+    """Stream a table in id order."""
     parts = urlsplit(uri)
     if parts.scheme == "sqlite":
         with closing(sqlite3.connect(Path(parts.path[1:]) / f"{database}.sqlite")) as connection:
-            yield from connection.execute(f'SELECT id, k, c, pad FROM "{table}" ORDER BY id')
+            yield from connection.execute(f'SELECT * FROM "{table}" ORDER BY id')
         return
     if parts.scheme == "postgresql":
         with psycopg.connect(uri) as postgres, postgres.cursor("rows") as rows:
-            rows.execute(f'SELECT id, k, c, pad FROM "{database}"."{table}" ORDER BY id'.encode())
+            rows.execute(f'SELECT * FROM "{database}"."{table}" ORDER BY id'.encode())
             yield from rows
         return
     with closing(mysql_connection(uri)) as connection, connection.cursor(SSCursor) as cursor:
-        cursor.execute(f"SELECT id, k, c, pad FROM `{database}`.`{table}` ORDER BY id")
+        cursor.execute(f"SELECT * FROM `{database}`.`{table}` ORDER BY id")
         yield from cursor
 
 
@@ -124,6 +141,24 @@ def mysql_connection(uri: str, *, local_infile: bool = False) -> "pymysql.Connec
     )
 
 
+def execute(uri: str, sql: str) -> None:
+    """Execute a statement in the server of a target's URI."""
+    if uri.startswith("postgresql"):
+        with psycopg.connect(uri) as postgres:
+            postgres.execute(sql.encode())
+        return
+    with closing(mysql_connection(uri)) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def drop_database(uri: str, database: str) -> None:
+    """Drop what a run has left in a server."""
+    if uri.startswith("postgresql"):
+        execute(uri, f'DROP SCHEMA IF EXISTS "{database}" CASCADE')
+    elif not uri.startswith("sqlite"):
+        execute(uri, f"DROP DATABASE IF EXISTS `{database}`")
+
+
 def write_config(path: Path, *, changefeed: str, bootstrap: str, topic: str, uri: str, extra: str = "") -> Path:
     """Write the smallest config that reads a topic into a target; `extra` goes on in its section [target]."""
     redis = "" if "[redis]" in extra else '[redis]\nuri = ""\n'
@@ -134,7 +169,7 @@ def write_config(path: Path, *, changefeed: str, bootstrap: str, topic: str, uri
     return path
 
 
-def measured_run(name: str, config: Path, load: Load, uri: str) -> Result:
+def measured_run(name: str, config: Path, load: AnyLoad, uri: str) -> Result:
     """Run the reconciler once on a config, and compare. Raises RuntimeError if it fails."""
     begun = time.monotonic()
     output = config.with_suffix(".log")
@@ -148,7 +183,9 @@ def measured_run(name: str, config: Path, load: Load, uri: str) -> Result:
         raise RuntimeError(f"reconciler run ended with {code}:\n" + "\n".join(lines[-20:]))
     told = json.loads(lines[-1])
     processing_s = float(told["processing_s"])
-    correct = told["events"] == load.events and table_digest(uri, load.database, load.table) == load.digest()
+    expected = load.expected()
+    found = {table: table_digest(uri, load.database, table) for table in expected}
+    correct = told["events"] == load.events and found == expected
     return Result(
         name=name,
         target=urlsplit(uri).scheme,

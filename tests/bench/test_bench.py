@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
 from tests.bench.__main__ import main
 from tests.bench.load import Change, Digest, Load, Mark, Message
+from tests.bench.tables import RowChange, Shop, TablesLoad, Wide
 
 
 def test_the_load_is_the_same_each_time_and_has_its_shape() -> None:
@@ -50,16 +51,45 @@ def test_the_digest_at_a_checkpoint_is_the_table_at_that_moment() -> None:
     assert load.digests([0])[0] == Digest(0, load.digests([1])[1].sha256)
 
 
+@pytest.mark.parametrize("kind", [Shop, Wide])
+def test_several_tables_are_the_same_each_time(kind: type[TablesLoad]) -> None:
+    assert list(kind(3_000).messages()) == list(kind(3_000).messages())
+    changes = [step for step in kind(3_000).steps() if isinstance(step, RowChange)]
+    assert len(changes) == 3_000
+    assert [c.commit_ts for c in changes] == sorted(c.commit_ts for c in changes)
+    assert len({(c.commit_ts, c.table, (c.new or c.old or ())[0]) for c in changes}) == 3_000
+    assert sum(digest.rows for digest in kind(3_000).expected().values()) == sum(
+        (c.old is None) - (c.new is None) for c in changes
+    )
+
+
+def test_a_shop_has_small_and_large_transactions() -> None:
+    sizes = Counter(step.commit_ts for step in Shop(5_000).steps() if isinstance(step, RowChange))
+    assert {1, 1000} <= set(sizes.values())
+
+
 @pytest.mark.service
 @pytest.mark.spark
-@pytest.mark.parametrize("target", ["mysql", "sqlite"])
+@pytest.mark.parametrize(
+    ("load", "target"),
+    [("update-heavy", "mysql"), ("insert-only", "postgresql"), ("shop", "sqlite"), ("wide", "mysql")],
+)
 def test_a_small_run_is_correct(
-    target: str, kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, capsys: pytest.CaptureFixture[str]
+    load: str,
+    target: str,
+    kafka_broker: KafkaBroker,
+    mariadb_server: MariaDbServer,
+    postgres_server: PostgresServer,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ["--events", "20000", "--kafka", kafka_broker.bootstrap, "--mysql", mariadb_server.uri, "--json"]
-    assert main([*words, "--target", target]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["correct"]
-    assert result["events"] == 20_000
-    assert 0 < result["driver_peak_mb"] < result["tree_peak_mb"]
-    assert result["processing_s"] < result["wall_s"]
+    server = {"mysql": mariadb_server.uri, "postgresql": postgres_server.uri, "sqlite": ""}[target]
+    words = ["--load", load, "--target", target, "--kafka", kafka_broker.bootstrap, "--server", server, "--json"]
+    events = 2_000 if load == "wide" else 20_000
+    assert main([*words, "--events", str(events), *(["--limits"] if load == "shop" else [])]) == 0
+    result, *limits = capsys.readouterr().out.splitlines()
+    told = json.loads(result)
+    assert told["correct"]
+    assert told["events"] == events
+    assert 0 < told["driver_peak_mb"] < told["tree_peak_mb"]
+    assert told["processing_s"] < told["wall_s"]
+    assert len(limits) == (load == "shop")
