@@ -19,6 +19,8 @@ from typing import Any
 
 import structlog
 
+_PLAIN = structlog.dev.plain_traceback
+"""structlog's other formatter of tracebacks shows local variables, and so passwords."""
 _NAME = "reconciler"
 """Of our handler: others on the root logger are not ours to remove."""
 
@@ -33,7 +35,7 @@ def set_up(*, json: bool, verbose: bool) -> None:
     shown: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
         if json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_PLAIN)]
     )
     structlog.configure(
         processors=[*told, *shown],
