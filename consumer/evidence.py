@@ -9,7 +9,7 @@ from consumer.explain import Content
 from consumer.fingerprints import Fingerprints, ambiguous, count_distinct, joined
 from consumer.ledger import Judgement, Ledger
 from consumer.report import Report
-from ordering.errors import InputError
+from ordering.errors import InputError, LateEventError
 from ordering.events import Position
 from ordering.timestamps import utc_text
 
@@ -47,7 +47,7 @@ def check_contents(found: Iterable[Content]) -> None:
 
 
 def judged(reports: Sequence[Report], ledger: Ledger) -> Judgement:
-    """Judge events at or below the checkpoint. Raises InputError for one that the ledger knows was never applied."""
+    """Judge events at or below the checkpoint. Raises LateEventError for one that was never applied, for certain."""
     arrays = [joined([r.repeated]).reshape(-1, _COLUMNS) for r in reports]
     events = np.concatenate(arrays) if arrays else np.empty((0, _COLUMNS), dtype=np.uint64)
     verdict = ledger.judge(events)
@@ -62,12 +62,12 @@ def _late(
     events: Fingerprints,
     owners: "np.ndarray[tuple[int], np.dtype[np.int64]]",
     late: Sequence[int],
-) -> InputError:
+) -> LateEventError:
     positions = sorted(
         (Position(*reports[int(owners[i])].range.partition, int(events[i, 3])), int(events[i, 2])) for i in late
     )
     position, ts = positions[0]
-    return InputError(
+    return LateEventError(
         f"late event: commitTs {ts} ({utc_text(ts)} UTC) lies at or below the checkpoint and was never applied;"
         f" {len(late)} such in this window, the first",
         where=str(position),

@@ -3,6 +3,7 @@
     ReconcilerError              fact, where, hint; exit_code
     ├── ConfigError        2     the user: usage, config file, environment
     ├── InputError         3     the operator: the input is broken at a position, or lost (R8)
+    │   └── LateEventError           an event below the checkpoint that was never applied
     ├── SourceError        3     Kafka, or a store that messages refer to, refuses us
     │   ├── SourceUnreachableError   worth a retry
     │   └── BodyMissingError         worth a retry: it may only be late
@@ -54,6 +55,10 @@ class InputError(ReconcilerError):
     """A message can't be used, or input that should be there is gone (R8)."""
 
     exit_code = 3
+
+
+class LateEventError(InputError):
+    """An event at or below the checkpoint that the ledger never saw applied: TiCDC broke its promise."""
 
 
 class SourceError(ReconcilerError):

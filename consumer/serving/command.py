@@ -15,6 +15,7 @@ from pathlib import Path
 import structlog
 import uvicorn
 
+from consumer.locks import try_lock
 from consumer.page import page_router
 from consumer.scratch import scratch_directory
 from consumer.secrecy import take_variable
@@ -25,6 +26,7 @@ from ordering.errors import ConfigError
 
 _TOKEN = "RECONCILER_TOKEN"  # noqa: S105 its variable's name
 _SHORTEST_TOKEN = 16
+_LOCK = ".serve.lock"
 _GRACE_S = 3
 """So long answers that are under way may take at the end."""
 log = structlog.get_logger()
@@ -57,7 +59,7 @@ def serve(folder: Path, listen: Listen) -> int:
     if not folder.is_dir():
         raise ConfigError("there is no such directory", where=str(folder), hint="a TOML file for each changefeed in it")
     secured = _tls(listen)
-    with scratch_directory() as scratch, _listening(listen) as listening:
+    with _only_one(folder), scratch_directory() as scratch, _listening(listen) as listening:
         fleet = Fleet(folder, scratch)
         server = _Server(_uvicorn_config(fleet, access))
         server.config.load()
@@ -89,6 +91,21 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Hold the directory: two processes would write its files. One that can't be written needs no holding."""
+    try:
+        held = try_lock(folder / _LOCK)
+    except OSError as error:
+        log.warning("the directory can't be written: changes through the API are refused", why=error.strerror)
+        yield
+        return
+    if held is None:
+        raise ConfigError("another process serves this directory", where=str(folder), hint="give each its own copy")
+    with held:
+        yield
 
 
 def _url(listening: socket.socket, scheme: str) -> str:

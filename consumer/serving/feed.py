@@ -21,7 +21,7 @@ from consumer.serving.moments import now
 from consumer.serving.shapes import Fault, State
 from consumer.serving.shared_spark import SharedSpark
 from consumer.serving.watching import Round, Watching
-from ordering.errors import TRANSIENT, LeaderLivesError, LeadershipLostError, ReconcilerError
+from ordering.errors import TRANSIENT, LateEventError, LeaderLivesError, LeadershipLostError, ReconcilerError
 
 _PAUSES_S = (2.0, 5.0, 15.0, 60.0, 300.0)
 """Before a run is begun again; the first after one that had applied something."""
@@ -167,7 +167,7 @@ class Feed:
                 return None
             runner.run(once=False, started=time.monotonic())
         except ReconcilerError as error:
-            self.late += error.fact.startswith("late event")
+            self.late += isinstance(error, LateEventError)
             log.error("the changefeed has stopped", error=error.fact, where=error.where, hint=error.hint)  # noqa: TRY400 foreseen
             return error
         except Exception as error:

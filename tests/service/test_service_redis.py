@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from consumer.embedded import RedisServer
-from ordering.errors import InputError
+from ordering.errors import InputError, LateEventError
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, is_row, recorded
 from tests.service.messages import begun, insert, watermarks
@@ -50,7 +50,7 @@ def test_an_event_below_the_checkpoint_that_was_never_applied_is_late(feed: Feed
     feed.send([insert("d.t", 8, id=8, v=8, s="x"), *watermarks(9)])
     before = feed.once().checkpoint_ts
     feed.send([insert("d.t", 8, 1, id=8, v=8, s="x"), insert("d.t", 7, 1, id=7, v=7, s="late")])
-    error = feed.failing(InputError)
+    error = feed.failing(LateEventError)
     assert error.exit_code == 3
     assert f"topic={feed.topic} partition=1 offset=3" in str(error)
     assert "late" in error.fact

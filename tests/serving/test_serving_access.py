@@ -143,11 +143,13 @@ def test_no_such_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "no such directory" in done.stderr
 
 
-def test_tls(folder: Path, tmp_path: Path) -> None:
+def test_tls_and_a_second_process(folder: Path, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     ours = authority.issue("server", ["127.0.0.1"])
     with Serving(folder, "--tls-cert", str(ours.certificate), "--tls-key", str(ours.key)) as serving:
         assert serving.url.startswith("https://")
+        second = CliRunner(env={"RECONCILER_TOKEN": TOKEN}).invoke(main, ["serve", str(folder), "--port", "0"])
+        assert (second.exit_code, "another process serves this directory" in second.stderr) == (2, True)
         trusting = ssl.create_default_context(cafile=str(authority.file))
         answer = httpx.get(f"{serving.url}api/v2/changefeeds", headers=HEADERS, verify=trusting)
         assert answer.json() == {"total": 0, "items": []}

@@ -1,6 +1,8 @@
 """What may be changed, referred to and shown; files that are whole or not there."""
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +242,10 @@ def test_settings_of_the_process(folder: Path, tmp_path: Path) -> None:
     assert "unknown key 'port'" in caught.value.fact
     (folder / "_serve.toml").write_text('paused = ["a"]\n[spark]\nmaster = "local[2]"\n"spark.ui.port" = 1\n')
     assert Fleet(folder, tmp_path).settings.paused == ["a"]
+
+
+def test_a_run_loads_no_web_server() -> None:
+    """`reconciler run` starts as quickly as before there was `serve`."""
+    code = "import consumer.cli, consumer.runner, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"fastapi", "starlette", "uvicorn", "prometheus_client", "tomlkit", "h11"} & set(done.stdout.split())
