@@ -51,7 +51,7 @@ function said(point) {
 }
 
 function reading(point) {
-  if (!point) return "Point at the charts, or use the arrow keys, to read them.";
+  if (!point) return "Touch or point at the charts, or use the arrow keys, to read them.";
   return [h("b", { key: "at" }, `${clock(point.time * 1000)} `), said(point)];
 }
 
@@ -65,8 +65,8 @@ function slider(points, known, chosen, act) {
     if (event.key === "Escape") return act.set("cursor", null);
     if (!(event.key in steps)) return undefined;
     event.preventDefault();
-    const next = Math.min(points.length - 1, Math.max(0, index + steps[event.key]));
-    return act.set("cursor", points[next].time);
+    const moved = (from) => Math.min(points.length - 1, Math.max(0, from + steps[event.key]));
+    return act.set("cursor", (time) => points[moved(points.indexOf(nearest(points, time ?? at.time)))].time);
   };
   return { class: "plots", id: "plots", tabindex: "0", role: "slider", "aria-label": "Reading of the charts", ...valueNow, onkeydown };
 }
@@ -123,7 +123,7 @@ function grid(steps, y, unit, width) {
 }
 
 function times(from, to, x, width) {
-  return moments(from, to, Math.max(2, Math.floor(width / 110))).map((at) =>
+  return moments(from, to, Math.max(2, Math.floor(width / 80))).map((at) =>
     h(
       "g",
       { key: `x${at}`, class: "grid" },

@@ -1,5 +1,6 @@
 // The head line and the notice: whether what is shown is alive, and how old it is if not.
 
+import { SLOW_MS } from "./connection.js";
 import { h } from "./dom.js";
 import { capital, clock, seconds } from "./format.js";
 
@@ -31,12 +32,19 @@ export function notice(standing, failure, act) {
 }
 
 function slow(standing) {
-  const waited = standing.waiting > standing.took ? `has been silent for ${seconds(standing.waiting)}` : `took ${seconds(standing.took)} to answer`;
+  const [title, text] = slowness(standing);
   return h(
     "div",
     { class: "notice", key: "notice" },
-    h("div", null, h("strong", { role: "alert" }, "The API is slow."), h("p", null, `It ${waited}. `, shown(standing))),
+    h("div", null, h("strong", { role: "alert" }, title), h("p", null, text, shown(standing))),
   );
+}
+
+function slowness({ waiting, took }) {
+  const slowFrom = SLOW_MS / 1000;
+  if (waiting > Math.max(took, slowFrom)) return ["The API is slow.", `It has been silent for ${seconds(waiting)}. `];
+  if (took > slowFrom) return ["The API is slow.", `It took ${seconds(took)} to answer. `];
+  return ["Asking again.", "This page was asleep. "]; // its tab was hidden, or the machine
 }
 
 function shown(standing) {

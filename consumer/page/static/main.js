@@ -75,7 +75,7 @@ function addressed() {
 
 const act = {
   set(name, value) {
-    state.ui[name] = value;
+    state.ui[name] = typeof value === "function" ? value(state.ui[name]) : value;
     draw();
   },
   retry: () => connection.hurry(),

@@ -145,10 +145,14 @@ function saidOf(summary) {
   return summary.state === "failed" ? "has failed and needs you" : "meets trouble and is trying again";
 }
 
+function told(some, all, word) {
+  return `${some} of ${all} ${some === 1 ? "is" : "are"} ${word}`;
+}
+
 function calmSentence(list) {
   const paused = list.filter((one) => one.state === "paused").length;
   const starting = list.filter((one) => one.state === "starting").length;
-  const rest = [paused && `${paused} of ${list.length} paused`, starting && `${starting} of ${list.length} starting`].filter(Boolean);
+  const rest = [paused && told(paused, list.length, "paused"), starting && told(starting, list.length, "starting")].filter(Boolean);
   if (list.length === paused) return list.length === 1 ? "The changefeed is paused." : "All changefeeds are paused.";
   const all = list.length === 1 ? "The changefeed is healthy" : "All changefeeds are healthy";
   return rest.length ? `Nothing needs you. ${rest.join(", ")}.` : `${all}.`;
