@@ -10,9 +10,10 @@ from consumer.config import Config
 from consumer.control import Control
 from consumer.display import lag_seconds
 from consumer.ledger import Ledger
-from consumer.source import Probe, Source
+from consumer.source import PartitionProbe, Probe, Source
 from consumer.targets import target_of
 from ordering.errors import ReconcilerError
+from ordering.events import Partition
 from ordering.progress import Progress
 from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 from sinks.ddl_log import DdlRecord
@@ -50,20 +51,23 @@ def resolved_told(progress: Progress, probe: Probe) -> dict[str, Any]:
         "resolved_ts": probe.resolved.ts,
         "lag_seconds": lag_seconds(progress, probe),
         "held_back_by": [str(p) for p in probe.resolved.held_back_by],
-        "partitions": [
-            {
-                "topic": p.topic,
-                "partition": p.partition,
-                "resolved_ts": found.watermark,
-                "resolved_time": utc_text(found.watermark or 0),
-                "watermark_age_seconds": age_seconds(found.watermark),
-                "begin_offset": found.begin,
-                "offset": found.progress.start,
-                "end_offset": found.end,
-                "unread": found.end - found.progress.start,
-            }
-            for p, found in sorted(probe.partitions.items())
-        ],
+        "partitions": [_partition(p, found, progress) for p, found in sorted(probe.partitions.items())],
+    }
+
+
+def _partition(p: Partition, found: PartitionProbe, progress: Progress) -> dict[str, Any]:
+    # what was probed may have been applied since
+    start = progress.partitions.get(p, found.progress).start
+    return {
+        "topic": p.topic,
+        "partition": p.partition,
+        "resolved_ts": found.watermark,
+        "resolved_time": utc_text(found.watermark or 0),
+        "watermark_age_seconds": age_seconds(found.watermark),
+        "begin_offset": found.begin,
+        "offset": start,
+        "end_offset": found.end,
+        "unread": max(0, found.end - start),
     }
 
 
