@@ -7,11 +7,14 @@ import click
 import orjson
 
 from consumer import logs
+from consumer.cli_completion import completion
 from consumer.cli_ddl import ddl, ddl_line
+from consumer.cli_init import init
 from consumer.cli_load import load
 from consumer.cli_progress import progress
 from consumer.cli_quarantine import quarantine
 from consumer.cli_serve import serve
+from consumer.cli_tail import tail
 from consumer.cli_verify import verify
 from consumer.clock import process_start
 from consumer.commands import CONFIG, foreseen
@@ -128,6 +131,9 @@ def demo(**options: Any) -> int:
 main.add_command(ddl)
 main.add_command(serve)
 main.add_command(load)
+main.add_command(init)
+main.add_command(tail)
+main.add_command(completion)
 
 
 @main.group()
