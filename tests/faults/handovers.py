@@ -16,6 +16,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from statistics import median
 
@@ -46,7 +47,7 @@ class Times:
         led, moved = sorted(self.led), sorted(self.moved)
         if not led:
             return {}
-        p95 = int(0.95 * (len(led) - 1))
+        p95 = ceil(0.95 * (len(led) - 1))
         return {
             "count": len(led),
             "led_median_s": round(median(led), 2),
