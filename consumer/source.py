@@ -22,7 +22,7 @@ from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import ResolvedTs, utc_text
 from ordering.watermark import Resolved, global_resolved, raised
-from ordering.window import Range, budget
+from ordering.window import Range, budget, shares
 
 _FIRST_CHUNK = 64
 _GROWTH = 8
@@ -253,12 +253,14 @@ class Source:
         ends = self.control.ends(partitions)
         tops = {p: min(end, caps.get(p, end)) for p, end in ends.items()}
         share = self._share(known, len(partitions))
-        bounds = {p: min(tops[p], self._bound(p, at, share)) for p, at in known.partitions.items()}
+        waiting = {p: max(0, tops[p] - max(at.start, at.read_to)) for p, at in known.partitions.items()}
+        may = dict.fromkeys(waiting, share) if known.checkpoint_ts == known.start_ts else shares(share, waiting)
+        bounds = {p: min(tops[p], self._bound(p, at, may[p])) for p, at in known.partitions.items()}
         self._look(known, bounds, tops, share)
         return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
 
     def _bound(self, p: Partition, at: PartitionProgress, share: int) -> int:
-        """A share further than was read; never short of a remembered watermark, as it vouches for all before it."""
+        """Its share further than was read; never short of a remembered watermark, as it vouches for all before it."""
         memory = self._memory.get(p)
         return max(at.start + share, at.read_to + share, 0 if memory is None else memory.looked_to)
 

@@ -12,6 +12,11 @@ from itertools import pairwise
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, CommitTs, ResolvedTs
 
+_SLACK = 1.05
+"""Some of what is read are watermarks, or lies beyond the window."""
+_LEAST = 10
+"""A partition where little waits may read a tenth of a fair share: it has to come to a watermark."""
+
 Histogram = Sequence[tuple[int, int]]
 """Rows of one range by commitTs, summed up: [(commitTs, rows at or below it)], ascending."""
 
@@ -145,3 +150,16 @@ def budget(limit_rows: int, limit_bytes: int, average_bytes: Mapping[Partition, 
     known = [size for size in average_bytes.values() if size > 0]
     average = sum(known) / len(known) if known else 1.0
     return max(1, int(min(limit_rows, limit_bytes / average) / max(1, partitions)))
+
+
+def shares(fair: int, waiting: Mapping[Partition, int]) -> dict[Partition, int]:
+    """How far a window may read in each partition, if `fair` were what each may if all were alike.
+
+    All of what waits if that is not much more than all of them may; else as much as waits there, in proportion: that
+    took about the same time to gather everywhere, so the partitions are read up to about the same commitTs.
+    """
+    total, limit = sum(waiting.values()), fair * len(waiting)
+    if total <= limit * _SLACK:
+        return {partition: max(fair, count) for partition, count in waiting.items()}
+    least = max(1, fair // _LEAST)
+    return {partition: max(least, limit * count // total) for partition, count in waiting.items()}

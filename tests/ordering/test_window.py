@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, CommitTs, ResolvedTs
-from ordering.window import Cuts, Range, Window, budget, cuts, divided
+from ordering.window import Cuts, Range, Window, budget, cuts, divided, shares
 
 ROWS = st.lists(st.lists(st.integers(1, 12), max_size=15), min_size=1, max_size=4)
 P = Partition("t", 0)
@@ -71,6 +71,21 @@ def test_a_budget_keeps_rows_and_bytes(rows: int, size: int, average: dict[Parti
         known = [value for value in average.values() if value > 0]
         assert found * max(1, partitions) <= rows
         assert found * max(1, partitions) * (sum(known) / len(known) if known else 1) <= size * 1.001
+
+
+WAITING = st.dictionaries(st.builds(Partition, st.just("t"), st.integers(0, 4)), st.integers(0, 10**6), min_size=1)
+
+
+@given(st.integers(1, 10**6), WAITING)
+def test_shares_keep_the_limit_and_leave_nobody_out(fair: int, waiting: dict[Partition, int]) -> None:
+    limit, found = fair * len(waiting), shares(fair, waiting)
+    read = {p: min(found[p], count) for p, count in waiting.items()}
+    assert sum(read.values()) <= 1.1 * limit + len(waiting)
+    assert all(read[p] > 0 for p, count in waiting.items() if count)
+    if sum(waiting.values()) <= limit:
+        assert read == waiting
+    for p, count in waiting.items():  # nobody gets less than somebody for whom less waits
+        assert all(found[p] >= found[other] for other, less in waiting.items() if less < count)
 
 
 def test_a_window_is_read_up_to_a_watermark_above_it_or_to_the_end() -> None:
