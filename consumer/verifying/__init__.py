@@ -3,7 +3,8 @@
 plan       which tables, as what their columns are compared, into which chunks a table is cut     pure
 narrowing  sums of a chunk -> of its buckets -> rows of the buckets that differ
 sides      a snapshot of each side: the target's holds C, the upstream's is at C
-run        all chunks, several at once, and what is found
+comparing  chunks, several at once, and what is kept of them; pacing: how fast
+run        one verification from beginning to end
 state      which chunks are done, for a run that goes on
 report     what people and programs get to read; repair: the SQL that mends the target
 replay     the topics in the place of an upstream

@@ -5,12 +5,11 @@ Only the order of chunks decides the order of what is reported, not which of the
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 
 from pyspark import SparkContext
 
@@ -18,7 +17,7 @@ from consumer.config import Config
 from consumer.filters.changefeed import read_filter
 from consumer.filters.tables import table_filter
 from consumer.targets import target_of
-from consumer.verifying.narrowing import Found, Narrowing
+from consumer.verifying.comparing import Comparer, Results, Work
 from consumer.verifying.outcome import Outcome, TableOutcome
 from consumer.verifying.pacing import Bar, Pace
 from consumer.verifying.plan import Comparison, Plan, Rules, chunks, planned
@@ -27,16 +26,13 @@ from consumer.verifying.replay import replayed
 from consumer.verifying.sides import Side, open_other_side, open_target_side, open_upstream_side
 from consumer.verifying.state import State, Subject, schema_digest
 from ordering import quarantine
-from ordering.errors import ConfigError, DifferencesError, TargetError
+from ordering.errors import ConfigError
 from sinks.ddl_log import DdlState
 from sinks.reading import Selection, Span
 from sinks.target import Stored
 from sinks.uri import parse_target_uri
 
 CHUNK_ROWS = 50_000
-MOST_DIFFERENCES = 1_000_000
-_AHEAD = 2
-"""Chunks that wait for each reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +49,6 @@ class Options:
     state: Path | None = None
     fix_sql: Path | None = None
     limit: int = 100
-
-
-@dataclass(slots=True)
-class _Work:
-    """A chunk that is to be compared: the number of its table, its span as each side calls it."""
-
-    at: int
-    spans: tuple[Span, Span]
 
 
 @dataclass(slots=True)
@@ -181,38 +169,22 @@ class Verification:
         several = len(right.readers) > 1 and len(left.readers) > 1
         readers = min(len(right.readers), len(left.readers) - 1) if several else 1
         planner = left.readers[-1]
-        compare = _Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
-        found: dict[tuple[int, int], Found] = {}
-        differing = [0]
-        work = ((number, one) for number, one in enumerate(self._work(outcome, left, planner)))
+        compare = Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
+        results = Results(outcome, state, self.bar)
         doing = compare.at_once(readers) if several else compare.one_by_one()
         with doing as do:
-            for number, one in work:
-                table = outcome.tables[one.at]
-                known = state.get(table.comparison.name, one.spans[0])
-
-                def keep(result: Found, number: int = number, one: _Work = one, *, fresh: bool = True) -> None:
-                    name = outcome.tables[one.at].comparison.name
-                    found[(one.at, number)] = result
-                    differing[0] += len(result.differences)
-                    _check_bound(differing[0])
-                    if fresh:
-                        state.done(name, one.spans[0], result)
-                    self.bar.add(result.rows, str(name))
-
+            for number, work in enumerate(self._work(outcome, left, planner)):
+                known = state.get(outcome.tables[work.at].comparison.name, work.spans[0])
                 if known is None:
-                    do(one, keep)
+                    do(work, partial(results.keep, work, number))
                 else:
-                    keep(known, fresh=False)
-        for (at, _), result in sorted(found.items(), key=lambda item: item[0]):
-            outcome.tables[at].rows += result.rows
-            outcome.tables[at].chunks += 1
-            outcome.tables[at].differences += result.differences
+                    results.take(work, number, known)
+        results.tell()
 
-    def _work(self, outcome: Outcome, left: Side, planner: object) -> Iterator[_Work]:
+    def _work(self, outcome: Outcome, left: Side, planner: object) -> Iterator[Work]:
         for at, table in enumerate(outcome.tables):
             for spans in self._spans(table.comparison, left, planner):
-                yield _Work(at, spans)
+                yield Work(at, spans)
             self.bar.table_done()
 
     def _spans(self, comparison: Comparison, left: Side, planner: object) -> Iterator[tuple[Span, Span]]:
@@ -229,14 +201,14 @@ class Verification:
     def _again(self, outcome: Outcome, sides: tuple[Side, Side]) -> None:
         """Look once more at the rows that differ, in new snapshots: what was only under way is equal now."""
         left, right = sides
-        compare = _Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
+        compare = Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
         for at, table in enumerate(outcome.tables):
             if table.differences:
                 names = table.comparison.span_column
                 still: set[object] = set()
                 for span in _around(table, self.options.chunk_rows):
                     other = Span(names[1] if names else "", span.low, span.high)
-                    still |= set(compare.chunk(_Work(at, (span, other)), 0).differences)
+                    still |= set(compare.chunk(Work(at, (span, other)), 0).differences)
                 table.differences = [one for one in table.differences if one in still]
 
     def _write_repair(self, path: Path, outcome: Outcome, right: Side) -> None:
@@ -245,13 +217,6 @@ class Verification:
                 file.writelines(f"{line}\n" for line in repair(outcome, right.readers[0].mender()))
         except OSError as error:
             raise ConfigError(f"can't write {path}: {error.strerror}") from error
-
-
-def _check_bound(differing: int) -> None:
-    """Differences are kept in memory. Raises DifferencesError where they are too many."""
-    if differing > MOST_DIFFERENCES:
-        hint = "load what differs anew from a dump; --tables narrows the comparison to single tables"
-        raise DifferencesError(f"target and upstream differ in more than {MOST_DIFFERENCES:,} rows", hint=hint)
 
 
 def _around(table: TableOutcome, rows: int) -> Iterator[Span]:
@@ -266,71 +231,3 @@ def _around(table: TableOutcome, rows: int) -> Iterator[Span]:
         some = [n for n in numbers if n < low + rows]
         yield Span(names[0], low - 1, some[-1])
         numbers = numbers[len(some) :]
-
-
-Keep = Callable[[Found], None]
-
-
-@dataclass(slots=True)
-class _Comparer:
-    """Compares chunks, each by the readers of one number on both sides."""
-
-    outcome: Outcome
-    left: Side
-    right: Side
-    pace: Pace
-
-    def chunk(self, work: _Work, number: int) -> Found:
-        """Compare one chunk. Raises ReconcilerError."""
-        comparison = self.outcome.tables[work.at].comparison
-        readers = self.left.readers[number], self.right.readers[number]
-        sides = (
-            Selection(readers[0], comparison.left, comparison.pairs, comparison.keys, 0),
-            Selection(readers[1], comparison.right, comparison.pairs, comparison.keys, 1),
-        )
-        found = Narrowing(comparison, sides, work.spans, self._ask, self.pace).found()
-        self.pace(found.rows)
-        return found
-
-    def _ask(self, side: int, call: Callable[[], object]) -> object:
-        return (self.right if side else self.left).ask(call)
-
-    @contextmanager
-    def one_by_one(self) -> Iterator[Callable[[_Work, Keep], None]]:
-        """In this thread, by the first readers."""
-        yield lambda work, keep: keep(self.chunk(work, 0))
-
-    @contextmanager
-    def at_once(self, readers: int) -> Iterator[Callable[[_Work, Keep], None]]:
-        """In so many threads; only so many chunks wait. What one raises ends all."""
-        free: SimpleQueue[int] = SimpleQueue()
-        for number in range(readers):
-            free.put(number)
-        waiting: dict[Future[Found], Keep] = {}
-
-        def compare(work: _Work) -> Found:
-            number = free.get()
-            try:
-                return self.chunk(work, number)
-            finally:
-                free.put(number)
-
-        def collect(most: int) -> None:
-            while len(waiting) > most:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for one in done:
-                    waiting.pop(one)(one.result())
-
-        pool = ThreadPoolExecutor(readers, "verify")
-
-        def submit(work: _Work, keep: Keep) -> None:
-            waiting[pool.submit(compare, work)] = keep
-            collect(_AHEAD * readers)
-
-        try:
-            yield submit
-            collect(0)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            with suppress(TargetError):
-                waiting.clear()

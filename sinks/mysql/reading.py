@@ -92,6 +92,10 @@ class MysqlReader(Reader):
             return Trait(form, _scale(column))
         return Trait(form, 0 if form is Form.NUMBER else None)
 
+    def is_whole_number(self, column: Column) -> bool:
+        """See `Reader.is_whole_number`: a year is compared with a number as with one of two digits."""
+        return _base(column) != "year" and super().is_whole_number(column)
+
     def text(self, form: Form, column: Column) -> str:
         """See `Reader.text`."""
         name = quoted(column.name)

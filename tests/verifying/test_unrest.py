@@ -9,8 +9,7 @@ import pytest
 
 from consumer.embedded import MariaDbServer
 from consumer.targets import target_of
-from consumer.verifying import run as running
-from consumer.verifying import sides
+from consumer.verifying import comparing, sides
 from consumer.verifying.outcome import Outcome
 from consumer.verifying.run import Verification
 from consumer.verifying.sides import Side
@@ -82,7 +81,7 @@ def test_more_differences_than_memory_is_for_end_it(
     pair: tuple[Verified, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verified, against = pair
-    monkeypatch.setattr(running, "MOST_DIFFERENCES", 2)
+    monkeypatch.setattr(comparing, "MOST_DIFFERENCES", 2)
     verified.cells.run("d", "INSERT INTO t VALUES (5, 5, 'a'), (6, 6, 'b'), (7, 7, 'c')")
     with pytest.raises(DifferencesError, match="more than 2 rows"):
         verified.verify(against=against)
