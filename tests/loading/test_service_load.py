@@ -25,7 +25,7 @@ COMPUTED = ["!ty.gen", "!ty.gen*", "!ks.gens"]
 """Tables with stored generated columns, whose values a dump lacks: SQLite and PostgreSQL don't compute them."""
 RULES = {
     "sqlite": ["ty.*", "ok.*", "ks.*", *COMPUTED],  # 10 databases at most
-    "mariadb": ["*.*"],
+    "mysql": ["*.*"],
     "postgresql": ["ks.*", "dc*.*", *COMPUTED],  # no U+0000, no zero dates, no name of 64 bytes
     "tidb": ["ty.*", "ks.*"],  # its DDL takes its time
 }
