@@ -265,9 +265,10 @@ def test_the_token_is_asked_for_kept_in_this_tab_and_never_in_an_address(browser
         page.open(stage.url)
         page.wait("document.querySelector('form.sign-in') !== null")
         assert "orders" not in page.text()
+        assert page.text("#sign-in-fault") == ""
         page.type("wrong-token")
         page.press("Enter")
-        page.wait("document.getElementById('sign-in-fault').textContent.includes('the token is wrong')")
+        page.wait("document.getElementById('sign-in-fault').textContent.includes('The token is wrong.')")
         page.run("document.getElementById('token').focus()")
         page.type(stage.token)
         page.press("Enter")

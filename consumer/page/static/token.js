@@ -1,5 +1,7 @@
 // The token: in this tab's session storage and in the header of requests, never in an address or on the page.
 
+import { capital } from "./format.js";
+
 const NAME = "reconciler-token";
 
 /** The token, or "". */
@@ -20,8 +22,14 @@ export function signIn(place, refusal, then) {
     wire(place.querySelector("form.sign-in"), then);
   }
   const fault = document.getElementById("sign-in-fault");
-  const text = token() === "" ? "" : `${refusal.message}. ${refusal.hint}`;
+  const text = said(refusal);
   if (fault.textContent !== text) fault.textContent = text;
+}
+
+/** Why there is no way in; nothing where only the token was not given yet. Hints about headers are for programs. */
+function said({ message, hint }) {
+  if (token() === "" && message === "a token is needed") return "";
+  return `${capital(message)}.${hint.startsWith("Authorization") ? "" : ` ${capital(hint)}.`}`;
 }
 
 function wire(form, then) {
