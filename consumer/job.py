@@ -20,7 +20,8 @@ from consumer.spark import telling_lines
 from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record, RowsOnly, Unfetched
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
-from ordering.window import Range, divided
+from ordering.progress import Progress
+from ordering.window import Range, Window, divided
 from sinks.chunk import Chunk
 
 _SMALLEST_RANGE = 50_000
@@ -51,6 +52,17 @@ class Job(Protocol):
     def written(self, task: WriteTask, writers: int) -> Iterator[Written | Failure]:
         """Let tasks write the rows of the buckets, so many at once. Raises WorkerLostError."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A window that was read and judged: what is left to do is to apply it."""
+
+    window: Window
+    reports: list[Report]
+    rows: Iterator[Outcome] | Job
+    progress: Progress
+    """As it is after the window, DDLs apart."""
 
 
 class Jobs(Protocol):
@@ -150,6 +162,14 @@ class SparkJob:
         if isinstance(outcome, ReconcilerError):
             raise outcome
         return outcome
+
+
+def succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+    """The outcomes up to the first failure, which is raised."""
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            raise outcome.raised
+        yield outcome
 
 
 def _errors_as_values(

@@ -17,7 +17,7 @@ from consumer.ddl import understood
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.executing import Execution
 from consumer.filters.changefeed import read_filter
-from consumer.job import Job, Jobs, Outcome
+from consumer.job import Job, Jobs, Outcome, Ready, succeeded
 from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
 from consumer.loading.unfinished import refuse_unfinished_load
@@ -37,7 +37,7 @@ from consumer.report import Report
 from consumer.scan import ReadSpec
 from consumer.source import Probe, Source
 from consumer.spreading import Spreading
-from consumer.tasks import Failure, OrderTask, Part, RowError
+from consumer.tasks import OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.copies import Copies, by_commit
@@ -49,6 +49,7 @@ from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.topics import end_of
 from ordering.window import Cuts, Scanned, Window, cuts, rows_below
 from sinks.chunk import Chunk
+from sinks.ddl_log import DdlRecord
 from sinks.refusal import RowRefusedError
 from sinks.spool import Spool
 from sinks.target import Lease, Observer, Step, Target
@@ -82,6 +83,8 @@ class Pipeline:
         self._cuts = Cuts()
         self._scanned = Scanned()
         self._looked: dict[Partition, int] = {}
+        self._reports: list[Report] = []
+        self._unsettled: list[DdlRecord] = []
         self.probe: Probe | None = None
 
     def _first_progress(self) -> Progress:
@@ -101,6 +104,23 @@ class Pipeline:
                 continue
 
     def _round(self, caps: Mapping[Partition, int] | None, *, to_end: bool) -> bool:
+        ready = self.prepared(caps, to_end=to_end)
+        if not isinstance(ready, Ready):
+            return ready
+        with self._placing(ready.window):
+            if not isinstance(ready.rows, Iterator):
+                self._apply_rows(ready.window, ready.reports, ready.rows, ready.progress)
+            elif self._nets():
+                self._apply_snapshot(ready.reports, ready.rows, ready.progress)
+            else:
+                self._apply_transactions(ready.reports, ready.rows, ready.progress)
+        for ddl in self.ddls(ready):
+            self.settle(ddl)
+        self.publish(ready)
+        return True
+
+    def prepared(self, caps: Mapping[Partition, int] | None = None, *, to_end: bool = False) -> Ready | bool:
+        """Read and judge the next window, see `round`. False: there is none; True: it held nothing to apply."""
         self._find_dead_topics()
         self.probe = probe = self.source.probe(self.progress, caps)
         self.progress = replace(self.progress, topics=probe.topics)
@@ -115,17 +135,7 @@ class Pipeline:
             # only DDLs and watermarks were looked for: what a crash left of its window is counted with it
             self.progress = replace(self.progress, topics=carried(self.progress, reports))
             return True
-        progress = self._checked(window, reports)
-        with self._placing(window):
-            if not isinstance(rows, Iterator):
-                self._apply_rows(window, reports, rows, progress)
-            elif self.config.target.consistency == "transaction" and self.progress.window is None:
-                self._apply_transactions(reports, rows, progress)
-            else:
-                self._apply_snapshot(reports, rows, progress)
-        self._execute_ddls(window, reports)
-        self._publish(window, reports)
-        return True
+        return Ready(window, reports, rows, self._checked(window, reports))
 
     def _planned(self, probe: Probe) -> Window | None:
         """The window up to the global resolvedTs, or to the first barrier or cut that is known to lie before it."""
@@ -152,10 +162,8 @@ class Pipeline:
         checkpoint = self.progress.checkpoint_ts
         if probe.resolved.ts is None and checkpoint == self.progress.start_ts:
             ranges = tuple(r for r in ranges if probe.may_have_ended(r.partition.topic))
-        if not ranges:
-            return None
         high = ResolvedTs(checkpoint)
-        return Window(checkpoint, self.progress.base_ts, high, high, ranges, to_end=True)
+        return Window(checkpoint, self.progress.base_ts, high, high, ranges, to_end=True) if ranges else None
 
     def _pending(self) -> list[DdlEvent]:
         progress = self.progress
@@ -190,10 +198,14 @@ class Pipeline:
 
     def _spread(self, window: Window) -> Spread | None:
         """How whole transactions are spread over buckets; None where only net effects count."""
-        if self.progress.window or self.config.target.consistency != "transaction":
+        if self._nets():
             return None
         known = self._scanned.histograms if self._scanned.resolved == window.resolved else ()
         return self._spreading().by_commit(window, self._expected(window), known)
+
+    def _nets(self) -> bool:
+        """Whether only net effects count: also in a window that was begun so, or that is applied once more."""
+        return self.progress.window is not None or self.config.target.consistency != "transaction"
 
     def _spec(self, window: Window, spread: Spread | None = None) -> ReadSpec:
         buckets = spread.buckets if spread else self._spreading().buckets(self._expected(window))
@@ -262,8 +274,7 @@ class Pipeline:
     def _find_dead_topics(self) -> None:
         waiting = self._pending()
         for name, topic in self.progress.topics.items():
-            ended = end_of(topic, name, waiting)
-            if ended is not None:
+            if (ended := end_of(topic, name, waiting)) is not None:
                 self.source.dead_at[name] = ended
 
     def _checked(self, window: Window, reports: list[Report]) -> Progress:
@@ -286,7 +297,7 @@ class Pipeline:
         with Spool() as spool:
             for chunk in self._keyless(copies_in(reports)):
                 spool.add(chunk)
-            for outcome in _succeeded(outcomes):
+            for outcome in succeeded(outcomes):
                 for chunk in self._order().encoded(outcome):
                     spool.add(chunk)
             self.observe(Step.REDUCED)
@@ -294,7 +305,7 @@ class Pipeline:
 
     def _apply_transactions(self, reports: list[Report], outcomes: Iterator[Outcome], progress: Progress) -> None:
         self.observe(Step.REDUCED)
-        parts = (outcome for outcome in _succeeded(outcomes) if isinstance(outcome, Part))
+        parts = (outcome for outcome in succeeded(outcomes) if isinstance(outcome, Part))
         keyless = (Part(ts, tuple(self._keyless(some))) for ts, some in by_commit(copies_in(reports)).items())
         in_order = merge(parts, keyless, key=lambda part: part.commit_ts)
         for commit_ts, some in groupby(in_order, key=lambda part: part.commit_ts):
@@ -339,8 +350,7 @@ class Pipeline:
     def _refusal(self, error: RowError | RowRefusedError, window: Window) -> Refusal:
         sought = sought_of(error, self.target, self._bodies)
         places = self.jobs.places(window.ranges, self._spec(window), sought)
-        net_effect = self.config.target.consistency != "transaction" or self.progress.window is not None
-        return refusal_of(error, places, self.progress.checkpoint_ts, net_effect=net_effect)
+        return refusal_of(error, places, self.progress.checkpoint_ts, net_effect=self._nets())
 
     def _apply(self, spool: Spool, progress: Progress) -> None:
         with self._setting_aside(progress) as (after, aside):
@@ -355,38 +365,36 @@ class Pipeline:
         yield replace(progress, counts=counts), aside
         self.quarantine.committed(aside)
 
-    def _execute_ddls(self, window: Window, reports: list[Report]) -> None:
-        """Execute the DDLs that nothing lies before any more."""
+    def ddls(self, ready: Ready) -> Iterator[DdlEvent]:
+        """The DDLs that nothing lies before any more, each to be settled before the next is asked for."""
+        window, reports = ready.window, ready.reports
         next_row = min((r.next_row_ts for r in reports if r.next_row_ts is not None), default=None)
         # behind the watermark that ended a range may lie rows that nobody saw
         seen = ResolvedTs(min(window.resolved, *(r.watermark or 0 for r in reports if r.ended_early), MAX_TSO))
-        waiting = {ddl.identity for ddl in self._pending()}
-        ready = executable(self._pending(), seen, next_row)
-        unsettled = self._execution.unsettled() if ready else []
-        while ready and (ddl := next_of(ready, self.target.catalog().tables, window.resolved)):
-            together = self._pending()
-            ready.remove(ddl)
-            self._looked.pop(Partition(ddl.position.topic, ddl.position.partition), None)  # what waited for it goes on
-            waiting.discard(ddl.identity)
-            progress = read_on(self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity), reports, waiting)
-            progress = replace(progress, topics=carried_after(ddl, progress, reports))
-            self._execution.settle(ddl, together, unsettled, progress)
-            self.progress = progress
+        found = executable(self._pending(), seen, next_row)
+        self._unsettled, self._reports = self._execution.unsettled() if found else [], reports
+        while found and (ddl := next_of(found, self.target.catalog().tables, window.resolved)):
+            found.remove(ddl)
+            yield ddl
         self._forget_done()
+
+    def settle(self, ddl: DdlEvent) -> None:
+        """Do with a DDL what is to be done. Raises InputError and TargetError."""
+        together = self._pending()
+        self._looked.pop(Partition(ddl.position.topic, ddl.position.partition), None)  # what waited for it goes on
+        waiting = {other.identity for other in together} - {ddl.identity}
+        progress = self.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity)
+        progress = read_on(progress, self._reports, waiting)
+        progress = replace(progress, topics=carried_after(ddl, progress, self._reports))
+        self._execution.settle(ddl, together, self._unsettled, progress)
+        self.progress = progress
 
     def _forget_done(self) -> None:
         self._ddls = {ddl.identity: ddl for ddl in self._pending()}
         self.source.dead_at = {t: ts for t, ts in self.source.dead_at.items() if ts >= self.progress.checkpoint_ts}
 
-    def _publish(self, window: Window, reports: list[Report]) -> None:
+    def publish(self, ready: Ready) -> None:
         """Tell Redis and Kafka's lag tools; the target knows already, so losing this loses nothing (R9)."""
-        if self.progress.checkpoint_ts > window.base:
-            self.ledger.record(window.base, self.progress.checkpoint_ts, merged_fingerprints(reports))
+        if self.progress.checkpoint_ts > ready.window.base:
+            self.ledger.record(ready.window.base, self.progress.checkpoint_ts, merged_fingerprints(ready.reports))
         self.observe(Step.PUBLISHED)
-
-
-def _succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
-    for outcome in outcomes:
-        if isinstance(outcome, Failure):
-            raise outcome.raised
-        yield outcome

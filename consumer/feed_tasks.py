@@ -1,0 +1,55 @@
+"""What Spark's tasks do for the library: rows of a window as plain values, for a DataFrame.
+
+Runs where `consumer.tasks` runs, in place of its second stage.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from consumer import canal
+from consumer.bodies.fetching import Bodies
+from consumer.scan import decode_block
+from consumer.tasks import REPORTS, Record, names_in
+from ordering.events import Half, TableName
+from ordering.identity import commit_ts_of, key_values, table_of
+from ordering.neteffect import Half as KeyedHalf
+from ordering.neteffect import net_effect
+from ordering.transactions import in_order
+
+UPSERT, DELETE = "upsert", "delete"
+
+ChangeRow = tuple[str, str, str, int, dict[str, str | None], dict[str, str | None] | None]
+"""(database, table, `upsert` or `delete`, commitTs, handle key, the whole row or None); values as TiCDC spells them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesTask:
+    """One bucket's changes: net effects, or all of them in commitTs order."""
+
+    bodies: Bodies
+    net: bool
+
+    def __call__(self, records: Iterable[Record]) -> Iterator[ChangeRow]:
+        """Run in a Spark task. Raises ReconcilerError, which fails the job."""
+        blocks = [decode_block(payload) for bucket, payload in records if bucket != REPORTS]
+        names = names_in(blocks)
+        if self.net:
+            halves: Iterable[KeyedHalf] = net_effect(half for _, some in blocks for half in some)
+        else:
+            halves = in_order([some for _, some in blocks])
+        yield from self._rows(halves, names)
+
+    def _rows(self, halves: Iterable[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[ChangeRow]:
+        for half in halves:
+            name = table_of(half[0])
+            key = names[f"{name.database}\0{name.table}"]
+            for row_key, order, image in self.bodies.whole(name, key, [half]):
+                yield _row(name, key, (row_key, order, image))
+
+
+def _row(name: TableName, key: tuple[str, ...], half: KeyedHalf) -> ChangeRow:
+    row_key, order, image = half
+    keys = dict(zip(key, key_values(row_key), strict=True))
+    if not order & Half.WRITE:
+        return name.database, name.table, DELETE, commit_ts_of(order), keys, None
+    return name.database, name.table, UPSERT, commit_ts_of(order), keys, canal.decode_image(image)

@@ -1,0 +1,149 @@
+"""The library: windows as DataFrames, written as Parquet, also across a crash between writing and committing."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import consumer
+from consumer.config import Config, Spark, load_config
+from consumer.embedded import KafkaBroker
+from consumer.feed import Ddl, Window
+from consumer.spark import start_spark, stop_spark
+from ordering.errors import ConfigError
+from tests.bench.load import Change, Digest, Load, Mark, digest_of
+from tests.bench.measure import Sending, write_config
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+EVENTS = 3_000
+
+
+@pytest.fixture(scope="module")
+def load(kafka_broker: KafkaBroker) -> Load:
+    made = Load(EVENTS, database="lake", watermark_every=100)
+    Sending(kafka_broker.bootstrap, "library", made.partitions).send(made.messages())
+    return made
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkContext]:
+    context = start_spark("library", Spark())
+    yield context
+    stop_spark(context)
+
+
+def config_of(extra: str, place: Path, bootstrap: str = "nowhere:1", topic: str = "library") -> Config:
+    uri = f"sqlite:///{place}/state"
+    path = place / "library.toml"
+    return load_config(write_config(path, changefeed="library", bootstrap=bootstrap, topic=topic, uri=uri, extra=extra))
+
+
+@pytest.fixture
+def config(kafka_broker: KafkaBroker, tmp_path: Path) -> Config:
+    return config_of("[limits]\nwindow-rows = 700", tmp_path, kafka_broker.bootstrap)
+
+
+def test_parquet_holds_what_upstream_holds_after_a_crash(
+    load: Load, config: Config, spark: SparkContext, tmp_path: Path
+) -> None:
+    written: list[Path] = []
+    seen: list[tuple[int, int]] = []
+
+    def write(window: Window) -> None:
+        path = tmp_path / f"{window.high}.parquet"
+        window.changes.write.mode("overwrite").parquet(str(path))
+        written.append(path)
+        seen.append((window.low, window.high))
+
+    first = consumer.windows(config, once=True, spark=spark)
+    for item in first:
+        if isinstance(item, Window):
+            write(item)
+            break  # a crash: it was written and not committed
+        item.commit()
+    first.close()  # type: ignore[attr-defined]
+    for item in consumer.windows(config, once=True, spark=spark):
+        if isinstance(item, Window):
+            write(item)
+        item.commit()
+    assert seen[0] == seen[1]
+    assert all(low == before for (_, before), (low, _) in pairwise(seen[1:]))
+    assert len(seen) > 4
+    assert _table(spark, dict.fromkeys(written)) == load.digest()
+    assert list(consumer.windows(config, once=True, spark=spark)) == []
+
+
+def test_after_a_crash_comes_the_same_window_whatever_has_arrived(
+    kafka_broker: KafkaBroker, spark: SparkContext, tmp_path: Path
+) -> None:
+    steps = list(Load(600, database="later", watermark_every=300).messages())
+    cut = next(i for i, step in enumerate(steps) if isinstance(step, Mark)) + 1 + 4
+    topic = Sending(kafka_broker.bootstrap, "library-later", 4)
+    topic.send(steps[:cut])
+    config = config_of("", tmp_path, kafka_broker.bootstrap, "library-later")
+
+    def first(*, net: bool) -> tuple[Window, int]:
+        for item in consumer.windows(config, net=net, once=True, spark=spark):
+            if isinstance(item, Window):
+                return item, item.changes.count()
+            item.commit()
+        raise AssertionError("no window")
+
+    before, count = first(net=False)
+    topic.send(steps[cut:])
+    after, same = first(net=False)
+    assert (before.low, before.high, count) == (after.low, after.high, same)
+    total = [item.changes.count() for item in _committed(config, spark) if isinstance(item, Window)]
+    assert sum(total) == 600
+
+
+def _committed(config: Config, spark: SparkContext) -> Iterator[Window | Ddl]:
+    for item in consumer.windows(config, net=False, once=True, spark=spark):
+        yield item
+        item.commit()
+
+
+def _table(spark: SparkContext, files: dict[Path, None]) -> Digest:
+    session, rows = SparkSession(spark), {}
+    for path in files:
+        for change in session.read.parquet(str(path)).collect():
+            if change["kind"] == "delete":
+                rows.pop(change["key"]["id"], None)
+            else:
+                rows[change["key"]["id"]] = change["row"]
+    ordered = sorted(rows, key=int)
+    return digest_of([rows[key][name] for name in ("id", "k", "c", "pad")] for key in ordered)
+
+
+def test_all_changes_come_once_and_in_order(load: Load, config: Config, spark: SparkContext) -> None:
+    found, ddls = [], []
+    for item in consumer.windows(config, net=False, once=True, spark=spark):
+        if isinstance(item, Window):
+            changes = item.changes.collect()
+            assert all(item.low < change["commit_ts"] <= item.high for change in changes)
+            found += [(change["commit_ts"], int(change["key"]["id"]), change["kind"]) for change in changes]
+        else:
+            ddls.append(item.sql.split("(")[0])
+        item.commit()
+    sent = [step for step in load.changes() if isinstance(step, Change)]
+    assert [ts for ts, *_ in found] == sorted(ts for ts, *_ in found)
+    assert set(found) == {(c.commit_ts, c.id, "upsert" if c.new else "delete") for c in sent}
+    assert len(found) == EVENTS
+    assert ddls == ["CREATE DATABASE `lake`", "CREATE TABLE `sbtest1` "]
+
+
+def test_what_is_not_committed_ends_it(load: Load, config: Config, spark: SparkContext) -> None:
+    items = consumer.windows(config, once=True, spark=spark)
+    assert isinstance(next(items), Ddl)
+    with pytest.raises(RuntimeError, match="commit"):
+        next(items)
+    assert load.events == EVENTS
+
+
+@pytest.mark.parametrize("extra", ["[quarantine]\nenabled = true", "[filter]\nforce-replicate = true"])
+def test_what_it_can_not_give_is_refused(extra: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        next(consumer.windows(config_of(extra, tmp_path)))
