@@ -34,18 +34,19 @@ def executable(waiting: Iterable[DdlEvent], resolved: ResolvedTs, next_row: Comm
     return [ddl for ddl in waiting if ddl.commit_ts <= resolved and (next_row is None or ddl.commit_ts < next_row)]
 
 
-def next_of(ready: Sequence[DdlEvent], there: Container[TableName], resolved: ResolvedTs) -> DdlEvent | None:
+def next_of(ready: Sequence[DdlEvent], there: Container[TableName], seen: ResolvedTs) -> DdlEvent | None:
     """Which of some DDLs in order runs next. `there`: the tables of the target.
 
     RENAME TABLE a TO z, b TO a comes as two DDLs with one commitTs, in the topics of the old names, and between topics
     there is no order: so the first whose old names are there and whose new ones are free. In a topic none is passed.
-    None if no one fits and others may come: at the resolvedTs itself not every DDL has been sent.
+    `seen`: up to where every message was read. None if no one fits and others may come: at a watermark itself not every
+    DDL has been sent.
     """
     first = ready[0]
     same = [ddl for ddl in ready if ddl.commit_ts == first.commit_ts]
     heads = {ddl.position.topic: ddl for ddl in reversed(same)}
     fitting = (ddl for ddl in same if heads[ddl.position.topic] is ddl and _fits(ddl, there))
-    return next(fitting, first if first.commit_ts < resolved else None)
+    return next(fitting, first if first.commit_ts < seen else None)
 
 
 def _fits(ddl: DdlEvent, there: Container[TableName]) -> bool:

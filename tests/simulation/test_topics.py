@@ -133,6 +133,23 @@ def test_a_rename_at_the_watermark_waits_for_the_one_that_makes_room() -> None:
     assert tables(script) == ["t", "z"]
 
 
+def test_a_rename_waits_for_one_behind_the_watermark_that_ended_an_earlier_window() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.ddl(2, CREATE.replace("`t`", "`a`"), table="a", topic="a")
+    for topic in ("a", "t", "default"):
+        script.mark(3, topic=topic)
+    script.ddl(4, CREATE.replace("`t`", "`c`"), table="c", topic="a")
+    script.ddl(6, "RENAME TABLE `d`.`a` TO `d`.`t`", table="t", topic="a")
+    script.run()  # both are known, so the next window ends at the first and is not read any further
+    script.mark(6)
+    script.ddl(6, "RENAME TABLE `d`.`t` TO `d`.`z`", table="z")
+    for topic in ("a", "t", "default"):
+        script.mark(9, topic=topic)
+    assert script.run().checkpoint_ts == 9
+    assert tables(script) == ["c", "t", "z"]
+
+
 def test_a_topic_whose_ddl_had_to_wait_is_read_on_once_it_ran() -> None:
     script = Script()
     script.ddl(1, CREATE)
