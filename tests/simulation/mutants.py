@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant("consumer/source.py", "and not self._came_back(known, probes)", ""),
     Mutant("consumer/ledger.py", "covered & ~found", "covered & found"),
     Mutant("ordering/rewinding.py", "window=window,", "window=None,"),
-    Mutant("consumer/pipeline.py", '"transaction" and self.progress.window is None', '"transaction" and True'),
+    Mutant("consumer/pipeline.py", "return self.progress.window is not None or", "return False or"),
     Mutant("consumer/quarantine.py", "one.commit_ts is None or one.commit_ts <= checkpoint)", "True)"),
     Mutant("consumer/quarantine.py", "mode = Mode.SKIP if", "mode = Mode.SKIP if True or"),
     Mutant("consumer/quarantine.py", "if later > (one.commit_ts or 0)", "if later >= 0"),
