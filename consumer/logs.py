@@ -41,7 +41,6 @@ def set_up(*, json: bool, verbose: bool) -> None:
         processors=[*told, *shown],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
     )
     _tame(told, shown, logging.WARNING if verbose else logging.CRITICAL)
 

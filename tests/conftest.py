@@ -11,6 +11,7 @@ from tests.services import (
     mariadb_server,
     postgres_server,
     redis_server,
+    spark,
     tidb_server,
     topic_name,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "mariadb_server",
     "postgres_server",
     "redis_server",
+    "spark",
     "tidb_server",
     "topic_name",
 ]

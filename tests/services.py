@@ -9,8 +9,12 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+from pyspark import SparkContext
 
+from consumer import logs, runner
+from consumer.config import Spark
 from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer, TidbServer
+from consumer.spark import start_spark, stop_spark, warm_up
 
 __all__ = [
     "database_prefix",
@@ -18,6 +22,7 @@ __all__ = [
     "mariadb_server",
     "postgres_server",
     "redis_server",
+    "spark",
     "tidb_server",
     "topic_name",
 ]
@@ -68,3 +73,15 @@ def topic_name() -> str:
 def database_prefix() -> str:
     """What this test's databases, and its changefeed, begin with."""
     return f"t{uuid4().hex[:10]}_"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkContext]:
+    """Spark as the reconciler starts it; a process has one. Its workers are warmed up once, not for every run."""
+    logs.set_up(json=False, verbose=False)
+    context = start_spark("tests", Spark(master="local[2]"))
+    warm_up(context)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "warm_up", lambda _: None)
+        yield context
+    stop_spark(context)

@@ -7,10 +7,10 @@ from pymysql.constants import CLIENT
 
 from consumer.embedded import TidbServer
 from tests.loading.dumping import connected
-from tests.service.conftest import fresh, mariadb_feed, own_database, postgres_feed, spark, sqlite_feed, tidb_feed
+from tests.service.conftest import fresh, mariadb_feed, own_database, postgres_feed, sqlite_feed, tidb_feed
 from tests.service.lab import Feed
 
-__all__ = ["fresh", "mariadb_feed", "own_database", "postgres_feed", "spark", "sqlite_feed", "tidb_feed"]
+__all__ = ["fresh", "mariadb_feed", "own_database", "postgres_feed", "sqlite_feed", "tidb_feed"]
 
 
 def run_script(uri: str, text: str) -> None:

@@ -8,10 +8,7 @@ import psycopg
 import pytest
 from pyspark import SparkContext
 
-from consumer import logs, runner
-from consumer.config import Spark
 from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, TidbServer
-from consumer.spark import start_spark, stop_spark, warm_up
 from sinks.opening import open_target
 from sinks.values import ValueRules
 from tests.service.cells import MariaDbCells, SqliteCells
@@ -20,18 +17,6 @@ from tests.service.landing import Landing
 from tests.service.postgres_cells import PostgresCells
 
 MakeFeed = Callable[..., Feed]
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkContext]:
-    """Spark as the reconciler starts it. Its workers are warmed up once, not for every run."""
-    logs.set_up(json=False, verbose=False)
-    context = start_spark("service tests", Spark(master="local[2]"))
-    warm_up(context)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "warm_up", lambda _: None)
-        yield context
-    stop_spark(context)
 
 
 @pytest.fixture

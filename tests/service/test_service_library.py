@@ -9,10 +9,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import consumer
-from consumer.config import Config, Spark, load_config
+from consumer.config import Config, load_config
 from consumer.embedded import KafkaBroker
 from consumer.feed import Ddl, Window
-from consumer.spark import start_spark, stop_spark
 from ordering.errors import ConfigError
 from tests.bench.load import Change, Digest, Load, Mark, digest_of
 from tests.bench.measure import Sending, write_config
@@ -26,13 +25,6 @@ def load(kafka_broker: KafkaBroker) -> Load:
     made = Load(EVENTS, database="lake", watermark_every=100)
     Sending(kafka_broker.bootstrap, "library", made.partitions).send(made.messages())
     return made
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkContext]:
-    context = start_spark("library", Spark())
-    yield context
-    stop_spark(context)
 
 
 def config_of(extra: str, place: Path, bootstrap: str = "nowhere:1", topic: str = "library") -> Config:
