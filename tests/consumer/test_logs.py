@@ -19,9 +19,13 @@ SECRET = "a-secret-argument"
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
+    level, handlers, configured = root.level, list(root.handlers), structlog.is_configured()
+    config = structlog.get_config()
+    logging.captureWarnings(capture=False)  # what an earlier test captured would not be captured anew
     yield
     structlog.reset_defaults()
+    if configured:
+        structlog.configure(**config)
     logging.captureWarnings(capture=False)
     root.handlers[:] = handlers
     root.setLevel(level)
