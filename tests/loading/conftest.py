@@ -24,13 +24,14 @@ def run_script(uri: str, text: str) -> None:
     connection.close()
 
 
-def drop_all(uri: str) -> None:
-    """Drop what scripts have made."""
+def drop_made(uri: str, *, by_bank: bool) -> None:
+    """Drop what the bank's script has made, or what the others have: tests need both at once, in any order."""
     connection = connected(uri)
     with connection.cursor() as cursor:
         cursor.execute("SHOW DATABASES")
         names = {name.decode() for (name,) in cursor.fetchall()}
-        for name in names - {"mysql", "INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "METRICS_SCHEMA", "sys", "test"}:
+        others = names - {"bank", "mysql", "INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "METRICS_SCHEMA", "sys", "test"}
+        for name in names & {"bank"} if by_bank else others:
             cursor.execute("DROP DATABASE `{}`".format(name.replace("`", "``")))
     connection.close()
 

@@ -12,7 +12,7 @@ from consumer.filters.changefeed import read_filter
 from consumer.loading.load import Load, LoadOptions, LoadOutcome
 from consumer.loading.separated import Form
 from ordering.errors import ConfigError, ReconcilerError
-from tests.loading.conftest import drop_all, run_script
+from tests.loading.conftest import drop_made, run_script
 from tests.loading.dumping import Dumping, dump
 from tests.loading.upstreams import oracle_of
 from tests.service.cells import VECTORS, SqliteCells, differences, oracle
@@ -49,7 +49,7 @@ def failing(feed: Feed, directory: Path, kind: type[ReconcilerError]) -> Reconci
 
 def filled(upstream: TidbServer, names: Sequence[str]) -> list[str]:
     """Run recorded scripts; the databases that they leave."""
-    drop_all(upstream.uri)
+    drop_made(upstream.uri, by_bank=False)
     databases: set[str] = set()
     for name in names:
         run_script(upstream.uri, (VECTORS / f"{name}.sql").read_text())
@@ -96,7 +96,7 @@ MIDDLE = 900
 def half(upstream: TidbServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dump of the bank in the middle of its work, at the commitTs of the last transaction that it holds."""
     script = gzip.decompress((VECTORS / "bank.sql.gz").read_bytes()).decode()
-    drop_all(upstream.uri)
+    drop_made(upstream.uri, by_bank=True)
     run_script(upstream.uri, "BEGIN;".join(script.split("BEGIN;")[: MIDDLE + 1]))
     rows = [body(message) for message in recorded("bank.index-value.restarts") if is_row(message)]
     last = f"tx{MIDDLE - 1}"  # each transaction leaves its number in the rows that it changes
