@@ -56,12 +56,13 @@ class Reader:
     """One consumer; not for several threads."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._bootstrap = settings["bootstrap.servers"]
+        self._settings, self._bootstrap = settings, settings["bootstrap.servers"]
         self._fault: KafkaError | None = None
         self._stops: dict[Partition, int] = {}
         self._next: dict[Partition, int] = {}
-        self._doubts: dict[Partition, int] = {}
-        self._asked: set[Partition] = set()
+        self._was_used = False
+        self._in_doubt: list[tuple[Partition, int, int]] = []
+        self._fresh: Reader | None = None
         try:
             self._consumer = Consumer({**settings, "error_cb": self._on_error})
         except KafkaException as error:
@@ -77,14 +78,20 @@ class Reader:
         Ends when each partition reached its stop or its end; `done` before takes one out. Raises
         SourceUnreachableError, SourceError, InputError.
         """
-        self._next = {partition: start for partition, start, _ in spans}
-        self._doubts = {}
-        self._stops = {partition: stop for partition, start, stop in spans if stop > start}
-        starts = [TopicPartition(p.topic, p.partition, s) for p, s, stop in spans if stop > s]
-        if not starts:
+        spans = [span for span in spans if span[1] < span[2]]
+        if not spans:
             return
+        self._in_doubt = []
+        yield from self._assigned(spans)
+        if self._in_doubt:
+            yield from self._read_anew(self._in_doubt)
+
+    def _assigned(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
+        """The runs, but for what is in doubt."""
+        self._next = {partition: start for partition, start, _ in spans}
+        self._stops = {partition: stop for partition, _, stop in spans}
         self._fault = None
-        self._consumer.assign(starts)
+        self._consumer.assign([TopicPartition(p.topic, p.partition, start) for p, start, _ in spans])
         heard = time.monotonic()
         try:
             while self._stops:
@@ -95,7 +102,17 @@ class Reader:
                     raise self._silent()
                 yield from self._runs(batch)
         finally:
+            self._was_used = True
             self._consumer.unassign()
+
+    def _read_anew(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
+        """The runs as a consumer tells them that had no assignment before: it can't tell of an earlier one."""
+        self._fresh = Reader(self._settings)
+        try:
+            yield from self._fresh.read(spans)
+        finally:
+            fresh, self._fresh = self._fresh, None
+            fresh.close()
 
     def _waited(self) -> list[Message]:
         """The next message, as soon as it comes: `consume` with a timeout would wait for a whole batch."""
@@ -104,18 +121,19 @@ class Reader:
 
     def done(self, partition: Partition) -> None:
         """Read no further in this partition; messages that were fetched already are dropped."""
+        if self._fresh is not None:
+            self._fresh.done(partition)
         if self._stops.pop(partition, None) is not None and self._stops:
             self._consumer.incremental_unassign([TopicPartition(partition.topic, partition.partition)])
 
     def _runs(self, batch: list[Message]) -> Iterator[tuple[Partition, list[Message]]]:
         """The batch in runs of one partition, without what lies at or behind a range's stop."""
-        self._asked = set()
         for _, group in groupby(batch, key=_is_error if self._is_alone(batch) else _place_of):
             run = list(group)
             partition = Partition(run[0].topic(), run[0].partition())
             if run[0].error() is not None:
                 self._on_message_error(run[0].error(), partition)
-            elif partition in self._stops and partition not in self._asked:
+            elif partition in self._stops:
                 yield from self._bounded(partition, run)
 
     def _is_alone(self, batch: list[Message]) -> bool:
@@ -127,9 +145,11 @@ class Reader:
         stop, following = self._stops[partition], self._next[partition]
         if run[0].offset() < following:
             run = [message for message in run if message.offset() >= following]
-        if not run or (run[0].offset() > following and not self._sure(partition)):
+        if not run:
             return
         last = run[-1].offset()
+        if (run[0].offset(), last) != (following, following + len(run) - 1) and self._doubts(partition):
+            return
         if last >= stop:
             run = [message for message in run if message.offset() < stop]
         if run:
@@ -138,25 +158,24 @@ class Reader:
         if last >= stop - 1:
             self.done(partition)
 
-    def _sure(self, partition: Partition) -> bool:
-        """Whether the offsets before an end or a message hold nothing: true once the client says so a second time.
+    def _doubts(self, partition: Partition) -> bool:
+        """Whether an end, or messages that don't follow on what was read, may be untrue; then it is read anew.
 
-        The first time it may be news of an earlier assignment that was on its way while a new one began.
+        What a consumer tells of an earlier assignment can come when a new one has begun, and more than once. Where
+        there was none, offsets that are left out hold nothing: they were compacted, or mark a transaction.
         """
-        at = self._next[partition]
-        if self._doubts.get(partition) == at:
-            return True
-        self._doubts[partition] = at
-        self._asked.add(partition)
-        self._consumer.incremental_unassign([TopicPartition(partition.topic, partition.partition)])
-        self._consumer.incremental_assign([TopicPartition(partition.topic, partition.partition, at)])
-        return False
+        if self._was_used:
+            self._in_doubt.append((partition, self._next[partition], self._stops[partition]))
+            self.done(partition)
+        return self._was_used
 
     def _on_message_error(self, error: KafkaError, partition: Partition) -> None:
         if error.code() == _EOF:
-            if partition in self._stops and partition not in self._asked and self._sure(partition):
+            if partition in self._stops and not self._doubts(partition):
                 self.done(partition)
         elif error.code() in _RESET:
+            if partition in self._stops and self._doubts(partition):
+                return
             raise InputError(
                 "Kafka no longer has the offset to read on from: retention deleted it",
                 where=str(partition),

@@ -1,8 +1,8 @@
-"""The reader against a client that tells of an earlier assignment: an end or a message too early is asked for again."""
+"""The reader against a client that tells of an earlier assignment: an end or a message too early is not believed."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -36,19 +36,19 @@ class FakeMessage:
 
 @dataclass
 class FakeConsumer:
-    """Holds a log per partition; `stale` comes before anything else, as what an old assignment left in the queue."""
+    """Holds a log per partition; `stale` comes before anything else once there was an assignment."""
 
     ends: dict[Partition, int]
     missing: Sequence[int] = ()
     stale: list[FakeMessage] = field(default_factory=list)
+    one_by_one: bool = False
+    late: "deque[FakeMessage]" = field(default_factory=deque)
     queue: "deque[FakeMessage]" = field(default_factory=deque)
     assigned: int = 0
 
     def assign(self, places: list[TopicPartition]) -> None:
-        self.queue.extend(self.stale)
-        self.incremental_assign(places)
-
-    def incremental_assign(self, places: list[TopicPartition]) -> None:
+        if self.assigned:
+            self.late.extend(self.stale)
         for place in places:
             self.assigned += 1
             partition = Partition(place.topic, place.partition)
@@ -64,24 +64,47 @@ class FakeConsumer:
         self.queue.clear()
 
     def consume(self, count: int, _timeout: float) -> list[FakeMessage]:
+        if self.late and self.one_by_one:
+            return [self.late.popleft()]
+        if self.late:
+            self.queue.extendleft(reversed(self.late))
+            self.late.clear()
         return [self.queue.popleft() for _ in range(min(count, len(self.queue)))]
 
     def poll(self, _timeout: float) -> FakeMessage | None:
         return None
 
+    def close(self) -> None:
+        self.queue.clear()
 
+
+Span = tuple[Partition, int, int]
 Read = Callable[..., dict[Partition, list[int]]]
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> Read:
-    """The offsets that a reader delivers of some spans."""
+def made() -> list[FakeConsumer]:
+    """The clients that the reader has made."""
+    return []
 
-    def read_with(fake: FakeConsumer, *spans: tuple[Partition, int, int]) -> dict[Partition, list[int]]:
-        monkeypatch.setattr(reader, "Consumer", lambda _: fake)
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch, made: list[FakeConsumer]) -> Read:
+    """The offsets that a reader delivers of some spans, in its second read."""
+
+    def read_with(fake: FakeConsumer, *spans: Span, ended: Sequence[Partition] = ()) -> dict[Partition, list[int]]:
+        def client(_: object) -> FakeConsumer:
+            made.append(replace(fake, late=deque(), queue=deque()))
+            return made[-1]
+
+        monkeypatch.setattr(reader, "Consumer", client)
+        used = reader.Reader({"bootstrap.servers": "none"})
+        assert [len(run) for _, run in used.read([(TWO, 0, 1)])] == [1]
         got: dict[Partition, list[int]] = {}
-        for partition, run in reader.Reader({"bootstrap.servers": "none"}).read(spans):
+        for partition, run in used.read(spans):
             got.setdefault(partition, []).extend(message.offset() for message in run)
+            if partition in ended:
+                used.done(partition)
         return got
 
     return read_with
@@ -91,25 +114,40 @@ def end(partition: Partition, at: int) -> FakeMessage:
     return FakeMessage(partition, at, is_end=True)
 
 
-def test_nothing_stale_asks_for_nothing_twice(read: Read) -> None:
+STALE = {
+    "end": [end(ONE, 4)],
+    "end-that-comes-often": [end(ONE, 4)] * 5,
+    "ends": [end(ONE, 4), end(TWO, 3)],
+    "later-message": [FakeMessage(ONE, 3)],
+    "later-messages": [FakeMessage(ONE, 2), FakeMessage(ONE, 3), end(ONE, 4)],
+    "of-another-partition": [FakeMessage(TWO, 2)],
+    "earlier-message": [FakeMessage(ONE, 0)],
+    "first-messages": [FakeMessage(ONE, 1), FakeMessage(ONE, 2)],
+}
+
+
+def test_nothing_stale_asks_for_nothing_twice(read: Read, made: list[FakeConsumer]) -> None:
     fake = FakeConsumer({ONE: 4, TWO: 3})
     assert read(fake, (ONE, 1, 4), (TWO, 0, 3)) == {ONE: [1, 2, 3], TWO: [0, 1, 2]}
-    assert fake.assigned == 2
+    assert [client.assigned for client in made] == [1 + 2]
 
 
+@pytest.mark.parametrize("one_by_one", [True, False])
 @pytest.mark.parametrize("spans", [[(ONE, 1, 4)], [(ONE, 1, 4), (TWO, 0, 2)]])
-@pytest.mark.parametrize(
-    "stale",
-    [[end(ONE, 4)], [end(ONE, 4), end(TWO, 3)], [FakeMessage(ONE, 3)], [FakeMessage(TWO, 2)], [FakeMessage(ONE, 0)]],
-    ids=["end", "ends", "later-message", "of-another-partition", "earlier-message"],
-)
+@pytest.mark.parametrize("stale", STALE.values(), ids=STALE)
 def test_what_an_old_assignment_left_behind(
-    read: Read, stale: list[FakeMessage], spans: list[tuple[Partition, int, int]]
+    read: Read, stale: list[FakeMessage], spans: list[Span], *, one_by_one: bool
 ) -> None:
-    fake = FakeConsumer({ONE: 4, TWO: 3}, stale=stale)
+    fake = FakeConsumer({ONE: 4, TWO: 3}, stale=stale, one_by_one=one_by_one)
     assert read(fake, *spans) == {p: list(range(start, stop)) for p, start, stop in spans}
 
 
-def test_offsets_that_hold_no_message_are_passed(read: Read) -> None:
-    fake = FakeConsumer({ONE: 6}, missing=(0, 3, 5))
-    assert read(fake, (ONE, 0, 6)) == {ONE: [1, 2, 4]}
+def test_a_partition_that_is_asked_for_anew_can_be_ended(read: Read) -> None:
+    fake = FakeConsumer({ONE: 5_000, TWO: 3}, stale=[end(ONE, 4)])
+    assert read(fake, (ONE, 1, 5_000), (TWO, 0, 3), ended=[ONE]) == {ONE: list(range(1, 2_001)), TWO: [0, 1, 2]}
+
+
+def test_offsets_that_hold_no_message_are_passed(read: Read, made: list[FakeConsumer]) -> None:
+    fake = FakeConsumer({ONE: 6, TWO: 1}, missing=(2, 3, 5))
+    assert read(fake, (ONE, 0, 6), (TWO, 0, 1)) == {ONE: [0, 1, 4], TWO: [0]}
+    assert len(made) == 2
