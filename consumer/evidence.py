@@ -1,6 +1,6 @@
 """What the fingerprints of a window prove: duplicates, late events, identities with two contents (R3, R8)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +9,7 @@ from consumer.explain import Content
 from consumer.fingerprints import Fingerprints, ambiguous, count_distinct, joined
 from consumer.ledger import Judgement, Ledger
 from consumer.report import Report
-from ordering.errors import InputError, LateEventError
+from ordering.errors import InputError, LateEventError, SourceUnreachableError
 from ordering.events import Position
 from ordering.timestamps import utc_text
 
@@ -33,8 +33,15 @@ def suspicious(reports: Sequence[Report]) -> frozenset[int]:
     return ambiguous(joined(r.fingerprints for r in reports), joined(r.contents for r in reports))
 
 
-def check_contents(found: Iterable[Content]) -> None:
-    """Raise InputError if two messages with one identity differ in meaning."""
+def check_contents(found: Sequence[Content], suspects: frozenset[int]) -> None:
+    """Raise InputError if two messages with one identity differ in meaning.
+
+    Raises SourceUnreachableError where messages that made an identity suspicious were not found again.
+    """
+    due = 2 * len(suspects)
+    if len(found) < due:
+        fact = f"of {due} or more messages that a window's check is about only {len(found)} were found again"
+        raise SourceUnreachableError(fact, hint="if this comes again: look whether the topic's retention is too short")
     first: dict[bytes, Content] = {}
     for content in sorted(found, key=lambda c: (c.partly, c.position)):
         known = first.setdefault(content.identity, content)

@@ -284,7 +284,7 @@ class Pipeline:
         verdict = judged(reports, self.ledger)
         suspects = suspicious(reports)
         if suspects:
-            check_contents(self.jobs.contents(window.ranges, self._spec(window), suspects))
+            check_contents(self.jobs.contents(window.ranges, self._spec(window), suspects), suspects)
         # what is applied once more was counted before
         proven = verdict.proven + (0 if window.rewound else duplicates_in(reports))
         waiting = {ddl.identity for ddl in self._pending()}

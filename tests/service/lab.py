@@ -176,10 +176,10 @@ class Feed:
     def failing(self, kind: type[ReconcilerError] = ReconcilerError) -> ReconcilerError:
         """The error with which `run --once` ends."""
         try:
-            self.once()
+            outcome = self.once()
         except kind as error:
             return error
-        raise AssertionError(f"no {kind.__name__}")
+        raise AssertionError(f"no {kind.__name__}, but {outcome}")
 
     def status(self) -> dict[str, Any]:
         return status_of(self.config)
