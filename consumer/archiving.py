@@ -3,7 +3,6 @@
 Starts Spark, has it do what a window does, and lets the JVM write down what it has loaded.
 """
 
-import fcntl
 import os
 import select
 import subprocess
@@ -16,6 +15,7 @@ from pyspark import SparkContext
 from consumer.class_archive import MAKING, place_to_make
 from consumer.config import Spark
 from consumer.job import shuffled
+from consumer.locks import try_lock
 from consumer.spark import ensure_java, start_spark, warm_up
 
 _PATIENCE_S = 60.0
@@ -27,11 +27,10 @@ _LEAST = 19
 
 def make(place: Path) -> None:
     """Make the archive, unless somebody else is at it. Raises CalledProcessError, TimeoutExpired."""
-    with place.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
+    lock = try_lock(place.with_suffix(".lock"))
+    if lock is None:
+        return
+    with lock:
         unfinished = place.with_suffix(".new")
         unfinished.unlink(missing_ok=True)
         making = {**os.environ, MAKING: str(unfinished)}
