@@ -7,7 +7,6 @@ import redis
 
 from consumer.bodies.configured import bodies_of
 from consumer.config import Config
-from consumer.control import Control
 from consumer.filters.changefeed import read_filter, told
 from consumer.ledger import Ledger
 from consumer.source import Source
@@ -86,7 +85,7 @@ def _catalog(config: Config) -> Catalog | None:
 
 def _kafka(config: Config) -> list[str]:
     target = target_of(config)
-    source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+    source = Source.of(config)
     try:
         stored = target.stored(config.changefeed)
         probe = source.probe(stored.progress if stored else Progress())

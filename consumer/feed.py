@@ -26,7 +26,6 @@ from pyspark.sql.types import LongType, MapType, StringType, StructField, Struct
 
 from consumer.bodies.configured import bodies_of
 from consumer.config import Config, load_config
-from consumer.control import Control
 from consumer.ddl import why_ignored
 from consumer.feed_tasks import ChangesTask
 from consumer.job import Ready, SparkJob, SparkJobs
@@ -92,6 +91,10 @@ class _FeedPipeline(Pipeline):
     def _nets(self) -> bool:
         return self.config.target.consistency != "transaction"
 
+    def ignores(self, ddl: DdlEvent) -> bool:
+        """Whether the DDL will not be executed, so that it is none of the reader's. Raises InputError."""
+        return bool(why_ignored(ddl, self._pending(), self.filter, self.target.catalog()))
+
 
 def windows(
     config: Config | Path,
@@ -119,7 +122,7 @@ def windows(
             context = start_spark(told.changefeed, told.spark)
             stack.callback(stop_spark, context)
             warm_up(context)
-        source = stack.enter_context(closing(Source(told, Control(told.source.bootstrap_servers, told.source.kafka))))
+        source = stack.enter_context(closing(Source.of(told)))
         target = stack.enter_context(closing(target_of(told)))
         source.listed()
         target.connect()
@@ -177,7 +180,7 @@ class _Feed:
         pipeline.target.save(ready.progress, pipeline.lease)
         pipeline.progress = ready.progress
         for event in pipeline.ddls(ready):
-            if not self._is_ignored(event):
+            if not pipeline.ignores(event):
                 yield from _handled(Ddl(event.commit_ts, event.database, event.table, event.sql))
             pipeline.settle(event)
         pipeline.publish(ready)
@@ -186,6 +189,3 @@ class _Feed:
         job: SparkJob = ready.rows  # type: ignore[assignment]  # made by the SparkJobs that the pipeline has
         rows = job.records.mapPartitions(ChangesTask(bodies_of(self.config), self.net))
         return self.session.createDataFrame(rows, SCHEMA, verifySchema=False)
-
-    def _is_ignored(self, event: DdlEvent) -> bool:
-        return bool(why_ignored(event, [event], self.pipeline.filter, self.pipeline.target.catalog()))

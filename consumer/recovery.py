@@ -12,7 +12,6 @@ from uuid import uuid4
 
 from consumer import canal
 from consumer.config import Config
-from consumer.control import Control
 from consumer.filters.changefeed import read_filter
 from consumer.source import Source
 from consumer.targets import target_of
@@ -49,7 +48,7 @@ def opened(config: Config) -> Iterator[Target]:
 @contextmanager
 def sourced(config: Config) -> Iterator[Source]:
     """The changefeed's topics."""
-    source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+    source = Source.of(config)
     try:
         yield source
     finally:

@@ -15,7 +15,6 @@ import structlog
 from pyspark import SparkContext
 
 from consumer.config import Config
-from consumer.control import Control
 from consumer.display import Display
 from consumer.job import SparkJobs
 from consumer.kafka_settings import reader_settings
@@ -91,7 +90,7 @@ class Runner:
         self._patience = Patience(config.limits.retry_seconds)
         own = OwnSpark(config.changefeed, config.spark) if spark is None else spark
         self._spark: SparkHome = GivenSpark(own) if isinstance(own, SparkContext) else own
-        self._source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+        self._source = Source.of(config)
         self._target: Target = target_of(config)
         lease_s = config.limits.lease_seconds
         self._redis_lease = RedisLease(config.redis.uri, config.changefeed, lease_s)

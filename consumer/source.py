@@ -7,6 +7,7 @@ partition. What it has looked through once it does not look through again.
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import msgspec
 import structlog
@@ -125,6 +126,11 @@ class Source:
     _begins: Mapping[Partition, int] = field(default_factory=dict)
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """The topics that a config names, on its brokers; connects when it is first asked."""
+        return cls(config, Control(config.source.bootstrap_servers, config.source.kafka))
 
     def _reader(self) -> Messages:
         if self.marks is None:

@@ -7,7 +7,6 @@ from typing import Any
 import redis
 
 from consumer.config import Config
-from consumer.control import Control
 from consumer.display import lag_seconds
 from consumer.ledger import Ledger
 from consumer.source import PartitionProbe, Probe, Source
@@ -177,7 +176,7 @@ def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
 
 
 def _source_state(config: Config, progress: Progress) -> dict[str, Any]:
-    source = Source(config, Control(config.source.bootstrap_servers, config.source.kafka))
+    source = Source.of(config)
     try:
         return {"state": "connected", **resolved_told(progress, source.probe(progress))}
     except ReconcilerError as error:

@@ -13,7 +13,6 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from consumer.config import Config, Redis, TargetSection
-from consumer.control import Control
 from consumer.filters.changefeed import read_filter
 from consumer.job import SparkJobs
 from consumer.kafka_settings import reader_settings
@@ -76,7 +75,7 @@ def _config(config: Config, directory: Path) -> Config:
 
 
 def _replay(config: Config, known: Progress, spark: SparkContext) -> None:
-    source = SourceUpTo(config, Control(config.source.bootstrap_servers, config.source.kafka))
+    source = SourceUpTo.of(config)
     source.upto = ResolvedTs(known.checkpoint_ts)
     settings = reader_settings(config.source.bootstrap_servers, config.source.kafka)
     with closing(source), closing(target_of(config)) as target:

@@ -12,9 +12,11 @@ import consumer
 from consumer.config import Config, load_config
 from consumer.embedded import KafkaBroker
 from consumer.feed import Ddl, Window
-from ordering.errors import ConfigError
+from ordering.errors import ConfigError, InputError
 from tests.bench.load import Change, Digest, Load, Mark, digest_of
 from tests.bench.measure import Sending, write_config
+from tests.service.lab import Feed
+from tests.service.messages import begun, ddl, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 EVENTS = 3_000
@@ -125,6 +127,27 @@ def test_all_changes_come_once_and_in_order(load: Load, config: Config, spark: S
     assert set(found) == {(c.commit_ts, c.id, "upsert" if c.new else "delete") for c in sent}
     assert len(found) == EVENTS
     assert ddls == ["CREATE DATABASE `lake`", "CREATE TABLE `sbtest1` "]
+
+
+def test_a_ddl_is_judged_with_all_that_came_with_it(sqlite_feed: Feed) -> None:
+    """RENAME TABLE d.a TO d.b, d.x TO d.y where d.x is left out is refused as a whole: nothing of it is given."""
+    sqlite_feed.with_(filter={"rules": ["d.*", "!d.x"]})
+    sqlite_feed.send([
+        *begun("d.a"),
+        ddl("d.b", 4, "RENAME TABLE `d`.`a` TO `d`.`b`", kind="RENAME"),
+        ddl("d.y", 4, "RENAME TABLE `d`.`x` TO `d`.`y`", kind="RENAME"),
+        *watermarks(5),
+    ])  # fmt: skip
+    given: list[str] = []
+
+    def take_all() -> None:
+        for item in consumer.windows(sqlite_feed.config, once=True, spark=sqlite_feed.spark):
+            given.extend([item.sql.split()[0]] if isinstance(item, Ddl) else [])
+            item.commit()
+
+    with pytest.raises(InputError):
+        take_all()
+    assert given == ["CREATE", "CREATE"]
 
 
 def test_what_is_not_committed_ends_it(load: Load, config: Config, spark: SparkContext) -> None:
