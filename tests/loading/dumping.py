@@ -8,6 +8,7 @@ import gzip
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,26 +102,31 @@ def connected(uri: str, **more: Any) -> "pymysql.Connection[Any]":
     )
 
 
-def dump(uri: str, directory: Path, tso: int, databases: Iterable[str], how: Dumping | None = None) -> Path:
-    """Dump databases as they are now."""
-    how = how or Dumping()
-    directory.mkdir(parents=True)
-    connection = connected(uri)
-    with connection.cursor() as cursor:
+Query = Callable[[str], list[tuple[Any, ...]]]
+
+
+@contextmanager
+def asking(uri: str) -> Iterator[Query]:
+    """What asks a server, in UTC; values come as bytes."""
+    with closing(connected(uri)) as connection, connection.cursor() as cursor:
 
         def query(sql: str) -> list[tuple[Any, ...]]:
             cursor.execute(sql)
             return list(cursor.fetchall())
 
         query("SET time_zone = '+00:00'")
+        yield query
+
+
+def dump(uri: str, directory: Path, tso: int, databases: Iterable[str], how: Dumping | None = None) -> Path:
+    """Dump databases as they are now."""
+    how = how or Dumping()
+    directory.mkdir(parents=True)
+    with asking(uri) as query:
         for database in databases:
             _database(query, directory, database, how)
-    connection.close()
     directory.joinpath("metadata").write_text(METADATA.format(tso=tso))
     return directory
-
-
-Query = Callable[[str], list[tuple[Any, ...]]]
 
 
 def _database(query: Query, directory: Path, database: str, how: Dumping) -> None:

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from tests.loading.dumping import connected, ticked
+from tests.loading.dumping import asking, ticked
 from tests.service.landing import shortest
 
 _BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
@@ -13,18 +13,10 @@ _BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 def oracle_of(uri: str, databases: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Every table of some databases."""
     found = {}
-    connection = connected(uri)
-    with connection.cursor() as cursor:
-
-        def query(sql: str) -> list[tuple[Any, ...]]:
-            cursor.execute(sql)
-            return list(cursor.fetchall())
-
-        query("SET time_zone = '+00:00'")
+    with asking(uri) as query:
         for database in databases:
             for name, _ in query(f"SHOW FULL TABLES FROM {ticked(database)} WHERE Table_type = 'BASE TABLE'"):
                 found[f"{database}.{name.decode()}"] = _table(query, f"{ticked(database)}.{ticked(name.decode())}")
-    connection.close()
     return found
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from consumer.page import page_router
 from consumer.serving.shapes import ChangefeedList, History, Status, Summary
 from tests.page.scenes import Scene
+from tests.service.lab import eventually
 
 
 class Stage:
@@ -46,10 +46,7 @@ class Stage:
         self._server = server = uvicorn.Server(config)
         self._thread = threading.Thread(target=lambda: asyncio.run(server.serve([self._socket])), daemon=True)
         self._thread.start()
-        deadline = time.monotonic() + 20
-        while not server.started:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually("the server has started", lambda: server.started, 20)
 
     def stop(self) -> None:
         """Be gone: connections are refused."""

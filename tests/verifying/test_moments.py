@@ -11,7 +11,7 @@ from consumer.demo.upstream.changefeed import Message
 from consumer.embedded import MariaDbServer, PostgresServer, TidbServer
 from ordering.errors import ConfigError, InputError, SourceError, SourceUnreachableError
 from tests.service.cells import MariaDbCells, SqliteCells
-from tests.service.lab import reconciler
+from tests.service.lab import eventually, reconciler
 from tests.service.messages import TOPIC, encoded, value_of
 from tests.service.postgres_cells import PostgresCells
 from tests.service.test_service_upstream import Origin
@@ -55,8 +55,9 @@ def run(verified: Verified, origin: Origin, statement: str) -> None:
 
 def test_the_upstream_is_read_as_of_c_and_what_came_later_does_not_count(origin: Origin, verified: Verified) -> None:
     made(origin, verified)
-    while origin.clock() <= verified.cells.progress(verified.feed.name)["checkpoint_ts"]:
-        time.sleep(0.01)  # the watermark lies a little ahead of the origin's clock
+    checkpoint = verified.cells.progress(verified.feed.name)["checkpoint_ts"]
+    # the watermark lies a little ahead of the origin's clock
+    eventually("the origin's clock has passed the checkpoint", lambda: origin.clock() > checkpoint)
     origin.run(f"UPDATE {origin.database}.t SET v = 99 WHERE id = 1")
     origin.run(f"ALTER TABLE {origin.database}.t ADD COLUMN w INT DEFAULT 5")
     outcome = verified.verify()
