@@ -359,7 +359,7 @@ def _expanded(value: Any, key: str) -> Any:
     if not isinstance(value, str):
         return value
     if value.startswith("file:") and not key.startswith(_NO_FILES):
-        return _secret_file(Path(value.removeprefix("file:")), key)
+        return secret_file(Path(value.removeprefix("file:")), key)
     return _VARIABLE.sub(lambda match: _variable(match[1], key), value)
 
 
@@ -372,7 +372,8 @@ def _variable(name: str, key: str) -> str:
     return value
 
 
-def _secret_file(path: Path, key: str) -> str:
+def secret_file(path: Path, key: str) -> str:
+    """The secret that a file holds, without its last line end. Raises ConfigError."""
     try:
         return path.read_text(encoding="utf-8").rstrip("\n")
     except OSError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 import structlog
 import uvicorn
 
+from consumer.config import secret_file
 from consumer.locks import try_lock
 from consumer.page import page_router
 from consumer.scratch import scratch_directory
@@ -25,6 +26,8 @@ from consumer.serving.fleet import Fleet
 from ordering.errors import ConfigError
 
 _TOKEN = "RECONCILER_TOKEN"  # noqa: S105 its variable's name
+_IN_A_FILE = "file:"
+"""As in the config: the token is in the file that follows, so that it is in no environment."""
 _SHORTEST_TOKEN = 16
 _LOCK = ".serve.lock"
 _GRACE_S = 3
@@ -128,6 +131,8 @@ def _uvicorn_config(fleet: Fleet, access: Access) -> uvicorn.Config:
 
 def _token(listen: Listen) -> str:
     token = take_variable(_TOKEN, _TOKEN) or ""
+    if token.startswith(_IN_A_FILE):
+        token = secret_file(Path(token.removeprefix(_IN_A_FILE)), _TOKEN)
     if not token and not listen.is_loopback:
         hint = f"export {_TOKEN}=$(openssl rand -hex 32), or listen on 127.0.0.1"
         raise ConfigError(

@@ -136,6 +136,21 @@ def test_wrong_usage(folder: Path, options: list[str], token: str, said: str, mo
     assert "hint" in done.stderr
 
 
+def test_the_token_may_be_in_a_file(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "token"
+    secret.write_text(f"{TOKEN}\n")
+    with Serving(folder, env={"RECONCILER_TOKEN": f"file:{secret}"}) as serving:
+        assert httpx.get(f"{serving.url}api/v2/changefeeds").status_code == 401
+        assert httpx.get(f"{serving.url}api/v2/changefeeds", headers=HEADERS).status_code == 200
+        assert serving.ended()[0] == 0
+    for path, said in ((tmp_path / "none", "can't read the secret file"), (tmp_path / "short", "shorter than")):
+        (tmp_path / "short").write_text("short\n")
+        monkeypatch.setenv("RECONCILER_TOKEN", f"file:{path}")
+        done = CliRunner().invoke(main, ["serve", str(folder), "--host", "::"])
+        assert done.exit_code == 2
+        assert said in done.stderr
+
+
 def test_no_such_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_TOKEN", TOKEN)
     done = CliRunner().invoke(main, ["serve", str(tmp_path / "none")])
