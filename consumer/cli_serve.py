@@ -21,7 +21,8 @@ _FILE = click.Path(path_type=Path)
 def serve(directory: Path, **options: Any) -> int:
     """Run every changefeed of DIR (a TOML file each) in one process, with API, metrics and page.
 
-    The token of the API is in the environment variable RECONCILER_TOKEN, or in the file that it names: file:PATH. SIGTERM and SIGINT stop cleanly.
+    The token of the API is in the environment variable RECONCILER_TOKEN, or in the file that it names: file:PATH.
+    SIGTERM and SIGINT stop cleanly.
 
     \b
     Example:
