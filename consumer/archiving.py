@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
+from consumer import logs
 from consumer.class_archive import MAKING, place_to_make
 from consumer.config import Spark
 from consumer.job import shuffled
@@ -65,6 +66,7 @@ def main(words: list[str]) -> None:
 
     `--wait FILE`: once standard input has ended, or by and by.
     """
+    logs.set_up(json=False, verbose=False)  # what Spark's JVM says in passing is nobody's business here
     if os.environ.get(MAKING):
         exercise()
         return

@@ -56,6 +56,16 @@ def test_it_is_made_in_the_background_and_used(cache: Path) -> None:
     assert mapped(found_archive() or cache)
 
 
+def test_nothing_is_said_while_it_is_made() -> None:
+    """Spark's JVM greets with warnings that nobody asked for; `consumer.spark` logs them at debug."""
+    said = "structlog.get_logger().debug('spark', line='WARNING: Using incubator modules')"
+    script = f"import structlog, consumer.archiving as a; a.exercise = lambda: {said}; a.main([])"
+    words = [sys.executable, "-c", script]
+    making = {**os.environ, MAKING: "/nowhere"}
+    done = subprocess.run(words, env=making, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.usefixtures("cache")
 def test_nothing_is_taken_from_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     place = place_to_make()
