@@ -1,144 +1,25 @@
 """The config file: one TOML file, keys in TiCDC's spelling; unknown keys are errors.
 
-Values may be `${ENV_VAR}` or `file:/run/secrets/NAME`, so that no secret stands in the file.
+Values may be `${ENV_VAR}` or `file:/run/secrets/NAME`, so that no secret stands in the file (`consumer.config_text`).
+What stands below a key is its line in `docs/configuration.md`, which `python -m consumer.reference` makes.
 """
 
-import re
-import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from consumer import config_checks as checks
 from consumer.bodies.claims import opened
 from consumer.bodies.locations import place_of
-from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
-from consumer.filters.tables import table_filter, with_files
-from consumer.kafka_rules import faults
-from consumer.kafka_settings import Settings
-from consumer.redis_uri import check_redis_uri
-from consumer.secrecy import take_variable
+from consumer.config_text import read_text, values_of, with_rule_files
 from consumer.topic_names import matcher
 from ordering.errors import ConfigError
-from sinks.uri import parse_target_uri, parse_upstream_uri
 
 Consistency = Literal["snapshot", "transaction", "row"]
-_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-_NO_FILES = ("source.claim-check.locations", "source.claim-check.map.")
-"""Keys whose values may begin with `file:` and mean a place, not a secret."""
-T = TypeVar("T")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def _bytes(value: Any) -> Any:
-    """`"1GiB"` as bytes."""
-    if not isinstance(value, str):
-        return value
-    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
-    if match is None or match[2].lower() not in _UNITS:
-        message = 'must be a number of bytes such as "1GiB" or "512MiB"'
-        raise ValueError(message)
-    return int(match[1]) * _UNITS[match[2].lower()]
-
-
-def _zone(value: str) -> str:
-    if re.fullmatch(r"[+-]\d{2}:\d{2}", value):
-        return value
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        message = "must be a time zone such as Asia/Shanghai, UTC or +08:00"
-        raise ValueError(message) from error
-    return value
-
-
-def _target(value: str) -> str:
-    try:
-        parse_target_uri(value)
-    except ConfigError as error:
-        raise ValueError(f"{error.fact.removeprefix('target.uri ')}; {error.hint}") from error
-    return value
-
-
-def _topics(value: list[str]) -> list[str]:
-    return _fine(value, matcher)
-
-
-def _rules(value: list[str]) -> list[str]:
-    return _fine(value, table_filter)
-
-
-def _matcher(value: list[str]) -> list[str]:
-    return _fine(value, lambda rules: table_filter(rules, key="matcher"))
-
-
-def _events(value: list[str]) -> list[str]:
-    return _fine(value, ignored_events)
-
-
-def _sql(value: list[str]) -> list[str]:
-    return _fine(value, ignored_sql)
-
-
-def _condition(value: str) -> str:
-    return _fine(value, lambda text: condition_or_none(text, "expression"))
-
-
-def _no_start_ts(value: list[int]) -> list[int]:
-    if value:
-        message = "messages do not tell at which TSO their transaction began: set it in the changefeed upstream"
-        raise ValueError(message)
-    return value
-
-
-def _fine(value: T, read: Callable[[T], object]) -> T:
-    """The value, once what reads it later has nothing against it."""
-    try:
-        read(value)
-    except ConfigError as error:
-        raise ValueError("; ".join(filter(None, (error.fact, error.hint)))) from error
-    return value
-
-
-def _upstream(value: str) -> str:
-    if value:
-        try:
-            parse_upstream_uri(value)
-        except ConfigError as error:
-            raise ValueError(f"{error.fact.removeprefix('source.upstream.uri ')}; {error.hint}") from error
-    return value
-
-
-def _redis(value: str) -> str:
-    return _fine(value, check_redis_uri)
-
-
-def _places(value: list[str]) -> list[str]:
-    for place in value:
-        try:
-            place_of(place)
-        except ValueError as error:
-            message = f"{place!r} {error}"
-            raise ValueError(message) from error
-    return value
-
-
-def _moved(value: dict[str, str]) -> dict[str, str]:
-    _places([*value, *value.values()])
-    return value
-
-
-def _consistency(values: dict[str, Any]) -> Consistency:
-    """The default: TiDB bounds its transactions, so a window may not fit into one."""
-    return "row" if str(values.get("uri", "")).startswith("tidb:") else "snapshot"
-
-
-def _kafka(value: Settings) -> Settings:
-    if wrong := faults(value):
-        raise ValueError("; ".join(wrong))
-    return value
+Bytes = Annotated[int, BeforeValidator(checks.number_of_bytes)]
+Seconds = Annotated[float, Field(strict=False)]
+Condition = Annotated[str, AfterValidator(checks.condition)]
 
 
 def _kebab(name: str) -> str:
@@ -146,15 +27,22 @@ def _kebab(name: str) -> str:
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=_kebab, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=_kebab, strict=True, use_attribute_docstrings=True
+    )
 
 
 class ClaimCheck(_Section):
     """Where claim-check files may be, how to get there, and what the stores want to know."""
 
-    locations: Annotated[list[str], AfterValidator(_places)] = []
-    map: Annotated[dict[str, str], AfterValidator(_moved)] = {}
+    locations: Annotated[list[str], AfterValidator(checks.places)] = []
+    """Places that claim-check files may be in: `s3://`, `gs://`, `azure://`, `http://`, `file:///`; a location in a
+    message that leads elsewhere is refused. See `docs/changefeed.md`."""
+    map: Annotated[dict[str, str], AfterValidator(checks.moved)] = {}
+    """Such places that are reached elsewhere: theirs = ours."""
     options: dict[str, str] = {}
+    """What the stores want to know, by the names of the `obstore` library: credentials, `endpoint`, `region`,
+    `allow-http`, `timeout`, ..."""
 
     @model_validator(mode="after")
     def _open(self) -> Self:
@@ -166,33 +54,59 @@ class ClaimCheck(_Section):
 
 
 class Upstream(_Section):
-    """The TiDB that rows are fetched from where a message holds the handle key only."""
+    """The TiDB that holds what handle-key-only messages lack, and that `verify` compares with."""
 
-    uri: Annotated[str, AfterValidator(_upstream)] = ""
+    uri: Annotated[str, AfterValidator(checks.upstream)] = ""
+    """`tidb://USER:PASSWORD@HOST:4000`; its user needs SELECT. Empty: none."""
 
 
 class Source(_Section):
     """Where the messages are."""
 
     bootstrap_servers: Annotated[str, Field(min_length=1)]
-    topics: Annotated[list[str], Field(min_length=1), AfterValidator(_topics)]
+    """Kafka's addresses: `host:port,host:port`."""
+    topics: Annotated[list[str], Field(min_length=1), AfterValidator(checks.topics)]
+    """Names, or one regular expression with `~` in front: `["~cdc_.*"]`. Topics that appear later are found."""
     protocol: Literal["canal-json"] = "canal-json"
+    """The changefeed's `protocol`; nothing else is read."""
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
-    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
-    kafka: Annotated[dict[str, str | int | bool], AfterValidator(_kafka)] = {}
+    """Checkpoint of a new changefeed, a TSO: events at or below it are in the target already. 0: apply all that the
+    topics hold. `reconciler load` sets it by itself."""
+    time_zone: Annotated[str, AfterValidator(checks.zone)] = "UTC"
+    """Zone in which TiCDC prints TIMESTAMP values (its server's `--tz`): a name, or `+08:00`."""
+    kafka: Annotated[dict[str, str | int | bool], AfterValidator(checks.kafka)] = {}
+    """Client properties by librdkafka's names: `"security.protocol"`, `"sasl.mechanism"`, `"ssl.ca.location"`, ...; see
+    `docs/security.md`."""
     claim_check: ClaimCheck = ClaimCheck()
     upstream: Upstream = Upstream()
+
+
+def _consistency(values: dict[str, Any]) -> Consistency:
+    """The default: TiDB bounds its transactions, so a window may not fit into one."""
+    return "row" if str(values.get("uri", "")).startswith("tidb:") else "snapshot"
 
 
 class TargetSection(_Section):
     """Where the rows go, and how."""
 
-    uri: Annotated[str, AfterValidator(_target)]
+    uri: Annotated[str, AfterValidator(checks.target)]
+    """`sqlite:////DIRECTORY`, `mysql://USER:PASSWORD@HOST:3306`, `mariadb://...`, `tidb://...` or
+    `postgresql://USER:PASSWORD@HOST:5432/DATABASE`; characters of a password that URIs reserve are percent-encoded. See
+    `docs/targets.md`."""
     consistency: Annotated[Consistency, Field(default_factory=_consistency)]
+    """What readers of the target may see: see `docs/concepts.md`. Into TiDB, which bounds its transactions, the default
+    is `"row"`."""
     invalid_dates: Literal["error", "null"] = "error"
+    """Zero and partial dates where the target has none (PostgreSQL): an error, or NULL."""
     volatile_defaults: Literal["error", "commit-time"] = "error"
+    """What rows get that are there when a column with a default of the moment is added (SQLite, PostgreSQL): an error,
+    or the DDL's commit time, which is as late as the DDL took upstream. The MySQL family always takes the commit time."""
     cdc_write_source: Annotated[int, Field(ge=0, le=15)] = 0
+    """1 to 15: the mark of what is written into TiDB, so that its own changefeeds with `bdr-mode` do not send it back;
+    see `docs/ddl-operations.md`. 0: none."""
     concurrent_indexes: bool = False
+    """Whether PostgreSQL builds indexes by `CREATE INDEX CONCURRENTLY`, outside of the transaction, so that others may
+    write meanwhile."""
 
     @model_validator(mode="after")
     def _marked(self) -> Self:
@@ -203,16 +117,19 @@ class TargetSection(_Section):
 
 
 class Redis(_Section):
-    """The ledger and live status; "" = without."""
+    """The ledger and live status."""
 
-    uri: Annotated[str, AfterValidator(_redis)] = "redis://127.0.0.1:6379/0"
+    uri: Annotated[str, AfterValidator(checks.redis)] = "redis://127.0.0.1:6379/0"
+    """`redis://` or `rediss://` (TLS); `""`: without Redis, duplicates are then dropped unproven. Least rights:
+    `docs/security.md`."""
 
 
 class Spark(BaseModel):
     """`master`, and any `spark.*` setting."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
     master: str = "local[*]"
+    """A Spark master. Other keys of the section are settings of Spark: `"spark.driver.memory" = "2g"`."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -224,51 +141,75 @@ class Limits(_Section):
     """What bounds a window, and how long to wait: for what failed, for a silent leader, for a watermark."""
 
     window_rows: Annotated[int, Field(ge=1)] = 1_000_000
-    window_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1)] = 1 << 30
-    message_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1, lt=1 << 31)] = 64 << 20
+    """A window ends before it holds more row messages, between two transactions; a transaction with more is a window of
+    its own."""
+    window_bytes: Annotated[Bytes, Field(ge=1)] = 1 << 30
+    """The same in bytes of messages."""
+    message_bytes: Annotated[Bytes, Field(ge=1, lt=1 << 31)] = 64 << 20
+    """Largest content of a compressed message or a claim-check file: beyond it is an error."""
     writers: Annotated[int, Field(ge=1)] = 2
-    retry_seconds: Annotated[float, Field(ge=0, strict=False)] = 60.0
-    lease_seconds: Annotated[float, Field(ge=1, le=3600, strict=False)] = 6.0
-    stalled_seconds: Annotated[float, Field(gt=0, strict=False)] = 60.0
-
-
-Condition = Annotated[str, AfterValidator(_condition)]
+    """Connections that write at once in `row` consistency, and processes of `load`; not more than Spark's task slots
+    are used."""
+    retry_seconds: Annotated[Seconds, Field(ge=0)] = 60.0
+    """How long to try again after the last success, also at the start."""
+    lease_seconds: Annotated[Seconds, Field(ge=1, le=3600)] = 6.0
+    """A leader that shows no sign of life for so long is taken over from; see `docs/high-availability.md`."""
+    stalled_seconds: Annotated[Seconds, Field(gt=0)] = 60.0
+    """A watermark that holds the others back and stands still for so long is warned of, again and again."""
 
 
 class EventFilterSection(_Section):
     """Which events of some tables to leave out."""
 
-    matcher: Annotated[list[str], Field(min_length=1), AfterValidator(_matcher)]
-    ignore_event: Annotated[list[str], AfterValidator(_events)] = []
-    ignore_sql: Annotated[list[str], AfterValidator(_sql)] = []
+    matcher: Annotated[list[str], Field(min_length=1), AfterValidator(checks.matcher)]
+    """Rules for the tables that it is about; a statement about a database counts if a rule takes in any of it."""
+    ignore_event: Annotated[list[str], AfterValidator(checks.events)] = []
+    """Kinds of events by TiCDC's names: `all dml`, `all ddl`, `insert`, `create table`, `add column`, ..."""
+    ignore_sql: Annotated[list[str], AfterValidator(checks.sql)] = []
+    """DDLs whose text one of these expressions is found in, upper and lower case alike."""
     ignore_insert_value_expr: Condition = ""
+    """INSERTs for which this SQL condition is true."""
     ignore_update_new_value_expr: Condition = ""
+    """UPDATEs for whose new row this is true."""
     ignore_update_old_value_expr: Condition = ""
+    """UPDATEs for whose old row this is true."""
     ignore_delete_value_expr: Condition = ""
+    """DELETEs for which this is true."""
 
 
 class Filter(_Section):
-    """Which tables and events, in the spelling of a TiCDC changefeed."""
+    """Which tables and events, in the spelling of a TiCDC changefeed (README, *Filters*)."""
 
-    rules: Annotated[list[str], AfterValidator(_rules)] = ["*.*"]
+    rules: Annotated[list[str], AfterValidator(checks.rules)] = ["*.*"]
+    """TiCDC's table filter: `shop.*`, `!shop.tmp_*`, `/regex/.*`, `@FILE`; the last match decides."""
     case_sensitive: bool = False
-    ignore_txn_start_ts: Annotated[list[int], AfterValidator(_no_start_ts)] = []
+    """Whether upper and lower case in rules and matchers are different."""
+    ignore_txn_start_ts: Annotated[list[int], AfterValidator(checks.no_start_ts)] = []
+    """Nothing else can be: messages do not tell it. Set it upstream."""
     event_filters: list[EventFilterSection] = []
+    """Each `[[filter.event-filters]]` leaves out some events of some tables."""
     force_replicate: bool = False
+    """Take rows of tables without a valid key, as a changefeed with the same setting sends them (README, *Tables without
+    a key*)."""
 
 
 class Quarantine(_Section):
     """Whether messages that can't be used, and rows that the target refuses, are set aside; else they end the run."""
 
     enabled: bool = False
+    """Set them aside: `docs/quarantine.md`."""
     limit: Annotated[int, Field(ge=1)] = 100
+    """So many messages that nobody has decided about, then the run ends."""
     topic: str = ""
+    """A Kafka topic that gets them too."""
 
 
 class Config(_Section):
     """A whole config file."""
 
     changefeed: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*)$")]
+    """Its id: letters, digits, `.`, `_`, `-`. It names the row of progress, the consumer group and the prefix in
+    Redis."""
     source: Source
     target: TargetSection
     redis: Redis = Redis()
@@ -293,39 +234,7 @@ def load_config(path: Path) -> Config:
 
 def config_of(text: str, path: Path) -> Config:
     """The config that a text is; `path` is where it lies, or is to lie. Raises ConfigError."""
-    return config_from(_with_rule_files(values_of(text, str(path)), path.parent), str(path))
-
-
-def read_text(path: Path) -> str:
-    """A config file's text. Raises ConfigError."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"can't read the config file {path}: {error}", hint="`reconciler run CONFIG.toml`") from error
-
-
-def values_of(text: str, place: str) -> dict[str, Any]:
-    """The values of a TOML text, references replaced by what they name. Raises ConfigError."""
-    try:
-        values = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{place} is not valid TOML: {error}") from error
-    found: dict[str, Any] = _expanded(values, "")
-    return found
-
-
-def _with_rule_files(values: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The values with the rules of `@file` in their place. Raises ConfigError."""
-    section = values.get("filter")
-    if not isinstance(section, dict):
-        return values
-    event_filters = section.get("event-filters")
-    for one in event_filters if isinstance(event_filters, list) else []:
-        if isinstance(one, dict) and isinstance(one.get("matcher"), list):
-            one["matcher"] = with_files(one["matcher"], folder, "filter.event-filters.matcher")
-    if isinstance(section.get("rules"), list):
-        section["rules"] = with_files(section["rules"], folder, "filter.rules")
-    return values
+    return config_from(with_rule_files(values_of(text, str(path)), path.parent), str(path))
 
 
 def config_from(values: dict[str, Any], place: str) -> Config:
@@ -349,35 +258,6 @@ def _fault(fault: dict[str, Any]) -> str:
     if fault["type"] == "missing":
         return f"key {key!r} is missing"
     return f"key {key!r}: {fault['msg'].removeprefix('Value error, ')}"
-
-
-def _expanded(value: Any, key: str) -> Any:
-    if isinstance(value, dict):
-        return {name: _expanded(inner, f"{key}.{name}" if key else name) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_expanded(inner, key) for inner in value]
-    if not isinstance(value, str):
-        return value
-    if value.startswith("file:") and not key.startswith(_NO_FILES):
-        return secret_file(Path(value.removeprefix("file:")), key)
-    return _VARIABLE.sub(lambda match: _variable(match[1], key), value)
-
-
-def _variable(name: str, key: str) -> str:
-    value = take_variable(name, key)
-    if value is None:
-        raise ConfigError(
-            f"the environment variable {name} is not set", where=f"key {key!r}", hint=f"export {name}=..."
-        )
-    return value
-
-
-def secret_file(path: Path, key: str) -> str:
-    """The secret that a file holds, without its last line end. Raises ConfigError."""
-    try:
-        return path.read_text(encoding="utf-8").rstrip("\n")
-    except OSError as error:
-        raise ConfigError(f"can't read the secret file {path}: {error.strerror}", where=f"key {key!r}") from error
 
 
 def _spark_text(value: Any) -> str:

@@ -14,7 +14,8 @@ import structlog
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from consumer.config import Config, config_of, read_text
+from consumer.config import Config, config_of
+from consumer.config_text import read_text
 from consumer.recovery import reset_progress
 from consumer.serving import files
 from consumer.serving.faults import ConflictError, RequestError

@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 import uvicorn
 
-from consumer.config import secret_file
+from consumer.config_text import secret_file
 from consumer.locks import try_lock
 from consumer.page import page_router
 from consumer.scratch import scratch_directory

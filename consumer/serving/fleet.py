@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from consumer.config import read_text
+from consumer.config_text import read_text
 from consumer.serving.faults import NotFoundError
 from consumer.serving.feed import Feed
 from consumer.serving.files import write

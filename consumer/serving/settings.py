@@ -8,7 +8,8 @@ from pathlib import Path
 import tomlkit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from consumer.config import Config, Spark, read_text, said_of, values_of
+from consumer.config import Config, Spark, said_of
+from consumer.config_text import read_text, values_of
 from ordering.errors import ConfigError
 
 NAME = "_serve.toml"
