@@ -31,6 +31,11 @@ log = structlog.get_logger()
 
 def application(fleet: Fleet, access: Access, *more: APIRouter) -> ASGIApp:
     """What uvicorn serves; `more` are routers of other parts, such as the page."""
+    return Guard(api(fleet, *more), access)
+
+
+def api(fleet: Fleet, *more: APIRouter) -> FastAPI:
+    """The application without its guard; it knows its OpenAPI document."""
     app = FastAPI(
         title="ticdc-reconciler",
         version=VERSION,
@@ -51,7 +56,7 @@ def application(fleet: Fleet, access: Access, *more: APIRouter) -> ASGIApp:
         app.include_router(router, prefix="/api/v2", dependencies=[token])
     for router in more:
         app.include_router(router)
-    return Guard(app, access)
+    return app
 
 
 def _health_router(fleet: Fleet) -> APIRouter:

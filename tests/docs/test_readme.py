@@ -80,6 +80,8 @@ def test_commands_in_blocks_exist(line: str) -> None:
             extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
             assert words[:1] == ["install"]
             assert all(re.fullmatch(r"\.\[(\w+)\]", word)[1] in extras for word in words[1:])  # type: ignore[index]
+        case "export":
+            assert words == ["PATH=$PWD/venv/bin:$PATH"], "where `reconciler` is then"
         case _:
             assert line == "python3 -m venv venv"
 
@@ -148,16 +150,18 @@ target.uri = "sqlite:///x"
 """
 
 
-def test_every_key_is_documented_with_its_default() -> None:
+def test_the_keys_in_the_table_exist_and_have_their_defaults() -> None:
+    fields = dict(keys(Config))
     told = table("Config reference")
-    assert list(told) == [key for key, _ in keys(Config)]
-    for key, field in keys(Config):
-        default = told[key][0].strip("`")
-        if field.is_required():
+    assert [key for key in fields if key in told] == list(told), "in the order of the reference"
+    for key, cells in told.items():
+        default = cells[0].strip("`")
+        if fields[key].is_required():
             assert default == "required", key
             continue
         values = tomllib.loads(f"{LEAST}\n{key} = {default}")
         assert config_from(values, "") == config_from(tomllib.loads(LEAST), ""), key
+    assert {key for key, field in fields.items() if field.is_required()} <= set(told)
 
 
 def test_every_exit_code_is_documented() -> None:
