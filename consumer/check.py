@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
@@ -23,6 +24,18 @@ class Finding:
     subject: str
     text: str
     error: ReconcilerError | None = None
+
+    def line(self) -> str:
+        """For people."""
+        return f"{'ok  ' if self.error is None else 'FAIL'} {self.subject}: {self.text}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: `exit_code` is what `check` would end with if this were the first failure."""
+        fact, where, hint = (self.error.fact, self.error.where, self.error.hint) if self.error else (self.text, "", "")
+        code = self.error.exit_code if self.error else 0
+        return {
+            "subject": self.subject, "ok": not code, "fact": fact, "where": where, "hint": hint, "exit_code": code
+        }  # fmt: skip
 
 
 def findings(config: Config) -> Iterator[Finding]:

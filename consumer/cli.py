@@ -17,7 +17,7 @@ from consumer.cli_serve import serve
 from consumer.cli_tail import tail
 from consumer.cli_verify import verify
 from consumer.clock import process_start
-from consumer.commands import CONFIG, foreseen
+from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
 from consumer.config import load_config
 
 _STARTED = process_start()
@@ -25,7 +25,13 @@ _STARTED = process_start()
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ticdc-reconciler")
-@click.option("--log-format", type=click.Choice(["console", "json"]), default="console", help="How log lines look.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+    help="How log lines look.",
+)
 @click.option("--verbose", is_flag=True, help="Log more.")
 def main(log_format: str, verbose: bool) -> None:
     """Keep a relational database equal to a TiDB cluster, from the Canal-JSON messages that TiCDC writes to Kafka.
@@ -63,9 +69,12 @@ def run(config: Path, once: bool, as_json: bool) -> int | None:
 
 @main.command()
 @CONFIG
+@JSON
 @foreseen
-def check(config: Path) -> int:
+def check(config: Path, as_json: bool) -> int:
     """Try config, Kafka, Redis, target and rights, and say per line what is fine or how to mend it.
+
+    Changes nothing. Exits with the code of the first failure.
 
     \b
     Example:
@@ -73,18 +82,19 @@ def check(config: Path) -> int:
     """
     from consumer.check import findings  # noqa: PLC0415
 
-    code = 0
+    found = []
     for finding in findings(load_config(config)):
-        mark = "ok  " if finding.error is None else "FAIL"
-        click.echo(f"{mark} {finding.subject}: {finding.text}")
-        if finding.error is not None and code == 0:
-            code = finding.error.exit_code
-    return code
+        found.append(finding)
+        if not as_json:
+            click.echo(finding.line())
+    if as_json:
+        click.echo(json_of([finding.as_json() for finding in found]))
+    return next((one.error.exit_code for one in found if one.error is not None), 0)
 
 
 @main.command()
 @CONFIG
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@JSON
 @foreseen
 def status(config: Path, as_json: bool) -> None:
     """Show checkpoint, lag, watermarks and offsets per partition, duplicates, DDLs.
@@ -97,7 +107,7 @@ def status(config: Path, as_json: bool) -> None:
 
     found = status_of(load_config(config))
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        click.echo(json_of(found))
     else:
         _print_status(found)
 
@@ -144,8 +154,9 @@ def topic() -> None:
 @topic.command()
 @CONFIG
 @click.argument("name")
+@JSON
 @foreseen
-def retire(config: Path, name: str) -> None:
+def retire(config: Path, name: str, as_json: bool) -> None:
     """Say that topic NAME is dead for good, so that it no longer holds back the others.
 
     Right only where TiCDC sends nothing to it any more: what is in it and not yet applied is left out. A running
@@ -158,7 +169,7 @@ def retire(config: Path, name: str) -> None:
     from consumer.operate import retire_topic  # noqa: PLC0415
 
     retire_topic(load_config(config), name)
-    click.echo(f"topic {name} is retired")
+    tell({"topic": name, "retired": True}, f"topic {name} is retired", as_json=as_json)
 
 
 main.add_command(progress)
@@ -168,6 +179,13 @@ main.add_command(verify)
 
 def _age(seconds: float | None) -> str:
     return "none yet" if seconds is None else f"{seconds:,.0f} s ago"
+
+
+def _held_back(source: dict[str, Any]) -> str:
+    """Who holds the others back; where all partitions stand alike nobody does."""
+    names = source.get("held_back_by", [])
+    alike = len(names) == len(source.get("partitions", [])) and source.get("resolved_ts") is not None
+    return "-" if alike else ", ".join(names) or "-"
 
 
 def _print_status(found: dict[str, Any]) -> None:
@@ -185,7 +203,7 @@ def _print_status(found: dict[str, Any]) -> None:
     click.echo(f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}")
     click.echo(f"stand-bys    {', '.join(one['name'] for one in found['stand_bys']) or '-'}")
     click.echo(f"ledger       {found['ledger']['state']}")
-    click.echo(f"kafka        {source['state']}; held back by: {', '.join(source.get('held_back_by', [])) or '-'}")
+    click.echo(f"kafka        {source['state']}; held back by: {_held_back(source)}")
     for p in source.get("partitions", []):
         click.echo(
             f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']},"

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
-from consumer.commands import CONFIG, foreseen
+from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
 from consumer.config import load_config
 
 
@@ -22,7 +21,7 @@ _REASON = click.option("--reason", default="", help="Why; kept in the DDL log.")
 @ddl.command("list")
 @CONFIG
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, newest first.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@JSON
 @foreseen
 def list_ddls(config: Path, limit: int, as_json: bool) -> None:
     """Show the latest DDLs, what became of each, and how long it took.
@@ -36,7 +35,7 @@ def list_ddls(config: Path, limit: int, as_json: bool) -> None:
 
     found = [told_of(record) for record in ddl_log(load_config(config), limit)]
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        click.echo(json_of(found))
     for told in found if not as_json else []:
         click.echo(ddl_line(told))
 
@@ -45,8 +44,9 @@ def list_ddls(config: Path, limit: int, as_json: bool) -> None:
 @CONFIG
 @_COMMIT_TS
 @_REASON
+@JSON
 @foreseen
-def skip(config: Path, commit_ts: int, reason: str) -> None:
+def skip(config: Path, commit_ts: int, reason: str, as_json: bool) -> None:
     """Leave out the DDL at COMMIT_TS that stops the changefeed. The next run goes on behind it.
 
     Right only if the target can do without it: rows that come after it may not fit.
@@ -55,31 +55,33 @@ def skip(config: Path, commit_ts: int, reason: str) -> None:
     Example:
       reconciler ddl skip orders.toml 463219034579861505 --reason "a view, not needed here"
     """
-    _decide(config, commit_ts, "SKIP", reason)
+    _decide(config, commit_ts, "SKIP", reason, as_json=as_json)
 
 
 @ddl.command()
 @CONFIG
 @_COMMIT_TS
 @_REASON
+@JSON
 @foreseen
-def done(config: Path, commit_ts: int, reason: str) -> None:
+def done(config: Path, commit_ts: int, reason: str, as_json: bool) -> None:
     """Say that the change of the DDL at COMMIT_TS has been made by hand. The next run goes on behind it.
 
     \b
     Example:
       reconciler ddl done orders.toml 463219034579861505 --reason "index made with an online tool"
     """
-    _decide(config, commit_ts, "TAKE", reason)
+    _decide(config, commit_ts, "TAKE", reason, as_json=as_json)
 
 
-def _decide(config: Path, commit_ts: int, decision: str, reason: str) -> None:
+def _decide(config: Path, commit_ts: int, decision: str, reason: str, *, as_json: bool) -> None:
     from consumer.operate import decide_ddl  # noqa: PLC0415
     from sinks.ddl_log import DECIDED, DdlState  # noqa: PLC0415
 
     line = decide_ddl(load_config(config), commit_ts, DdlState[decision], reason)
     becomes = DECIDED[DdlState[decision]].value
-    click.echo(f"the next run notes this DDL as {becomes} and goes on: {line.sql[:200]}")
+    told = {"commit_ts": commit_ts, "statement": line.sql, "becomes": becomes}
+    tell(told, f"the next run notes this DDL as {becomes} and goes on: {line.sql[:200]}", as_json=as_json)
 
 
 def ddl_line(told: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from consumer.commands import foreseen
+from consumer.commands import JSON, foreseen, tell
 from consumer.config import config_from
 from ordering.errors import ConfigError
 
@@ -46,6 +46,7 @@ _NO_CONSISTENCY = '# consistency = "snapshot"               # or transaction, ro
 @click.option("--consistency", type=click.Choice(["snapshot", "transaction", "row"]), help="[default: the target's]")
 @click.option("--redis", help='Redis\'s URI; "" is none.')
 @click.option("--rule", "rules", multiple=True, help="A filter rule; may be said again.  [default: *.*]")
+@JSON
 @foreseen
 def init(  # a command's options
     file: Path,
@@ -56,6 +57,7 @@ def init(  # a command's options
     consistency: str | None,
     redis: str | None,
     rules: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Write a commented config to FILE. What no option says is asked for on a terminal, and a default elsewhere.
 
@@ -81,7 +83,8 @@ def init(  # a command's options
         file.chmod(0o600)
     except OSError as error:
         raise ConfigError(f"can't write {file}: {error.strerror}") from error
-    click.echo(f"wrote {file}; try it: reconciler check {file}")
+    text = f"wrote {file}; try it: reconciler check {file}"
+    tell({"file": str(file), "changefeed": values["changefeed"]}, text, as_json=as_json)
 
 
 def _asked(told: str | None, question: str, otherwise: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import orjson
 
-from consumer.commands import CONFIG, foreseen
+from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
 from consumer.config import load_config
 from ordering.errors import ConfigError
 from ordering.timestamps import utc_text
@@ -22,7 +22,7 @@ def progress() -> None:
 
 @progress.command()
 @CONFIG
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@JSON
 @foreseen
 def show(config: Path, as_json: bool) -> None:
     """Show the progress as it is stored in the target.
@@ -35,7 +35,7 @@ def show(config: Path, as_json: bool) -> None:
 
     found = shown(load_config(config))
     if as_json:
-        click.echo(_json(found))
+        click.echo(json_of(found))
         return
     again = found["applied_again_to"]
     click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")
@@ -60,15 +60,16 @@ def export(config: Path) -> None:
     """
     from consumer.recovery import exported  # noqa: PLC0415
 
-    click.echo(_json(exported(load_config(config))))
+    click.echo(json_of(exported(load_config(config))))
 
 
 @progress.command("import")
 @CONFIG
 @click.argument("file", type=click.Path(path_type=Path))
 @_YES
+@JSON
 @foreseen
-def import_(config: Path, file: Path, yes: bool) -> None:
+def import_(config: Path, file: Path, yes: bool, as_json: bool) -> None:
     """Say that the target is in the state in which FILE was exported: for one restored from a backup of that moment.
 
     \b
@@ -82,14 +83,15 @@ def import_(config: Path, file: Path, yes: bool) -> None:
     named = _named(export.progress.checkpoint_ts)
     _sure(yes, f"the target counts as holding all up to {named}")
     import_progress(read, export)
-    click.echo(f"imported: checkpoint {named}")
+    tell(_at(export.progress.checkpoint_ts), f"imported: checkpoint {named}", as_json=as_json)
 
 
 @progress.command()
 @CONFIG
 @_YES
+@JSON
 @foreseen
-def reset(config: Path, yes: bool) -> None:
+def reset(config: Path, yes: bool, as_json: bool) -> None:
     """Forget the progress: the next run begins at `start-ts`. For a target that was emptied or loaded from a dump.
 
     \b
@@ -101,7 +103,8 @@ def reset(config: Path, yes: bool) -> None:
     read = load_config(config)
     _sure(yes, f"the progress is forgotten, and the target counts as holding all up to start-ts {read.source.start_ts}")
     reset_progress(read)
-    click.echo(f"reset: the next run begins at start-ts {read.source.start_ts}")
+    start_ts = read.source.start_ts
+    tell(_at(start_ts), f"reset: the next run begins at start-ts {start_ts}", as_json=as_json)
 
 
 @progress.command()
@@ -115,8 +118,9 @@ def reset(config: Path, yes: bool) -> None:
     help="Seconds by which the clocks of upstream and Kafka may differ.",
 )
 @_YES
+@JSON
 @foreseen
-def rewind(config: Path, commit_ts: int, slack: float, yes: bool) -> None:
+def rewind(config: Path, commit_ts: int, slack: float, yes: bool, as_json: bool) -> None:
     """Go back to COMMIT_TS (a TSO): the next run applies all above it once more, as one unit.
 
     Right whatever of that the target holds, for rows are replaced and deleted by key. Refused where a DDL was executed
@@ -131,11 +135,16 @@ def rewind(config: Path, commit_ts: int, slack: float, yes: bool) -> None:
     _sure(yes, f"all above {_named(commit_ts)} will be applied once more")
     after = rewind_progress(load_config(config), commit_ts, slack)
     high = after.window.high if after.window else commit_ts
-    click.echo(f"rewound: the next run applies ({_named(commit_ts)}, {_named(high)}] once more")
+    text = f"rewound: the next run applies ({_named(commit_ts)}, {_named(high)}] once more"
+    tell({**_at(commit_ts), "applied_again_to": high}, text, as_json=as_json)
 
 
 def _named(ts: int) -> str:
     return f"{ts} ({utc_text(ts)} UTC)"
+
+
+def _at(ts: int) -> dict[str, Any]:
+    return {"checkpoint_ts": ts, "checkpoint_time": utc_text(ts)}
 
 
 def _sure(yes: bool, what: str) -> None:
@@ -148,7 +157,3 @@ def _read(file: Path) -> Any:
         return orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
         raise ConfigError(f"can't read the export {file}: {error}") from error
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
-from consumer.commands import CONFIG, foreseen
+from consumer.commands import CONFIG, JSON, foreseen, json_of
 from consumer.config import load_config
 from consumer.quarantine_told import place_of, position_of, told_message
 from ordering.errors import ConfigError
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _OFFSETS = click.option(
     "--offset", "offsets", multiple=True, metavar="TOPIC/PARTITION/OFFSET", help="Only this message; may be repeated."
 )
@@ -25,7 +23,7 @@ def quarantine() -> None:
 
 @quarantine.command("list")
 @CONFIG
-@_JSON
+@JSON
 @foreseen
 def list_messages(config: Path, as_json: bool) -> None:
     """List the messages that were set aside, by position.
@@ -38,7 +36,7 @@ def list_messages(config: Path, as_json: bool) -> None:
 
     found = listed(load_config(config))
     if as_json:
-        click.echo(_json([told_message(one) for one in found]))
+        click.echo(json_of([told_message(one) for one in found]))
     for one in found if not as_json else []:
         click.echo(f"{place_of(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {one.reason[:200]}")
 
@@ -46,7 +44,7 @@ def list_messages(config: Path, as_json: bool) -> None:
 @quarantine.command()
 @CONFIG
 @click.argument("offset", metavar="TOPIC/PARTITION/OFFSET")
-@_JSON
+@JSON
 @foreseen
 def show(config: Path, offset: str, as_json: bool) -> None:
     """Show one message with its bytes.
@@ -60,7 +58,7 @@ def show(config: Path, offset: str, as_json: bool) -> None:
     one = message_of(load_config(config), position_of(offset))
     told = {**told_message(one), "key": _base64(one.key), "value": _base64(one.value)}
     if as_json:
-        click.echo(_json(told))
+        click.echo(json_of(told))
         return
     for name, value in told.items():
         if name not in ("key", "value"):
@@ -72,7 +70,7 @@ def show(config: Path, offset: str, as_json: bool) -> None:
 @quarantine.command()
 @CONFIG
 @_OFFSETS
-@_JSON
+@JSON
 @foreseen
 def replay(config: Path, offsets: tuple[str, ...], as_json: bool) -> None:
     """Apply messages that are held, or some of them, once their cause was mended.
@@ -94,7 +92,7 @@ def replay(config: Path, offsets: tuple[str, ...], as_json: bool) -> None:
 @_OFFSETS
 @click.option("--all", "every", is_flag=True, help="All that are held or superseded.")
 @click.option("--reason", required=True, help="Why; kept with the message.")
-@_JSON
+@JSON
 @foreseen
 def discard(config: Path, offsets: tuple[str, ...], every: bool, reason: str, as_json: bool) -> None:
     """Leave messages out for good. They stay listed. Not while an instance runs.
@@ -113,7 +111,7 @@ def discard(config: Path, offsets: tuple[str, ...], every: bool, reason: str, as
 
 def _print_verdicts(verdicts: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        click.echo(_json(verdicts))
+        click.echo(json_of(verdicts))
     for one in verdicts if not as_json else []:
         click.echo(f"{one['message']}  {one['state']}  {one['why']}")
 
@@ -128,7 +126,3 @@ def _base64(value: bytes | None) -> str | None:
 
 def _text(value: bytes | None) -> str:
     return "-" if value is None else value.decode("utf-8", "backslashreplace")
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
-from consumer.commands import CONFIG, foreseen
+from consumer.commands import CONFIG, JSON, foreseen, json_of
 from consumer.config import load_config
 from ordering.errors import DifferencesError
 
@@ -23,7 +22,7 @@ from ordering.errors import DifferencesError
 @click.option("--state", type=click.Path(path_type=Path), help="Keep in this file what is done, and go on from it.")
 @click.option("--fix-sql", type=click.Path(path_type=Path), help="Write the SQL that mends the target's rows.")
 @click.option("--limit", type=click.IntRange(min=0), default=100, show_default=True, help="Differences told per table.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@JSON
 @foreseen
 def verify(config: Path, as_json: bool, **options: Any) -> None:
     """Compare the target with the upstream at the checkpoint; name the rows and columns that differ.
@@ -39,7 +38,7 @@ def verify(config: Path, as_json: bool, **options: Any) -> None:
 
     outcome = Verification(load_config(config), Options(**options)).run()
     if as_json:
-        click.echo(orjson.dumps(outcome.as_json(), option=orjson.OPT_INDENT_2).decode())
+        click.echo(json_of(outcome.as_json()))
     else:
         for line in outcome.lines():
             click.echo(line)

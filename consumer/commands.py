@@ -4,15 +4,28 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import click
+import orjson
 
 from ordering.errors import ReconcilerError
 
 P = ParamSpec("P")
 CONFIG = click.argument("config", type=click.Path(path_type=Path))
 """The config file that a command is about."""
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+"""What every command has that tells something."""
+
+
+def tell(told: Any, text: str, *, as_json: bool) -> None:
+    """Print what a command has to tell: as JSON for programs, or a text for people."""
+    click.echo(json_of(told) if as_json else text)
+
+
+def json_of(told: Any) -> str:
+    """JSON, indented, as every command prints it that does not print one object a line."""
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
 
 
 def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:

@@ -100,7 +100,8 @@ class TargetSection(_Section):
     """Zero and partial dates where the target has none (PostgreSQL): an error, or NULL."""
     volatile_defaults: Literal["error", "commit-time"] = "error"
     """What rows get that are there when a column with a default of the moment is added (SQLite, PostgreSQL): an error,
-    or the DDL's commit time, which is as late as the DDL took upstream. The MySQL family always takes the commit time."""
+    or the DDL's commit time, which is as late as the DDL took upstream. The MySQL family always takes the
+    commit time."""
     cdc_write_source: Annotated[int, Field(ge=0, le=15)] = 0
     """1 to 15: the mark of what is written into TiDB, so that its own changefeeds with `bdr-mode` do not send it back;
     see `docs/ddl-operations.md`. 0: none."""
@@ -189,8 +190,8 @@ class Filter(_Section):
     event_filters: list[EventFilterSection] = []
     """Each `[[filter.event-filters]]` leaves out some events of some tables."""
     force_replicate: bool = False
-    """Take rows of tables without a valid key, as a changefeed with the same setting sends them (README, *Tables without
-    a key*)."""
+    """Take rows of tables without a valid key, as a changefeed with the same setting sends them (README,
+    *Tables without a key*)."""
 
 
 class Quarantine(_Section):

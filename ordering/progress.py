@@ -14,11 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ordering.errors import ConfigError
 from ordering.events import Partition, TableName
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
 
 _FLAGS = ("complete", "ended", "retired")
+FORMAT = 1
+"""Of what is stored. Raised where a version that does not know the new format would go wrong; what such a version may
+leave unread does not raise it. Progress without a number is of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ class Progress:
     def state(self) -> dict[str, Any]:
         """The `state` column: all but checkpoint and offsets."""
         return {
+            "format": FORMAT,
             "base_ts": self.base_ts,
             "start_ts": self.start_ts,
             "topics": {name: _topic_state(topic) for name, topic in sorted(self.topics.items())},
@@ -138,7 +143,8 @@ class Progress:
 
     @classmethod
     def restored(cls, checkpoint_ts: int, offsets: dict[str, Any], state: dict[str, Any]) -> "Progress":
-        """The value that `offsets()` and `state()` came from."""
+        """The value that `offsets()` and `state()` came from. Raises ConfigError for a later version's."""
+        _check_format(state.get("format", 1))
         partitions = {
             Partition(topic, int(number)): PartitionProgress(
                 p["offset"], p["read_to"], p["watermark"], p["counted_to"], p.get("passed")
@@ -153,11 +159,19 @@ class Progress:
             partitions=partitions,
             topics={name: _topic(value) for name, value in state["topics"].items()},
             executed=frozenset(state["executed"]),
-            counts=Counts(**state["counts"]),
+            counts=Counts(**{f.name: state["counts"].get(f.name, 0) for f in fields(Counts)}),
             filter_digest=state["filter_digest"],
             ledger=state["ledger"],
             window=_window(state["window"]) if state.get("window") else None,
             loading_ts=CheckpointTs(state.get("loading_ts", 0)),
+        )
+
+
+def _check_format(found: int) -> None:
+    if found > FORMAT:
+        raise ConfigError(
+            f"the progress in the target is of format {found}, which a later version wrote; this one knows {FORMAT}",
+            hint="run that version; how to go back stands in docs/upgrade.md",
         )
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordering.errors import ConfigError
 from ordering.events import Partition, TableName
-from ordering.progress import Counts, PartitionProgress, Progress, TopicProgress
+from ordering.progress import FORMAT, Counts, PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
 
@@ -88,3 +89,21 @@ def test_a_new_changefeed_has_everything_up_to_its_start() -> None:
     first = Progress.first(CheckpointTs(7), "digest", "ledger")
     assert (first.checkpoint_ts, first.base_ts, first.start_ts) == (7, 7, 7)
     assert first.counts.plus(events=2, duplicates_proven=1).plus(duplicates_unproven=3).duplicates == 4
+
+
+def test_what_a_later_version_wrote_is_refused_not_guessed_at() -> None:
+    stored = {**Progress().state(), "format": FORMAT + 1}
+    with pytest.raises(ConfigError, match=f"format {FORMAT + 1}.*later version"):
+        Progress.restored(0, {}, stored)
+
+
+def test_what_an_earlier_version_wrote_lacks_the_number_and_later_counts() -> None:
+    stored = {name: value for name, value in Progress().state().items() if name != "format"}
+    stored["counts"] = {"events": 7, "duplicates_proven": 1, "duplicates_unproven": 0, "ddls": 2}
+    found = Progress.restored(5, {}, stored)
+    assert (found.checkpoint_ts, found.counts) == (5, Counts(events=7, duplicates_proven=1, ddls=2))
+
+
+def test_a_count_that_a_later_version_added_may_be_left_unread() -> None:
+    stored = {**Progress().state(), "counts": {"events": 7, "of_tomorrow": 1}}
+    assert Progress.restored(5, {}, stored).counts == Counts(events=7)

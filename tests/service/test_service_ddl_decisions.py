@@ -69,9 +69,11 @@ def test_the_commands(mariadb_feed: Feed) -> None:
     assert wrong.returncode == 2
     assert f"{at(4)} (failed)" in wrong.stderr
     feed.cells.query("ALTER TABLE d.t DROP COLUMN s, ADD COLUMN s BIGINT")
-    done = reconciler("ddl", "done", config, str(at(4)), "--reason", "made by hand")
+    done = reconciler("ddl", "done", config, str(at(4)), "--reason", "made by hand", "--json")
     assert done.returncode == 0, done.stderr
-    assert REFUSED in done.stdout
+    told = json.loads(done.stdout)
+    assert (told["commit_ts"], told["becomes"]) == (at(4), "done")
+    assert REFUSED in told["statement"]
     listed = reconciler("ddl", "list", config, "--limit", "2")
     assert listed.stdout.splitlines()[0].startswith(f"{at(4)} 2026-01-01")
     assert "take" in listed.stdout

@@ -220,7 +220,8 @@ def test_what_rewinding_refuses(sqlite_feed: Feed) -> None:
 
 def test_rewinding_to_a_ddl_does_not_execute_it_again(sqlite_feed: Feed) -> None:
     first(sqlite_feed)
-    done(reconciler("progress", "rewind", sqlite_feed.file(), at(2), "--yes"))
+    told = json.loads(done(reconciler("progress", "rewind", sqlite_feed.file(), at(2), "--yes", "--json")))
+    assert (told["checkpoint_ts"], told["applied_again_to"]) == (at(2), at(5))
     assert sqlite_feed.once().checkpoint_ts == at(5)
     assert len(sqlite_feed.status()["ddl_history"]) == 2
 
