@@ -35,8 +35,11 @@ _SMALL_TOPIC = 2_000
 """Messages of a partition up to which its topic may have ended before any watermark was due."""
 
 FIRST_WINDOW = 2_000
-"""Messages of a partition that the first window of a new changefeed reads: topics begin with DDLs, and what lies behind
-an unknown DDL is read twice."""
+"""Messages of a partition that the first window of a new changefeed reads if its topics begin with DDLs: what lies
+behind an unknown DDL is read twice."""
+
+FIRST_LOOK = 2_000
+"""Messages of all partitions that are looked through for these DDLs."""
 
 _SMALL_FETCHES = {"fetch.message.max.bytes": 64 << 10, "queued.min.messages": 1}
 """A look backwards wants some dozens of messages. The reader fetches ahead for as long as it has less than this asks
@@ -44,6 +47,7 @@ for: with settings meant for reading all, looking cost more than twice what read
 
 _COMMIT_EVERY_S = 5.0
 _MARK = b'"TIDB_WATERMARK"'
+_DDL = b'"isDdl":true'
 
 
 class _Tidb(msgspec.Struct):
@@ -124,6 +128,8 @@ class Source:
     """The driver's own reader, for watermarks only; made when it is first needed."""
     _memory: dict[Partition, _Memory] = field(default_factory=dict)
     _begins: Mapping[Partition, int] = field(default_factory=dict)
+    _begins_with_ddl: bool | None = None
+    """Whether a DDL is among the first messages of a new changefeed; None until there are many and it matters."""
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
 
@@ -258,9 +264,9 @@ class Source:
         partitions = list(known.partitions)
         ends = self.control.ends(partitions)
         tops = {p: min(end, caps.get(p, end)) for p, end in ends.items()}
-        share = self._share(known, len(partitions))
         waiting = {p: max(0, tops[p] - max(at.start, at.read_to)) for p, at in known.partitions.items()}
-        may = dict.fromkeys(waiting, share) if known.checkpoint_ts == known.start_ts else shares(share, waiting)
+        share = self._share(known, waiting)
+        may = shares(share, waiting)
         bounds = {p: min(tops[p], self._bound(p, at, may[p])) for p, at in known.partitions.items()}
         self._look(known, bounds, tops, share)
         return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
@@ -275,11 +281,20 @@ class Source:
         watermark = raised(at.watermark, self._memory[p].watermark, dead_at)
         return PartitionProbe(at, bound, end, watermark, self._begins.get(p, 0))
 
-    def _share(self, known: Progress, partitions: int) -> int:
+    def _share(self, known: Progress, waiting: Mapping[Partition, int]) -> int:
         limits = self.config.limits
-        share = budget(limits.window_rows, limits.window_bytes, self.average_bytes, partitions)
-        new = known.checkpoint_ts == known.start_ts
-        return min(share, FIRST_WINDOW) if new else share
+        share = budget(limits.window_rows, limits.window_bytes, self.average_bytes, len(waiting))
+        if known.checkpoint_ts > known.start_ts or max(waiting.values(), default=0) <= FIRST_WINDOW:
+            return share
+        if self._begins_with_ddl is None:
+            starts = {p: at.start for p, at in known.partitions.items()}
+            self._begins_with_ddl = self._is_ddl_among_first(starts, waiting)
+        return min(share, FIRST_WINDOW) if self._begins_with_ddl else share
+
+    def _is_ddl_among_first(self, starts: Mapping[Partition, int], waiting: Mapping[Partition, int]) -> bool:
+        each, limit = max(1, FIRST_LOOK // len(starts)), self.config.limits.message_bytes
+        runs = self._reader().read([(p, start, start + min(waiting[p], each)) for p, start in starts.items()])
+        return any(_DDL in (_plain(message.value(), limit) or b"") for _, run in runs for message in run)
 
     def _look(self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int) -> None:
         """Find a watermark above the checkpoint in each partition's budget; where there is none, widen the budget."""
@@ -336,14 +351,22 @@ class Source:
         memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
 
 
-def _watermark_ts(value: bytes | None, limit: int) -> ResolvedTs | None:
-    """The watermark that a message is; what is wrong with an unreadable one is said by the task that decodes it."""
+def _plain(value: bytes | None, limit: int) -> bytes | None:
+    """A message's JSON; what is wrong with an unreadable one is said by the task that decodes it."""
     try:
-        plain = decompressed(value, limit) if value and is_compressed(value) else value
-        if not plain or _MARK not in plain:
-            return None
+        return decompressed(value, limit) if value and is_compressed(value) else value
+    except BadCompressionError:
+        return None
+
+
+def _watermark_ts(value: bytes | None, limit: int) -> ResolvedTs | None:
+    """The watermark that a message is."""
+    plain = _plain(value, limit)
+    if not plain or _MARK not in plain:
+        return None
+    try:
         mark = _decode_mark(plain)
-    except (BadCompressionError, *UNREADABLE):
+    except UNREADABLE:
         return None
     return ResolvedTs(mark.tidb.watermark_ts) if mark.type == "TIDB_WATERMARK" else None
 

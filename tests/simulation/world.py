@@ -37,6 +37,7 @@ _SMALL = {
     "consumer.source._FIRST_CHUNK": 2,
     "consumer.source._GROWTH": 2,
     "consumer.source.FIRST_WINDOW": 25,
+    "consumer.source.FIRST_LOOK": 12,
     "consumer.source._SMALL_TOPIC": 500,
     "consumer.ledger._PART": 4,
     "consumer.ledger._MERGED": 12,
