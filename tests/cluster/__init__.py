@@ -1,0 +1,1 @@
+"""The reconciler on a standalone Spark cluster: a master and workers, as PySpark brings them."""
