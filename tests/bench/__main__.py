@@ -7,11 +7,13 @@ reading with decoding and reducing.
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,7 +23,9 @@ from tests.bench.load import Load
 from tests.bench.measure import AnyLoad, Result, Sending, drop_database, measured_run, write_config
 from tests.bench.servers import SERVERS
 from tests.bench.tables import Shop, Wide
+from tests.cluster.standalone import Standalone
 
+HISTORY = Path(__file__).with_name("history.jsonl")
 LOADS = ("update-heavy", "insert-only", "shop", "wide")
 
 
@@ -34,6 +38,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--server", default="", help="the target's URI; one is started otherwise")
     parser.add_argument("--runs", type=int, default=1, help="runs on the same load, each into an empty target")
     parser.add_argument("--limits", action="store_true", help="measure reading alone, and with decoding and reducing")
+    parser.add_argument("--workers", type=int, default=0, help="so many one-core workers of a standalone cluster")
+    parser.add_argument("--record", action="store_true", help=f"append the results to {HISTORY.name}")
     parser.add_argument("--name", default="ticdc-reconciler")
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     return parser.parse_args(words)
@@ -49,14 +55,26 @@ def main(words: list[str] | None = None) -> int:
         if told.target != "sqlite" and not told.server:
             uri = stack.enter_context(SERVERS[told.target](place / "server")).uri
         load = _load(told.load, told.events)
-        bench = _Bench(f"{told.name} {told.load}", place, load, bootstrap, _sent(load, bootstrap), uri)
+        cluster = stack.enter_context(Standalone(place / "cluster", told.workers)) if told.workers else None
+        topic = _sent(load, bootstrap)
+        bench = _Bench(f"{told.name} {told.load}", place, load, bootstrap, topic, uri, cluster)
         results = [bench.run() for _ in range(told.runs)]
         for result in results:
             print(json.dumps(asdict(result)) if told.json else result.line())
+        if told.record:
+            _record(results, told.workers)
         if told.limits:
             limits = measured_limits(bootstrap, bench.topic)
             print(f"read_s={limits.read_s:.2f} read_decode_reduce_s={limits.reduce_s:.2f} ratio={limits.ratio:.2f}")
     return 0 if all(result.correct for result in results) else 1
+
+
+def _record(results: list[Result], workers: int) -> None:
+    """Append to the history, one line a run: figures of different machines and days are not to be compared."""
+    with HISTORY.open("a") as history:
+        for result in results:
+            told = {"date": date.today().isoformat(), "cores": os.cpu_count(), "workers": workers, **asdict(result)}  # noqa: DTZ011 of the machine
+            history.write(json.dumps(told) + "\n")
 
 
 def _load(name: str, events: int) -> AnyLoad:
@@ -86,15 +104,20 @@ class _Bench:
     bootstrap: str
     topic: str
     uri: str
+    cluster: Standalone | None
 
     def run(self) -> Result:
         """Run into an empty target, and leave nothing of it in a server that may be somebody's."""
         changefeed = f"bench-{uuid4().hex[:8]}"
         uri = f"{self.uri}/{changefeed}" if self.uri.startswith("sqlite") else self.uri
         path = self.place / f"{changefeed}.toml"
-        config = write_config(path, changefeed=changefeed, bootstrap=self.bootstrap, topic=self.topic, uri=uri)
+        settings = self.cluster.settings() if self.cluster else {"master": f"local[{os.cpu_count()}]"}
+        spark = "[spark]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
+        config = write_config(
+            path, changefeed=changefeed, bootstrap=self.bootstrap, topic=self.topic, uri=uri, extra=spark
+        )
         try:
-            return measured_run(self.name, config, self.load, uri)
+            return measured_run(self.name, config, self.load, uri, self.cluster.processes() if self.cluster else [])
         finally:
             drop_database(uri, self.load.database)
 

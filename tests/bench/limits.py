@@ -40,11 +40,12 @@ class Limits:
 
 def measured_limits(bootstrap: str, topic: str) -> Limits:
     """Read a topic twice."""
-    ranges = _ranges(bootstrap, topic)
+    ranges = ranges_of(bootstrap, topic)
     return Limits(_seconds(_read, bootstrap, ranges), _seconds(_reduce, bootstrap, ranges))
 
 
-def _ranges(bootstrap: str, topic: str) -> list[Range]:
+def ranges_of(bootstrap: str, topic: str) -> list[Range]:
+    """All that a topic holds."""
     consumer = Consumer(reader_settings(bootstrap, {}))
     try:
         partitions = sorted(consumer.list_topics(topic, _READY_S).topics[topic].partitions)
@@ -76,8 +77,12 @@ def _read(bootstrap: str, ranges: list[Range]) -> None:
 
 
 def _reduce(bootstrap: str, ranges: Iterable[Range]) -> None:
+    for _ in ReadTask(whole(ranges), KafkaReaders(reader_settings(bootstrap, {})))((part,) for part in ranges):
+        pass
+
+
+def whole(ranges: Iterable[Range]) -> ReadSpec:
+    """One window of all there is."""
     low, high = CheckpointTs(0), ResolvedTs(MAX_TSO)
     window = Window(low, low, high, high, tuple(ranges))
-    spec = ReadSpec(window, {}, table_filter(["*.*"]), buckets=8, message_bytes=1 << 30)
-    for _ in ReadTask(spec, KafkaReaders(reader_settings(bootstrap, {})))((part,) for part in ranges):
-        pass
+    return ReadSpec(window, {}, table_filter(["*.*"]), buckets=8, message_bytes=1 << 30)

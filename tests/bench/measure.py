@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from pymysql.cursors import SSCursor
 
 from tests.bench.load import Digest, Mark, Message, digest_of
 from tests.bench.tree import TreeSampler
+from tests.cluster.standalone import environment
 
 _ANSWER_S = 60.0
 RECONCILER = str(Path(sys.executable).with_name("reconciler"))
@@ -169,13 +170,18 @@ def write_config(path: Path, *, changefeed: str, bootstrap: str, topic: str, uri
     return path
 
 
-def measured_run(name: str, config: Path, load: AnyLoad, uri: str) -> Result:
-    """Run the reconciler once on a config, and compare. Raises RuntimeError if it fails."""
+def measured_run(name: str, config: Path, load: AnyLoad, uri: str, others: Sequence[int] = ()) -> Result:
+    """Run the reconciler once on a config, and compare. Raises RuntimeError if it fails.
+
+    `others`: processes whose memory and CPU seconds count too, with their children: a cluster's.
+    """
     begun = time.monotonic()
     output = config.with_suffix(".log")
     with output.open("wb") as log:
-        process = subprocess.Popen([RECONCILER, "run", str(config), "--once", "--json"], stdout=log, stderr=log)
-        with TreeSampler(process.pid) as tree:
+        process = subprocess.Popen(
+            [RECONCILER, "run", str(config), "--once", "--json"], stdout=log, stderr=log, env=environment()
+        )
+        with TreeSampler(process.pid, others=others) as tree:
             code = process.wait()
     wall_s = time.monotonic() - begun
     lines = output.read_text(errors="replace").splitlines()

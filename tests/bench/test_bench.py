@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
+from tests.bench import latency
 from tests.bench.__main__ import main
 from tests.bench.load import Change, Digest, Load, Mark, Message
 from tests.bench.tables import RowChange, Shop, TablesLoad, Wide
@@ -93,3 +94,17 @@ def test_a_small_run_is_correct(
     assert 0 < told["driver_peak_mb"] < told["tree_peak_mb"]
     assert told["processing_s"] < told["wall_s"]
     assert len(limits) == (load == "shop")
+
+
+@pytest.mark.service
+@pytest.mark.spark
+def test_a_small_live_run_is_correct(
+    kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = ["--kafka", kafka_broker.bootstrap, "--server", mariadb_server.uri]
+    assert latency.main([*servers, "--rate", "200", "--seconds", "3", "--warm-seconds", "1"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["correct"]
+    assert (told["watermarks"], told["events"]) == (15, 800)
+    assert 0 < told["p50_ms"] <= told["p99_ms"] <= told["max_ms"]
+    assert 0 < told["first_mb"] <= told["peak_mb"]

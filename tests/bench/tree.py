@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -32,9 +33,15 @@ class TreeSampler:
     pid: int
     interval_s: float = 0.1
     samples: list[Sample] = field(default_factory=list)
+    others: Sequence[int] = ()
+    """Roots of further trees, which ran before: only what they use from now on counts."""
     _cpu: dict[int, float] = field(default_factory=dict)
+    _before: dict[int, float] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
+        for process in self._of_others():
+            times = process.cpu_times()
+            self._before[process.pid] = times.user + times.system
         self._closing, self._sampled = threading.Event(), threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -56,7 +63,7 @@ class TreeSampler:
 
     def _sample(self, root: psutil.Process) -> Sample:
         sizes = {"driver": 0, "jvm": 0, "workers": 0, "worker": 0}
-        for process in [root, *_children(root)]:
+        for process in [root, *_children(root), *self._of_others()]:
             try:
                 with process.oneshot():
                     role = "driver" if process.pid == root.pid else "jvm" if process.name() == "java" else "workers"
@@ -65,10 +72,14 @@ class TreeSampler:
                     if role == "workers":
                         sizes["worker"] = max(size, sizes["worker"])
                     times = process.cpu_times()
-                    self._cpu[process.pid] = times.user + times.system
+                    self._cpu[process.pid] = times.user + times.system - self._before.get(process.pid, 0.0)
             except psutil.Error:  # it ended meanwhile
                 continue
         return Sample(time.monotonic(), **sizes)
+
+    def _of_others(self) -> list[psutil.Process]:
+        roots = [psutil.Process(pid) for pid in self.others]
+        return [process for root in roots for process in (root, *_children(root))]
 
     def wait_for(self, count: int, deadline_s: float = 60.0) -> None:
         """Return once so many further samples have been taken."""
