@@ -1,11 +1,18 @@
-"""The progress tables of an earlier version: what only reads, reads them as they are; a run brings them up to date."""
+"""The progress of another version: an earlier one's is read and brought up to date, a later one's is refused."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
+import orjson
 import psycopg
 import pytest
+from click.testing import CliRunner
 
+from consumer.cli import main
 from consumer.operate import ddl_log
+from ordering.errors import ConfigError
+from ordering.progress import FORMAT
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, insert, watermarks
 
@@ -53,3 +60,23 @@ def test_an_earlier_version_s_progress_is_read_and_then_brought_up_to_date(
     feed.send([insert("d.t", 8, id=8, v=8, s="x"), *watermarks(9)])
     assert feed.once().checkpoint_ts == at(9)
     assert feed.status()["checkpoint_ts"] == at(9)
+
+
+def test_a_later_version_s_progress_is_refused_and_left_alone(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    feed.send(begun())
+    feed.once()
+    state = orjson.loads(feed.cells.progress(feed.name)["state"])
+    assert state["format"] == FORMAT
+    file = feed.cells.directory / "ticdc_reconciler.sqlite"  # type: ignore[union-attr]
+    with closing(sqlite3.connect(file)) as connection, connection:
+        later = orjson.dumps({**state, "format": FORMAT + 1}).decode()
+        connection.execute("UPDATE checkpoint SET state = ?", (later,))
+    before = feed.cells.progress(feed.name)
+
+    feed.send([insert("d.t", 8, id=8, v=8, s="x"), *watermarks(9)])
+    assert f"of format {FORMAT + 1}, which a later version wrote" in feed.failing(ConfigError).fact
+    for words in (["status"], ["progress", "show"], ["progress", "export"]):
+        done = CliRunner().invoke(main, [*words, str(feed.file())])
+        assert (done.exit_code, "later version" in done.stderr) == (2, True), words
+    assert feed.cells.progress(feed.name) == before
