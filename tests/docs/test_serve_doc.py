@@ -1,6 +1,5 @@
 """`docs/serve.md` tells the truth: its routes, keys, metrics and states are all of them; its commands run."""
 
-import configparser
 import re
 import shlex
 import subprocess
@@ -97,17 +96,6 @@ def test_its_settings_are_read(tmp_path: Path) -> None:
     (tmp_path / "_serve.toml").write_text(block("toml"))
     settings = load_settings(tmp_path)
     assert (settings.paused, settings.spark.settings) == (["orders"], {"spark.driver.memory": "2g"})
-
-
-def test_its_unit_starts_it() -> None:
-    unit = configparser.ConfigParser(interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read_string(block("ini"))
-    program, *words = shlex.split(unit["Service"]["ExecStart"])
-    assert program.endswith("/reconciler")
-    check_command_line(words)
-    assert unit["Service"]["ReadWritePaths"] == words[-1], "changes are kept there"
-    assert int(unit["Service"]["TimeoutStopSec"]) > 30
 
 
 def test_its_requests_are_answered(tmp_path: Path) -> None:
