@@ -38,7 +38,11 @@ def test_it_is_built_serves_and_is_healthy(tmp_path: Path) -> None:
     java = str(Path(java_runtime().java).parent)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(Path(sys.executable).resolve())
-    env = {"PATH": f"{venv}/bin:{tmp_path}/bin:{java}:/usr/bin:/bin", "HOME": str(tmp_path), "SPARK_LOCAL_IP": "127.0.0.1"}
+    env = {
+        "PATH": f"{venv}/bin:{tmp_path}/bin:{java}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     env |= {name: value for name, value in os.environ.items() if name.lower().startswith(("pip_", "ssl_", "http"))}
     for words in arguments("COPY"):
         if "--from" not in words:
