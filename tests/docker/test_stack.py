@@ -125,8 +125,7 @@ def rows(stack: Stack) -> dict[str, list[Any]]:
 
 
 def test_one_topic_reaches_both_databases(stack: Stack, tmp_path: Path) -> None:
-    with Redis(port=stack.redis.port) as redis:
-        assert redis.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}
+    check_options(stack)
     make_accounts(stack)
     folder, (variable, token) = changefeeds(stack, tmp_path), ("RECONCILER_TOKEN", secret("reconciler-token"))
     words = SERVICES["reconciler"]["command"]
@@ -165,8 +164,14 @@ def check_scrape(url: str, token: str) -> None:
     assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
 
 
-def test_kafka_was_given_its_options(stack: Stack) -> None:
+def check_options(stack: Stack) -> None:
+    """The servers took what their services say."""
     text = (stack.kafka.directory / "server.properties").read_text()
     assert "log.retention.hours=168\n" in text
     assert "message.max.bytes=67108864\n" in text
     assert "auto.create.topics.enable=false\n" in text
+    with Redis(port=stack.redis.port) as redis:
+        assert redis.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}
+        assert redis.config_get("save") == {"save": "300 1"}
+    with psycopg.connect(stack.postgres.uri) as reads:
+        assert reads.execute("SHOW wal_compression").fetchone() == ("pglz",)
