@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -196,30 +194,3 @@ def test_executors_are_made_from_our_image_by_who_may() -> None:
     (subject,) = binding["subjects"]
     assert subject["name"] == pod_of(manifests)["spec"]["serviceAccountName"]
     assert {"pods", "configmaps"} <= set(role["rules"][0]["resources"])
-
-
-@variants
-def test_kubectl_makes_the_same_of_it(variant: str) -> None:
-    """Where there is one: our own merging is what the other tests look at."""
-    kubectl = shutil.which("kubectl")
-    if kubectl is not None:
-        done = subprocess.run(
-            [kubectl, "kustomize", KUBERNETES / variant], capture_output=True, text=True, check=True, timeout=60
-        )
-        theirs = {identity(one): one for one in yaml.safe_load_all(done.stdout)}
-        ours = {identity(one): one for one in VARIANTS[variant]}
-        assert {name: normal(one) for name, one in theirs.items()} == {n: normal(one) for n, one in ours.items()}
-    assert VARIANTS[variant]
-
-
-def normal(value: Any) -> Any:
-    """Lists of named objects in one order."""
-    if isinstance(value, dict):
-        return {name: normal(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return (
-            sorted((normal(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
-            if isinstance(value[0], dict)
-            else value
-        )
-    return value
