@@ -51,6 +51,10 @@ class Control:
         except (KafkaError, OSError, ValueError) as error:
             self.close()
             raise self._unreachable(error) from error
+        except BaseException:
+            # a signal cut through it: the client may hold locks of its own for ever, and closing it would wait for them
+            self._admin = None
+            raise
 
     def _unreachable(self, error: Exception) -> SourceError:
         """Why there is no connection, as far as somebody says it."""

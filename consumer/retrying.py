@@ -26,6 +26,26 @@ class Stopped(Exception):  # noqa: N818 not an error: SIGTERM or SIGINT
     """Somebody asked us to stop; what was not committed is rolled back."""
 
 
+class StopRequest(threading.Event):
+    """An event that a signal handler may set: it may have come while this very thread holds the event's own lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_asked = False
+
+    def ask(self) -> None:
+        """Set it from a signal handler; who waits in another thread learns it when it looks next."""
+        self._is_asked = True
+
+    def is_set(self) -> bool:
+        """Whether somebody asked."""
+        return self._is_asked or super().is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until somebody asks, or for so many seconds."""
+        return self._is_asked or super().wait(timeout)
+
+
 class Patience(stop_base):
     """Stops retrying so many seconds after the last success."""
 

@@ -22,7 +22,7 @@ from consumer.ledger import Ledger
 from consumer.logs import about
 from consumer.pipeline import Pipeline
 from consumer.presence import Presence, RedisLease
-from consumer.retrying import Patience, Stopped, retried
+from consumer.retrying import Patience, Stopped, StopRequest, retried
 from consumer.scratch import scratch_directory
 from consumer.source import Source
 from consumer.spark import warm_up
@@ -85,7 +85,7 @@ class Runner:
         spark: SparkHome | SparkContext | None = None,
     ) -> None:
         self.config, self.display, self._observe = config, display, observe
-        self.stopping = threading.Event()
+        self.stopping = StopRequest()
         self.outcome = Outcome()
         self._patience = Patience(config.limits.retry_seconds)
         own = OwnSpark(config.changefeed, config.spark) if spark is None else spark
@@ -192,7 +192,7 @@ class Runner:
     def _signals(self) -> Iterator[None]:
         def stop(_number: int, _frame: FrameType | None) -> None:
             first = not self.stopping.is_set()
-            self.stopping.set()
+            self.stopping.ask()
             if first:
                 raise Stopped
 
