@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from ordering.events import TableName
-from ordering.identity import row_keys
+from ordering.identity import row_keys, row_keys_of_one
 
 Raw = bytes | msgspec.Raw
 _Values = Callable[[Raw], tuple[Any, ...]]
+_Readers = tuple[Callable[[Raw], bytes], Callable[[Raw, Raw], tuple[bytes, bytes | None]]]
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -29,34 +30,71 @@ class TableKeys:
             message = "a name with U+0000 in it"
             raise ValueError(message)
         self.name, self.names = name, tuple(names)
-        self._whole, self._partly = _values(self.names, whole=True), _values(self.names, whole=False)
-        self._row_key = row_keys(name, len(names))
-
-    def key(self, image: Raw) -> bytes:
+        readers = _simple(name, self.names) or _general(name, self.names)
+        self.key: Callable[[Raw], bytes] = readers[0]
         """The row key of an image. Raises msgspec.DecodeError if a key column is missing or NULL."""
-        return self._row_key(self._whole(image))
+        self.keys: Callable[[Raw, Raw], tuple[bytes, bytes | None]] = readers[1]
+        """The row key of an UPDATE's image, and the one it left or None. Raises msgspec.DecodeError as `key`.
 
-    def keys(self, image: Raw, old: Raw) -> tuple[bytes, bytes | None]:
-        """The row key of an UPDATE's image, and the one it left or None. `old` may hold changed columns only.
-
-        Raises msgspec.DecodeError as `key`.
+        The second argument may hold changed columns only.
         """
-        values, before = self._whole(image), self._partly(old)
-        if before == values:
-            return self._row_key(values), None
+
+
+def _simple(table: TableName, names: Sequence[str]) -> _Readers | None:
+    """For a key of one column, as most are: the same in half the time. None for others."""
+    shapes = _shapes(names)
+    if shapes is None or len(names) > 1:
+        return None
+    whole, partly = (msgspec.json.Decoder(shape).decode for shape in shapes)
+    row_key, unset = row_keys_of_one(table), msgspec.UNSET
+
+    def key(image: Raw) -> bytes:
+        return row_key(whole(image).f0)
+
+    def keys(image: Raw, old: Raw) -> tuple[bytes, bytes | None]:
+        value, before = whole(image).f0, partly(old).f0
+        return row_key(value), None if before == value or before is unset else row_key(before)
+
+    return key, keys
+
+
+def _general(table: TableName, names: Sequence[str]) -> _Readers:
+    whole, partly = _values(names)
+    row_key = row_keys(table, len(names))
+
+    def key(image: Raw) -> bytes:
+        return row_key(whole(image))
+
+    def keys(image: Raw, old: Raw) -> tuple[bytes, bytes | None]:
+        values, before = whole(image), partly(old)
         if msgspec.UNSET in before:
             before = tuple(n if b is msgspec.UNSET else b for b, n in zip(before, values, strict=True))
-        return self._row_key(values), None if before == values else self._row_key(before)
+        return row_key(values), None if before == values else row_key(before)
+
+    return key, keys
 
 
-def _values(names: Sequence[str], *, whole: bool) -> _Values:
-    """What reads these columns out of an image; where some may be missing, UNSET stands for them."""
+def _shapes(names: Sequence[str]) -> tuple[Any, Any] | None:
+    """These columns of an image, and of one where some may be missing. None: msgspec names no field so."""
     fields = [f"f{i}" for i in range(len(names))]
-    typed = [(f, str) if whole else (f, str | msgspec.UnsetType, msgspec.UNSET) for f in fields]
-    try:
-        shape = msgspec.defstruct("Key", typed, rename=dict(zip(fields, names, strict=True)), gc=False)
-    except ValueError:  # msgspec names no field with a quote, a backslash or a control character
-        return _slow_values(names, whole=whole)
+    rename = dict(zip(fields, names, strict=True))
+    partly = [(f, str | msgspec.UnsetType, msgspec.UNSET) for f in fields]
+    try:  # not with a quote, a backslash or a control character
+        whole = msgspec.defstruct("Key", [(f, str) for f in fields], rename=rename, gc=False)
+        return whole, msgspec.defstruct("Partly", partly, rename=rename, gc=False)
+    except ValueError:
+        return None
+
+
+def _values(names: Sequence[str]) -> tuple[_Values, _Values]:
+    """What reads these columns out of an image, and out of one where some may be missing: UNSET stands for them."""
+    shapes = _shapes(names)
+    if shapes is None:
+        return _slow_values(names, whole=True), _slow_values(names, whole=False)
+    return _tuples(shapes[0]), _tuples(shapes[1])
+
+
+def _tuples(shape: Any) -> _Values:
     decode, astuple = msgspec.json.Decoder(shape).decode, msgspec.structs.astuple
     return lambda image: astuple(decode(image))
 

@@ -145,8 +145,8 @@ class OrderTask:
                     yield Part(commit_ts, chunks)
 
     def _to_driver(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk | Unfetched]:
-        yield from self.chunks([half for half in halves if not is_reference(half[2])], names)
         later = [half for half in halves if is_reference(half[2])]
+        yield from self.chunks([half for half in halves if not is_reference(half[2])] if later else halves, names)
         if later:
             yield Unfetched(names, later)
 
@@ -158,10 +158,7 @@ class OrderTask:
 
     def chunks(self, halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
         """Encode netted rows, table by table. Raises RowError and ReconcilerError."""
-        by_table: dict[TableName, list[KeyedHalf]] = {}
-        for half in halves:
-            by_table.setdefault(table_of(half[0]), []).append(half)
-        for name, some in by_table.items():
+        for name, some in _by_table(halves, names).items():
             key = names[f"{name.database}\0{name.table}"]
             try:
                 schema = self._schema(name, key)
@@ -295,11 +292,23 @@ def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
         raise
 
 
-def _by_columns(decoded: list[canal.Image]) -> Iterator[tuple[tuple[str, ...], list[list[str | None]]]]:
+def _by_table(halves: list[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Mapping[TableName, list[KeyedHalf]]:
+    if len(names) == 1 and halves:  # to ask each row takes as long as to decode it
+        return {table_of(halves[0][0]): halves}
+    by_table: dict[TableName, list[KeyedHalf]] = {}
+    for half in halves:
+        by_table.setdefault(table_of(half[0]), []).append(half)
+    return by_table
+
+
+def _by_columns(decoded: list[canal.Image]) -> Iterator[tuple[tuple[str, ...], list[tuple[str | None, ...]]]]:
     """Rows by the columns that were sent; mostly one group."""
+    if not _mixed(decoded):
+        yield tuple(decoded[0]), [tuple(image.values()) for image in decoded]
+        return
     names: Callable[[canal.Image], tuple[str, ...]] = tuple
-    for columns, some in groupby(sorted(decoded, key=names) if _mixed(decoded) else decoded, key=names):
-        yield columns, [list(image.values()) for image in some]
+    for columns, some in groupby(sorted(decoded, key=names), key=names):
+        yield columns, [tuple(image.values()) for image in some]
 
 
 def _mixed(images: list[canal.Image]) -> bool:

@@ -27,9 +27,13 @@ def row_key(table: TableName, values: Iterable[str | None]) -> bytes:
 def row_keys(table: TableName, columns: int) -> Callable[[Sequence[str | None]], bytes]:
     """`row_key` of one table, whose part of the bytes is made once."""
     prefix = _encode([*table, *[None] * columns])[:-columns]  # a nil is one byte
-    if columns == 1:
-        return lambda values: prefix + _encode(values[0])
     return lambda values: prefix + b"".join(map(_encode, values))
+
+
+def row_keys_of_one(table: TableName) -> Callable[[str | None], bytes]:
+    """`row_key` of one table whose handle key is one column, from that column's value."""
+    prefix = _encode([*table, None])[:-1]
+    return lambda value: prefix + _encode(value)
 
 
 def table_of(key: bytes) -> TableName:

@@ -54,6 +54,6 @@ class NetEffect:
 def net_effect(halves: Iterable[Half]) -> list[Half]:
     """The last half of each row."""
     net = NetEffect()
-    for key, order, image in halves:
-        net.add(key, order, image)
+    if columns := tuple(zip(*halves, strict=True)):
+        net.add_all(*columns)
     return net.drain()

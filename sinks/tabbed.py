@@ -4,7 +4,11 @@ Fields end with a tab, rows with a newline; backslash escapes both, itself, carr
 `\N` (MySQL documentation, "LOAD DATA"; PostgreSQL manual, "COPY").
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from sinks.chunk import Texts
 
 NULL = "\\N"
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
@@ -14,13 +18,51 @@ _UNESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 def escaped(text: str) -> str:
     """A text as a field."""
     # most texts hold nothing to escape, and asking so is ten times faster than translating
-    return text if text.isprintable() and "\\" not in text else text.translate(_ESCAPES)
+    return text if _is_plain(text) else text.translate(_ESCAPES)
 
 
-def payload_of(rows: Iterable[Iterable[str]]) -> bytes:
-    """The lines of rows of fields."""
-    lines = ["\t".join(fields) for fields in rows]
-    return ("\n".join(lines) + "\n").encode() if lines else b""
+def plain_texts(texts: Sequence[str]) -> bool:
+    """Whether texts are their own fields."""
+    return _is_plain("".join(texts))
+
+
+def plain_numbers(texts: Sequence[str]) -> bool:
+    """Whether texts are whole numbers, none of them negative: their own fields."""
+    return "".join(texts).isdigit() and all(texts)
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable() and "\\" not in text
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsOf:
+    """How a column's values become fields: all as they are where `plain` says so, else one by one.
+
+    To look at all of them at once takes a tenth of the time, and most columns are plain.
+    """
+
+    field: Callable[[str], str | None]
+    """A text's field, None for NULL. Raises ValueError for one that the column can't hold."""
+    plain: Callable[[Sequence[str]], bool] | None = None
+
+    def __call__(self, texts: Texts) -> Sequence[str]:
+        """The fields of a column's values. Raises ValueError."""
+        if self.plain is not None and _holds_no_null(texts) and self.plain(texts):
+            return texts
+        return [NULL if text is None or (field := self.field(text)) is None else field for text in texts]
+
+
+def _holds_no_null(texts: Texts) -> TypeGuard[Sequence[str]]:
+    return None not in texts
+
+
+def payload_of(columns: Sequence[FieldsOf], rows: Sequence[Texts]) -> bytes:
+    """The lines of rows, converted column by column. Raises ValueError."""
+    if not rows or not columns:
+        return b"\n" * len(rows)
+    fields = [convert(texts) for convert, texts in zip(columns, zip(*rows, strict=True), strict=True)]
+    return ("\n".join(map("\t".join, zip(*fields, strict=True))) + "\n").encode()
 
 
 class TabbedRows:

@@ -6,7 +6,7 @@ from functools import partial
 
 from sinks.chunk import Texts
 from sinks.schema import Column, Shape
-from sinks.tabbed import NULL, TabbedRows, escaped, payload_of
+from sinks.tabbed import FieldsOf, TabbedRows, escaped, payload_of, plain_numbers, plain_texts
 from sinks.values import ValueRules, checked_json, member_number, set_mask, utc_of
 
 _SPATIAL = ("geometry", "point", "linestring", "polygon", "multi", "geomcollection", "geometrycollection")
@@ -70,8 +70,11 @@ class MysqlEncoder(TabbedRows):
 
     def encode(self, columns: Sequence[Column], rows: Sequence[Texts]) -> bytes:
         """See `sinks.chunk.Encoder`."""
-        converters = [self._converter(column) for column in columns]
-        return payload_of([NULL if t is None else f(t) for f, t in zip(converters, row, strict=True)] for row in rows)
+        return payload_of([self._fields(column) for column in columns], rows)
+
+    def _fields(self, column: Column) -> FieldsOf:
+        convert = self._converter(column)
+        return FieldsOf(convert, _PLAIN.get(convert))
 
     def _converter(self, column: Column) -> Convert:
         shape, kind = column.shape, column.type.lower()
@@ -89,6 +92,7 @@ class MysqlEncoder(TabbedRows):
         return _CONVERTERS.get(shape, escaped)
 
 
+_PLAIN: dict[Convert, Callable[[Sequence[str]], bool]] = {escaped: plain_texts, _whole: plain_numbers}
 _TIMES = {Shape.DATETIME, Shape.TIMESTAMP, Shape.TIME}
 _CONVERTERS: dict[Shape, Convert] = {
     Shape.BYTES: _hex,

@@ -4,7 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordering.events import Half, TableName
-from ordering.identity import commit_ts_of, content_hash, fingerprint, key_values, ordinal, row_key, row_keys, table_of
+from ordering.identity import (
+    commit_ts_of,
+    content_hash,
+    fingerprint,
+    key_values,
+    ordinal,
+    row_key,
+    row_keys,
+    row_keys_of_one,
+    table_of,
+)
 from ordering.timestamps import MAX_TSO, CommitTs
 
 TEXTS = st.text(alphabet="a0'.\x00é", max_size=3)
@@ -26,6 +36,7 @@ def test_row_keys_are_equal_exactly_if_table_and_values_are(
 @given(TABLES, st.lists(st.none() | TEXTS, min_size=1, max_size=40))
 def test_row_keys_of_one_table_are_the_same_bytes(table: TableName, values: list[str | None]) -> None:
     assert row_keys(table, len(values))(values) == row_key(table, values)
+    assert row_keys_of_one(table)(values[0]) == row_key(table, values[:1])
 
 
 @given(STAMPS, HALVES, STAMPS, HALVES)
