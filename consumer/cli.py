@@ -58,10 +58,15 @@ def run(config: Path, once: bool, as_json: bool) -> int | None:
     Example:
       reconciler run orders.toml --once --json
     """
-    from consumer.display import Display  # noqa: PLC0415 Spark and drivers are loaded only where they are needed
+    told = load_config(config)
+    from consumer.spark_home import OwnSpark  # noqa: PLC0415 Spark and drivers are loaded only where they are needed
+
+    spark = OwnSpark(told.changefeed, told.spark)
+    spark.begin()
+    from consumer.display import Display  # noqa: PLC0415 these take as long to load as Java to start
     from consumer.runner import Runner  # noqa: PLC0415
 
-    outcome = Runner(load_config(config), Display()).run(once=once, started=_STARTED)
+    outcome = Runner(told, Display(), spark=spark).run(once=once, started=_STARTED)
     if as_json:
         click.echo(orjson.dumps(outcome.as_json()).decode())
     return 0

@@ -132,6 +132,14 @@ class Spark(BaseModel):
     master: str = "local[*]"
     """A Spark master. Other keys of the section are settings of Spark: `"spark.driver.memory" = "2g"`."""
 
+    @model_validator(mode="after")
+    def _are_settings(self) -> Self:
+        for key, value in (self.model_extra or {}).items():
+            if not key.startswith("spark.") or not isinstance(value, str | int | float):
+                message = f'{key!r} is neither master nor a setting of Spark, as in "spark.driver.memory" = "2g"'
+                raise ValueError(message)
+        return self
+
     @property
     def settings(self) -> dict[str, str]:
         """The settings besides the master, as Spark takes them."""

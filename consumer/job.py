@@ -25,6 +25,8 @@ from ordering.window import Range, Window, divided
 from sinks.chunk import Chunk
 
 _SMALLEST_RANGE = 50_000
+_HELD_BYTES = 64 << 20
+"""Of rows that come to the driver at once, unless each core's share of them is larger."""
 
 Found = TypeVar("Found")
 Outcome = Report | Chunk | Part | Unfetched | Failure
@@ -139,10 +141,28 @@ class SparkJob:
 
     def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
         """See `Job.outcomes`."""
-        work = order if self.parts == 1 else RowsOnly(order)
-        with _failures():
-            for outcome in self.records.mapPartitions(work).toLocalIterator(prefetchPartitions=True):
-                yield self._found(outcome)
+        if self.parts == 1 or order.whole_transactions:
+            work = order if self.parts == 1 else RowsOnly(order)
+            with _failures():
+                for outcome in self.records.mapPartitions(work).toLocalIterator(prefetchPartitions=True):
+                    yield self._found(outcome)
+        else:
+            yield from self._in_groups(RowsOnly(order))
+
+    def _in_groups(self, work: RowsOnly) -> Iterator[Outcome]:
+        """The outcomes of some buckets at once: of so many that what they yield fits the driver's memory.
+
+        An iterator over partitions begins a job for each, which takes longer than to order and encode its rows.
+        """
+        rows, at, count = self.records.mapPartitions(work), REPORTS + 1, self.jobs.cores
+        while at <= self.parts:
+            group = list(range(at, min(at + count, self.parts + 1)))
+            with _failures():
+                found = self.records.context.runJob(rows, list, group)
+            yield from map(self._found, found)
+            at += len(group)
+            held = sum(len(outcome.payload) for outcome in found if isinstance(outcome, Chunk))
+            count = self.jobs.cores * max(1, _HELD_BYTES * len(group) // max(1, held) // self.jobs.cores)
 
     def reports(self) -> list[Report]:
         """See `Job.reports`: the reports' bucket alone."""

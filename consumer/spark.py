@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 from threading import Thread
@@ -37,18 +38,65 @@ _DEFAULTS = {
     "spark.shuffle.compress": "true",
     "spark.io.compression.codec": "lz4",
     "spark.task.maxFailures": "4",
+    # larger results of tasks take a detour over the block manager, which costs as much as the rest of their way
+    "spark.task.maxDirectResultSize": "64m",
     "spark.cleaner.periodicGC.interval": "5min",
 }
 log = structlog.get_logger()
 
 
-def start_spark(changefeed: str, config: Spark, scratch: Path | None = None) -> SparkContext:
-    """A Spark context whose local files lie in `scratch`. Raises ConfigError if Spark or Java can't start."""
+class Jvm:
+    """Spark's JVM, started by a thread of its own: that takes as long as to import what is needed besides."""
+
+    def __init__(self, name: str, config: Spark) -> None:
+        self.said: deque[str] = deque(maxlen=20)
+        """The last lines that it said."""
+        _prepare(config)
+        pool = ThreadPoolExecutor(1)
+        self._gateway = pool.submit(_gateway, _conf(name, config), self.said)
+        pool.shutdown(wait=False)
+
+    def gateway(self) -> Any:
+        """The connection to it. Raises what its start has raised."""
+        return self._gateway.result()
+
+
+def start_spark(changefeed: str, config: Spark, scratch: Path | None = None, jvm: Jvm | None = None) -> SparkContext:
+    """A Spark context whose local files lie in `scratch`, on a JVM that may have been begun.
+
+    Raises ConfigError if Spark or Java can't start.
+    """
+    _prepare(config)
+    begun = jvm
+    try:
+        # a process keeps its JVM from one context to the next
+        gateway = SparkContext._gateway  # noqa: SLF001
+        if gateway is None:
+            begun = jvm or Jvm(changefeed, config)
+            gateway = begun.gateway()
+        context = SparkContext(conf=_conf(changefeed, config, scratch), gateway=gateway)
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        hint = "Java 17 or newer is needed (JAVA_HOME or PATH; or pip install 'ticdc-reconciler[embedded]')"
+        raise ConfigError(
+            f"Spark can't start: {error}{_quoted(begun)}", where=f"spark.master = {config.master}", hint=hint
+        ) from error
+    context.setLogLevel("OFF")
+    # where the JVM dies, this thread's traceback says nothing that the failed job does not say
+    AccumulatorTCPServer.handle_error = _log_accumulator_error
+    make_in_background()
+    return context
+
+
+def _prepare(config: Spark) -> None:
+    """Set in the environment what Spark takes from there."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     ensure_java()
     if config.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _conf(changefeed: str, config: Spark, scratch: Path | None = None) -> SparkConf:
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)
     logging = resources.files("consumer").joinpath("log4j2.properties")
     local = {} if scratch is None else {"spark.local.dir": str(scratch)}
@@ -56,22 +104,7 @@ def start_spark(changefeed: str, config: Spark, scratch: Path | None = None) -> 
         conf.set(key, value)
     more = config.settings.get("spark.driver.extraJavaOptions", "")
     options = f"{java_flags()} -Dlog4j2.configurationFile={logging} {more}"
-    conf.set("spark.driver.extraJavaOptions", options)
-    said: deque[str] = deque(maxlen=20)
-    try:
-        # a process keeps its JVM from one context to the next
-        kept = SparkContext._gateway  # noqa: SLF001
-        context = SparkContext(conf=conf, gateway=kept or _gateway(conf, said))
-    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
-        hint = "Java 17 or newer is needed (JAVA_HOME or PATH; or pip install 'ticdc-reconciler[embedded]')"
-        raise ConfigError(
-            f"Spark can't start: {error}{_quoted(said)}", where=f"spark.master = {config.master}", hint=hint
-        ) from error
-    context.setLogLevel("OFF")
-    # where the JVM dies, this thread's traceback says nothing that the failed job does not say
-    AccumulatorTCPServer.handle_error = _log_accumulator_error
-    make_in_background()
-    return context
+    return conf.set("spark.driver.extraJavaOptions", options)
 
 
 def ensure_java() -> None:
@@ -108,8 +141,8 @@ def _follow(reading: int, said: deque[str]) -> None:
             log.debug("spark", line=line.rstrip())
 
 
-def _quoted(said: deque[str]) -> str:
-    return "".join(f"\n  java: {line}" for line in said)
+def _quoted(jvm: Jvm | None) -> str:
+    return "" if jvm is None else "".join(f"\n  java: {line}" for line in jvm.said)
 
 
 def warm_up(context: SparkContext) -> None:

@@ -7,7 +7,7 @@ import structlog
 from pyspark import SparkContext
 
 from consumer.config import Spark
-from consumer.spark import is_alive, start_spark, stop_spark
+from consumer.spark import Jvm, is_alive, start_spark, stop_spark
 
 log = structlog.get_logger()
 
@@ -34,6 +34,11 @@ class OwnSpark:
     def __init__(self, name: str, config: Spark) -> None:
         self._name, self._config = name, config
         self._context: SparkContext | None = None
+        self._jvm: Jvm | None = None
+
+    def begin(self) -> None:
+        """Have the JVM start while this process does other things. What goes wrong is raised by `context`."""
+        self._jvm = Jvm(self._name, self._config)
 
     def context(self, scratch: Path | None) -> SparkContext:
         """The context; its local files lie in `scratch`. Raises ConfigError if Spark can't start."""
@@ -41,7 +46,8 @@ class OwnSpark:
             log.warning("spark's JVM is gone; starting it again")
             self.close()
         if self._context is None:
-            self._context = start_spark(self._name, self._config, scratch)
+            begun, self._jvm = self._jvm, None
+            self._context = start_spark(self._name, self._config, scratch, begun)
         return self._context
 
     def cancel(self) -> None:

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from consumer.bodies.claims import Claims
 from consumer.bodies.reference import Reference, is_reference, read_reference
-from consumer.bodies.upstream import Upstream, Wanted
 from consumer.images import TableKeys
 from ordering.errors import InputError
 from ordering.events import TableName
 from ordering.identity import commit_ts_of
 from ordering.neteffect import Half
+
+if TYPE_CHECKING:  # it brings a driver, which tasks load only where rows are upstream
+    from consumer.bodies.upstream import Upstream, Wanted
 
 _AT_ONCE = 8
 """Claim-check files read at once by a task: a store answers slowly and takes many questions."""
@@ -22,7 +25,7 @@ class Bodies:
     """Where rows are that are not in their message; travels to the tasks."""
 
     claims: Claims
-    upstream: Upstream | None
+    upstream: "Upstream | None"
 
     def whole(self, table: TableName, key: Sequence[str], halves: Sequence[Half]) -> Iterable[Half]:
         """The halves with their images. Raises InputError, SourceError and BodyMissingError, also in the iteration."""
@@ -38,8 +41,8 @@ class Bodies:
         if selected:
             yield from self._upstream(selected[0][1]).images(table, key, selected)
 
-    def _claimed(self, keys: TableKeys, wanted: list[Wanted]) -> Iterator[Half]:
-        def fetched(one: Wanted) -> Half:
+    def _claimed(self, keys: TableKeys, wanted: "list[Wanted]") -> Iterator[Half]:
+        def fetched(one: "Wanted") -> Half:
             (key, order, _), reference = one
             return key, order, self.claims.image(reference, keys, key, commit_ts_of(order))
 
@@ -47,7 +50,7 @@ class Bodies:
             for start in range(0, len(wanted), _AT_ONCE):
                 yield from pool.map(fetched, wanted[start : start + _AT_ONCE])
 
-    def _upstream(self, first: Reference) -> Upstream:
+    def _upstream(self, first: Reference) -> "Upstream":
         if self.upstream is None:
             raise InputError(
                 "message holds the handle key only, not the row",

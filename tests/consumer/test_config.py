@@ -50,6 +50,8 @@ def test_the_least_config_is_enough() -> None:
         ({"limits": {"window-bytes": "many"}}, "'limits.window-bytes': must be a number of bytes"),
         ({"target": {"uri": "oracle://h"}}, "unknown scheme 'oracle'"),
         ({"source": {"colour": 1}}, "unknown key 'source.colour'"),
+        ({"spark": {"mastr": "local[2]"}}, "'mastr' is neither master nor a setting of Spark"),
+        ({"spark": {"spark": {"driver": {"memory": "2g"}}}}, "'spark' is neither master nor a setting of Spark"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_key(sections: dict[str, dict[str, Any]], told: str) -> None:
