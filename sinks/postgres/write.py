@@ -43,7 +43,7 @@ class Writer:
         """Write full rows; one that is there is replaced, unless the group says that none is."""
         columns = self._columns(group.first.columns)
         with _naming(self._schema.name):
-            if group.first.plain_insert:
+            if group.first.plain_insert or (group.rows >= BULK_ROWS and self._is_empty()):
                 self._copy(group, columns)
             elif self._schema.own_columns(group.first.columns):
                 with self._temporary(group, columns):
@@ -55,6 +55,10 @@ class Writer:
                 with self._temporary(group, columns):
                     self._delete_by(self._columns(self._schema.handle_key))
                     self._insert(columns, "")
+
+    def _is_empty(self) -> bool:
+        """Whether no row can be there that has to be replaced: so it is when a table is filled first."""
+        return not self._db.query(f"SELECT 1 FROM {self._place} LIMIT 1")  # noqa: S608 quoted
 
     def _columns(self, names: tuple[str, ...]) -> list[Column]:
         return [c for name in names if (c := self._schema.column(name)) is not None]
