@@ -112,7 +112,7 @@ class _Bench:
         uri = f"{self.uri}/{changefeed}" if self.uri.startswith("sqlite") else self.uri
         path = self.place / f"{changefeed}.toml"
         settings = self.cluster.settings() if self.cluster else {"master": f"local[{os.cpu_count()}]"}
-        spark = "[spark]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
+        spark = "[spark]\n" + "\n".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in settings.items())
         config = write_config(
             path, changefeed=changefeed, bootstrap=self.bootstrap, topic=self.topic, uri=uri, extra=spark
         )

@@ -69,7 +69,7 @@ def test_executors_and_a_worker_die_in_mid_window(
     name = f"cluster-{uuid4().hex[:8]}"
     Sending(kafka_broker.bootstrap, name, load.partitions).send(load.messages())
     with Standalone(tmp_path) as cluster:
-        settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in cluster.settings().items())
+        settings = "\n".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in cluster.settings().items())
         target = f'consistency = "{consistency}"\n[limits]\nwindow-rows = {EVENTS // 4}\n[spark]\n{settings}'
         uri = mariadb_server.uri
         config = write_config(
