@@ -6,8 +6,11 @@ from itertools import product
 import pytest
 from confluent_kafka.admin import NewPartitions
 
+from consumer.control import Control
 from consumer.demo.upstream.changefeed import Message
+from consumer.embedded import KafkaBroker
 from ordering.errors import InputError
+from tests.bench.measure import Sending
 from tests.service.cells import differences, oracle
 from tests.service.interleaving import portions
 from tests.service.lab import DEADLINE_S, Feed, body, eventually, recorded
@@ -19,6 +22,17 @@ PER_TABLE = "topics.topic-per-table"
 
 def last_watermark(messages: list[Message]) -> int:
     return max(body(m)["_tidb"].get("watermarkTs", 0) for m in messages)
+
+
+def test_asking_for_a_topic_makes_none(kafka_broker: KafkaBroker, topic_name: str) -> None:
+    control = Control(kafka_broker.bootstrap, {})
+    assert control.topics([topic_name, "no name of a topic", ""]) == []
+    assert control.topics([f"~{topic_name}"]) == []
+    Sending(kafka_broker.bootstrap, topic_name, 3)
+    (named,) = control.topics([topic_name, f"{topic_name}-other"])
+    assert [named] == control.topics([f"~{topic_name}"])
+    assert [partition.partition for partition in named.partitions] == [0, 1, 2]
+    control.close()
 
 
 def of_all_tables(feed: Feed) -> Feed:
