@@ -17,7 +17,7 @@ from consumer.cli_serve import serve
 from consumer.cli_tail import tail
 from consumer.cli_verify import verify
 from consumer.clock import process_start
-from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
+from consumer.commands import CONFIG, JSON, foreseen, json_of, stopped_by_signals, tell
 from consumer.config import load_config
 
 _STARTED = process_start()
@@ -61,12 +61,14 @@ def run(config: Path, once: bool, as_json: bool) -> int | None:
     told = load_config(config)
     from consumer.spark_home import OwnSpark  # noqa: PLC0415 Spark and drivers are loaded only where they are needed
 
-    spark = OwnSpark(told.changefeed, told.spark)
-    spark.begin()
-    from consumer.display import Display  # noqa: PLC0415 these take as long to load as Java to start
-    from consumer.runner import Runner  # noqa: PLC0415
+    with stopped_by_signals():
+        spark = OwnSpark(told.changefeed, told.spark)
+        spark.begin()
+        from consumer.display import Display  # noqa: PLC0415 these take as long to load as Java to start
+        from consumer.runner import Runner  # noqa: PLC0415
 
-    outcome = Runner(told, Display(), spark=spark).run(once=once, started=_STARTED)
+        runner = Runner(told, Display(), spark=spark)
+    outcome = runner.run(once=once, started=_STARTED)
     if as_json:
         click.echo(orjson.dumps(outcome.as_json()).decode())
     return 0

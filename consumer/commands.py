@@ -1,7 +1,9 @@
 """What all commands of the command line share: their first argument, and how a foreseen failure ends them."""
 
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -42,3 +44,18 @@ def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
         sys.exit(code)
 
     return run
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Meanwhile SIGTERM and SIGINT are a clean stop: nothing is done yet, and what was begun is let go of in order."""
+
+    def stop(_number: int, _frame: object) -> None:
+        sys.exit(0)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -88,7 +88,7 @@ def retried(
     )
     try:
         return attempts(work)
-    except TRANSIENT as error:
+    except ReconcilerError as error:
         if stopping.is_set():  # a signal cuts through what libraries were doing, and they call that a failure
             raise Stopped from error
         raise

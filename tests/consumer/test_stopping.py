@@ -1,13 +1,19 @@
 """A signal may cut through anything, also where a lock is held: what ends the process waits for no such lock."""
 
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from consumer.control import Control
-from consumer.retrying import Stopped, StopRequest
+from consumer.retrying import Patience, Stopped, StopRequest, retried
+from ordering.errors import ConfigError, SourceUnreachableError
+from tests.bench.measure import RECONCILER
+from tests.service.lab import eventually
 
 
 class CutThrough:
@@ -26,6 +32,16 @@ def test_a_client_that_a_signal_cut_through_is_not_closed() -> None:
     with pytest.raises(Stopped):
         control._call(lambda admin: admin.list_partition_offsets({}))
     control.close()
+
+
+@pytest.fixture
+def _no_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a run keeps for its time only lies in a directory of its own, which is empty afterwards."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    yield
+    eventually("nothing is left", lambda: not list(place.iterdir()), 30)
 
 
 @pytest.fixture
@@ -53,3 +69,31 @@ def test_it_is_set_by_another_thread() -> None:
     threading.Thread(target=asked.set).start()
     assert asked.wait(10)
     assert asked.is_set()
+
+
+@pytest.mark.parametrize("kind", [ConfigError, SourceUnreachableError])
+def test_what_fails_because_it_was_cut_through_is_the_stop(kind: type[ConfigError | SourceUnreachableError]) -> None:
+    asked = StopRequest()
+
+    def cut_through() -> None:
+        asked.ask()
+        raise kind("Spark can't start")
+
+    with pytest.raises(Stopped):
+        retried(cut_through, Patience(60), asked, lambda _: None)
+
+
+@pytest.mark.usefixtures("_no_leftovers")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_java_that_was_begun_ends_with_a_run_that_is_stopped_at_once(number: signal.Signals, tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    config.write_text(
+        f'changefeed = "a"\n[source]\nbootstrap-servers = "127.0.0.1:1"\ntopics = ["t"]\n'
+        f'[target]\nuri = "sqlite:///{tmp_path}/target"\n'
+    )
+    run = psutil.Popen([RECONCILER, "run", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    eventually("Java was begun", lambda: bool(run.children()), 30)
+    java = run.children(recursive=True)
+    run.send_signal(number)
+    assert run.wait(30) == 0
+    assert not psutil.wait_procs(java, timeout=30)[1]
