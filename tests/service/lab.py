@@ -229,7 +229,7 @@ def reconciler(*arguments: str, seconds: float = 120, **more: str) -> "subproces
 
 def toml_of(values: Mapping[str, Any]) -> str:
     """A config file: values first, then the sections."""
-    flat = [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
+    flat = [f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
     sections = []
     for name, section in values.items():
         if isinstance(section, Mapping):
