@@ -33,6 +33,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--load", choices=LOADS, default=LOADS[0])
+    parser.add_argument("--ids", type=int, default=0, help="rows of update-heavy's table; else a tenth of the events")
     parser.add_argument("--target", choices=[*SERVERS, "sqlite"], default="mysql")
     parser.add_argument("--kafka", default="", help="HOST:PORT of a broker; one is started otherwise")
     parser.add_argument("--server", default="", help="the target's URI; one is started otherwise")
@@ -54,7 +55,7 @@ def main(words: list[str] | None = None) -> int:
         uri = told.server or f"sqlite:///{place}/sqlite"
         if told.target != "sqlite" and not told.server:
             uri = stack.enter_context(SERVERS[told.target](place / "server")).uri
-        load = _load(told.load, told.events)
+        load = _load(told.load, told.events, told.ids)
         cluster = stack.enter_context(Standalone(place / "cluster", told.workers)) if told.workers else None
         topic = _sent(load, bootstrap)
         bench = _Bench(f"{told.name} {told.load}", place, load, bootstrap, topic, uri, cluster)
@@ -77,13 +78,13 @@ def _record(results: list[Result], workers: int) -> None:
             history.write(json.dumps(told) + "\n")
 
 
-def _load(name: str, events: int) -> AnyLoad:
+def _load(name: str, events: int, ids: int) -> AnyLoad:
     database = f"bench_{uuid4().hex[:8]}"
     if name == "shop":
         return Shop(events, database=database)
     if name == "wide":
         return Wide(events, database=database)
-    return Load(events, ids=events if name == "insert-only" else 0, database=database)
+    return Load(events, ids=events if name == "insert-only" else ids, database=database)
 
 
 def _sent(load: AnyLoad, bootstrap: str) -> str:

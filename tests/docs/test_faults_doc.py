@@ -1,4 +1,4 @@
-"""`docs/faults.md` names tests that exist; what it says of clocks holds."""
+"""`docs/faults.md` and `docs/performance.md` name tests and commands that exist; what is said of clocks holds."""
 
 import ast
 import importlib.util
@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.test_readme import README, ROOT
 
-TEXT = (ROOT / "docs" / "faults.md").read_text()
+TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("faults.md", "performance.md"))
 DATES_FOR_PEOPLE = {
     "consumer/status.py",
     "consumer/embedded/trust.py",
@@ -31,6 +31,7 @@ def test_the_tests_exist(path: str) -> None:
 
 def test_it_is_found() -> None:
     assert "docs/faults.md" in README
+    assert "docs/performance.md" in README
 
 
 COMMANDS = re.findall(r"`python -m (tests\.[a-z_.]+)([^`]*)`", TEXT)
