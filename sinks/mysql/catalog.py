@@ -14,10 +14,12 @@ _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys', 'ticdc_r
 _COLUMNS = f"""
 SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, c.IS_NULLABLE, c.EXTRA, c.COLLATION_NAME,
   c.COLUMN_DEFAULT IS NOT NULL
-FROM information_schema.COLUMNS c JOIN information_schema.TABLES t
-  ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE'
-WHERE c.TABLE_SCHEMA NOT IN {_SYSTEM}
+FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA NOT IN {_SYSTEM}
 ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION"""  # noqa: S608 a constant
+_TABLES = f"""
+SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
+"""By itself: a server that joins it with the columns opens each table once a column."""
 _UNIQUES = f"""
 SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS
 WHERE NON_UNIQUE = 0 AND TABLE_SCHEMA NOT IN {_SYSTEM}
@@ -59,8 +61,9 @@ def read_catalog(query: Query, *, mariadb: bool) -> Catalog:
         whole = column and (prefix is None or index == "PRIMARY")
         keys[index] = (*keys.get(index, ()), column if whole else "")
     json = {tuple(row) for row in query(_JSON_CHECKS)} if mariadb else set()
-    tables = {}
-    for (database, table), rows in groupby(query(_COLUMNS), key=lambda row: (row[0], row[1])):
+    tables, base = {}, {tuple(row) for row in query(_TABLES)}
+    columns_of = (row for row in query(_COLUMNS) if tuple(row[:2]) in base)
+    for (database, table), rows in groupby(columns_of, key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
         columns = [_column(*row[2:], is_json=tuple(row[:3]) in json) for row in rows]
         tables[name] = _table(name, columns, uniques.get(name, {}))
