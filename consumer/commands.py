@@ -1,9 +1,8 @@
 """What all commands of the command line share: their first argument, and how a foreseen failure ends them."""
 
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -11,6 +10,7 @@ from typing import Any, ParamSpec
 import click
 import orjson
 
+from consumer.signals import handled
 from ordering.errors import ReconcilerError
 
 P = ParamSpec("P")
@@ -46,16 +46,6 @@ def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
     return run
 
 
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
+def stopped_by_signals() -> AbstractContextManager[None]:
     """Meanwhile SIGTERM and SIGINT are a clean stop: nothing is done yet, and what was begun is let go of in order."""
-
-    def stop(_number: int, _frame: object) -> None:
-        sys.exit(0)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handled(lambda *_: sys.exit(0))

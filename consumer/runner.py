@@ -1,6 +1,5 @@
 """Runs a changefeed: starts what it needs, stands by until it may lead, does round after round, stops cleanly."""
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from consumer.pipeline import Pipeline
 from consumer.presence import Presence, RedisLease
 from consumer.retrying import Patience, Stopped, StopRequest, retried
 from consumer.scratch import scratch_directory
+from consumer.signals import handled
 from consumer.source import Source
 from consumer.spark import warm_up
 from consumer.spark_home import GivenSpark, OwnSpark, SparkHome
@@ -199,12 +199,8 @@ class Runner:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
+        with handled(stop):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _retrying(self, work: Callable[[], Done]) -> Done:
         """Do the work; after a transient error connect anew and try again, for `retry-seconds`."""

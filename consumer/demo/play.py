@@ -3,8 +3,8 @@
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from consumer.demo.view import Sample, View, view_for_stdout
 from consumer.embedded import EmbeddedError
 from consumer.embedded.jars import jar_directory
 from consumer.embedded.process import last_lines
+from consumer.signals import ENDING, handled
 from ordering.errors import ConfigError, ReconcilerError
 from ordering.progress import Counts, Progress
 from ordering.timestamps import physical_ms, utc_text
@@ -59,16 +60,9 @@ def play(options: Options) -> int:
         return _INTERRUPTED
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible() -> AbstractContextManager[None]:
     """SIGTERM and a closed terminal end the demo as Ctrl-C does: everything is stopped and removed."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handled(signal.default_int_handler, (*ENDING, signal.SIGHUP))
 
 
 def _on_stage(options: Options, directory: Path, view: View) -> int:

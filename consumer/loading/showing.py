@@ -1,12 +1,10 @@
 """What a person sees of a load: a bar on a terminal, now and then a log line elsewhere."""
 
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Self
 
 import structlog
@@ -14,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from consumer.loading.load import Show
+from consumer.signals import handled
 
 _EVERY_S = 10.0
 log = structlog.get_logger()
@@ -62,16 +61,6 @@ class LoadDisplay(Show):
         self._bar.update(self._task, completed=self._files)
 
 
-@contextmanager
-def stopped_by_signals(stopping: threading.Event) -> Iterator[None]:
+def stopped_by_signals(stopping: threading.Event) -> AbstractContextManager[None]:
     """Let SIGTERM and SIGINT end the load after the batch that is being written."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handled(lambda *_: stopping.set())

@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 import os
-import signal
 import socket
 import ssl
 import sys
@@ -23,6 +22,7 @@ from consumer.secrecy import take_variable
 from consumer.serving.access import Access
 from consumer.serving.app import application
 from consumer.serving.fleet import Fleet
+from consumer.signals import handled
 from ordering.errors import ConfigError
 
 _TOKEN = "RECONCILER_TOKEN"  # noqa: S105 its variable's name
@@ -88,12 +88,8 @@ class _Server(uvicorn.Server):
         def stop(_number: int, _frame: object) -> None:
             self.should_exit = True
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
+        with handled(stop):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 @contextmanager
