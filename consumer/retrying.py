@@ -15,7 +15,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_whe
 from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_base
 
-from ordering.errors import TRANSIENT, ReconcilerError
+from ordering.errors import TRANSIENT, ConfigError, ReconcilerError
 
 _FIRST_S, _JITTER_S, _LONGEST_S = 0.2, 0.5, 5.0
 log = structlog.get_logger()
@@ -88,7 +88,7 @@ def retried(
     )
     try:
         return attempts(work)
-    except ReconcilerError as error:
+    except (*TRANSIENT, ConfigError) as error:  # the latter: Spark, whose start was cut through
         if stopping.is_set():  # a signal cuts through what libraries were doing, and they call that a failure
             raise Stopped from error
         raise

@@ -11,7 +11,7 @@ import pytest
 
 from consumer.control import Control
 from consumer.retrying import Patience, Stopped, StopRequest, retried
-from ordering.errors import ConfigError, SourceUnreachableError
+from ordering.errors import ConfigError, LateEventError, SourceUnreachableError
 from tests.bench.measure import RECONCILER
 from tests.service.lab import eventually
 
@@ -81,6 +81,17 @@ def test_what_fails_because_it_was_cut_through_is_the_stop(kind: type[ConfigErro
 
     with pytest.raises(Stopped):
         retried(cut_through, Patience(60), asked, lambda _: None)
+
+
+def test_what_is_wrong_with_the_data_is_told_also_while_stopping() -> None:
+    asked = StopRequest()
+
+    def late() -> None:
+        asked.ask()
+        raise LateEventError("late event")
+
+    with pytest.raises(LateEventError):
+        retried(late, Patience(60), asked, lambda _: None)
 
 
 @pytest.mark.usefixtures("_no_leftovers")
