@@ -42,8 +42,8 @@ class TableKeys:
 
 def _simple(table: TableName, names: Sequence[str]) -> _Readers | None:
     """For a key of one column, as most are: the same in half the time. None for others."""
-    shapes = _shapes(names)
-    if shapes is None or len(names) > 1:
+    shapes = _shapes(names) if len(names) == 1 else None
+    if shapes is None:
         return None
     whole, partly = (msgspec.json.Decoder(shape).decode for shape in shapes)
     row_key, unset = row_keys_of_one(table), msgspec.UNSET
