@@ -24,6 +24,7 @@ from tests.bench.measure import AnyLoad, Result, Sending, drop_database, measure
 from tests.bench.servers import SERVERS
 from tests.bench.tables import Shop, Wide
 from tests.cluster.standalone import Standalone
+from tests.service.lab import toml_of
 
 HISTORY = Path(__file__).with_name("history.jsonl")
 LOADS = ("update-heavy", "insert-only", "shop", "wide")
@@ -113,7 +114,7 @@ class _Bench:
         uri = f"{self.uri}/{changefeed}" if self.uri.startswith("sqlite") else self.uri
         path = self.place / f"{changefeed}.toml"
         settings = self.cluster.settings() if self.cluster else {"master": f"local[{os.cpu_count()}]"}
-        spark = "[spark]\n" + "\n".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in settings.items())
+        spark = toml_of({"spark": settings})
         config = write_config(
             path, changefeed=changefeed, bootstrap=self.bootstrap, topic=self.topic, uri=uri, extra=spark
         )

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -19,8 +19,8 @@ from uuid import uuid4
 import psycopg
 
 from consumer.embedded import KafkaBroker
-from tests.bench.load import Change, Load, create_statement
-from tests.bench.measure import Sending, drop_database, execute, measured_run, mysql_connection, write_config
+from tests.bench.load import Change, Load
+from tests.bench.measure import Sending, drop_database, made_table, measured_run, mysql_connection, write_config
 from tests.bench.servers import SERVERS
 
 RUNS = (("transaction", 1), ("snapshot", 1), ("row", 1), ("row", 2), ("row", 4))
@@ -70,7 +70,7 @@ def _loaded(place: Path, load: Load, uri: str, connections: int) -> Rate:
         for change in load.changes():
             if isinstance(change, Change):
                 open_files[change.id % connections].write(load.line(change))
-    with _table(load, uri), ProcessPoolExecutor(connections) as pool:
+    with made_table(uri, load.database, load.table), ProcessPoolExecutor(connections) as pool:
         list(pool.map(_nothing, range(connections)))
         begun = time.monotonic()
         list(pool.map(_sent, files, [uri] * connections, [load.place] * connections))
@@ -82,21 +82,6 @@ def _loaded(place: Path, load: Load, uri: str, connections: int) -> Rate:
 def _nothing(number: int) -> int:
     """Starts a process before the clock does."""
     return number
-
-
-@contextmanager
-def _table(load: Load, uri: str) -> Iterator[None]:
-    execute(uri, f"CREATE {_database(uri, load)}")
-    create = create_statement(load.place)
-    if uri.startswith("postgresql"):
-        create = create.replace("_UTF8MB4", "").replace("CHAR(", "VARCHAR(").replace("`", '"')
-    execute(uri, create)
-    yield
-    drop_database(uri, load.database)
-
-
-def _database(uri: str, load: Load) -> str:
-    return f'SCHEMA "{load.database}"' if uri.startswith("postgresql") else f"DATABASE `{load.database}`"
 
 
 def _sent(file: Path, uri: str, place: str) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pymysql.cursors import SSCursor
 
-from tests.bench.load import Digest, Mark, Message, digest_of
+from tests.bench.load import Digest, Mark, Message, create_statement, digest_of
 from tests.bench.tree import TreeSampler
 from tests.cluster.standalone import environment
 
@@ -150,6 +150,18 @@ def execute(uri: str, sql: str) -> None:
         return
     with closing(mysql_connection(uri)) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
+
+
+@contextmanager
+def made_table(uri: str, database: str, table: str) -> Iterator[None]:
+    """Meanwhile the table of a load is there, in a database of its own."""
+    create, of_postgres = create_statement(f"`{database}`.`{table}`"), uri.startswith("postgresql")
+    if of_postgres:
+        create = create.replace("_UTF8MB4", "").replace("CHAR(", "VARCHAR(").replace("`", '"')
+    execute(uri, f'CREATE SCHEMA "{database}"' if of_postgres else f"CREATE DATABASE `{database}`")
+    execute(uri, create)
+    yield
+    drop_database(uri, database)
 
 
 def drop_database(uri: str, database: str) -> None:

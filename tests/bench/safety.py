@@ -25,8 +25,7 @@ from sinks.opening import open_target
 from sinks.spool import Spool
 from sinks.target import Lease, Target
 from sinks.values import ValueRules
-from tests.bench.load import create_statement
-from tests.bench.measure import drop_database, execute, mysql_connection
+from tests.bench.measure import execute, made_table, mysql_connection
 from tests.bench.servers import SERVERS
 
 FIRST = Progress.first(CheckpointTs(0), "", "")
@@ -87,15 +86,9 @@ def measured(uri: str, kind: str, rows: Rows, runs: int) -> Cost:
 
 @contextmanager
 def _table(uri: str) -> Iterator[None]:
-    create = create_statement(f"`{NAME.database}`.`{NAME.table}`")
-    verb, index = "DATABASE", f"CREATE INDEX k_1 ON `{NAME.database}`.`{NAME.table}` (k)"
-    if uri.startswith("postgresql"):
-        create = create.replace("_UTF8MB4", "").replace("CHAR(", "VARCHAR(").replace("`", '"')
-        verb, index = "SCHEMA", index.replace("`", '"')
-    for statement in (f"CREATE {verb} {NAME.database}", create, index):
-        execute(uri, statement)
-    yield
-    drop_database(uri, NAME.database)
+    with made_table(uri, *NAME):
+        execute(uri, f"CREATE INDEX k_1 ON {NAME.database}.{NAME.table} (k)")
+        yield
 
 
 def _safe(target: Target, lease: Lease, rows: Rows) -> float:

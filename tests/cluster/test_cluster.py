@@ -14,7 +14,7 @@ from tests.bench.load import Load
 from tests.bench.measure import RECONCILER, Sending, drop_database, table_digest, write_config
 from tests.cluster.standalone import Standalone, environment
 from tests.service.cells import MariaDbCells, differences, oracle
-from tests.service.lab import Feed, databases_of, eventually, recorded
+from tests.service.lab import Feed, databases_of, eventually, recorded, toml_of
 from tests.service.postgres_cells import PostgresCells
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
@@ -69,8 +69,8 @@ def test_executors_and_a_worker_die_in_mid_window(
     name = f"cluster-{uuid4().hex[:8]}"
     Sending(kafka_broker.bootstrap, name, load.partitions).send(load.messages())
     with Standalone(tmp_path) as cluster:
-        settings = "\n".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in cluster.settings().items())
-        target = f'consistency = "{consistency}"\n[limits]\nwindow-rows = {EVENTS // 4}\n[spark]\n{settings}'
+        sections = {"limits": {"window-rows": EVENTS // 4}, "spark": cluster.settings()}
+        target = f'consistency = "{consistency}"\n{toml_of(sections)}'
         uri = mariadb_server.uri
         config = write_config(
             tmp_path / "cluster.toml", changefeed=name, bootstrap=kafka_broker.bootstrap, topic=name, uri=uri,
