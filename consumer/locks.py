@@ -23,7 +23,15 @@ def file_lock(path: Path) -> Iterator[None]:
 def try_lock(path: Path) -> IO[str] | None:
     """The open file that holds the lock until it is closed, or None where someone else holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("w")
+    return _locked(path.open("w"))
+
+
+def try_lock_existing(path: Path) -> IO[str] | None:
+    """As `try_lock`, of a file that is there. Raises OSError where it is not, or is not ours to lock."""
+    return _locked(path.open("r+"))
+
+
+def _locked(file: IO[str]) -> IO[str] | None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

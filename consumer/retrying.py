@@ -22,8 +22,11 @@ log = structlog.get_logger()
 Done = TypeVar("Done")
 
 
-class Stopped(Exception):  # noqa: N818 not an error: SIGTERM or SIGINT
-    """Somebody asked us to stop; what was not committed is rolled back."""
+class Stopped(BaseException):  # SIGTERM or SIGINT
+    """Somebody asked us to stop; what was not committed is rolled back.
+
+    As KeyboardInterrupt it is no Exception: a signal cuts through libraries that make an error of their own of those.
+    """
 
 
 class StopRequest(threading.Event):

@@ -8,16 +8,19 @@ hold.
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import IO
 
-from consumer.locks import try_lock
+from consumer.locks import try_lock, try_lock_existing
 from ordering.errors import LocalDiskError
 
 _PREFIX = "ticdc-reconciler-scratch-"
+_NEW = ".ticdc-reconciler-new-"
+"""It gets the name above once its lock is held: until then another process would take it for one of the dead."""
+
 _LOCK = "lock"
 
 
@@ -43,8 +46,9 @@ class _Scratch:
         try:
             root = Path(tempfile.gettempdir())
             _remove_leftovers(root)
-            self.directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
-            self.held = try_lock(self.directory / _LOCK)
+            made = Path(tempfile.mkdtemp(prefix=_NEW, dir=root))
+            self.held = try_lock(made / _LOCK)
+            self.directory = made.rename(root / f"{_PREFIX}{made.name.removeprefix(_NEW)}")
         except OSError as error:
             hint = "make room there, or let TMPDIR name a directory that can be written to"
             raise LocalDiskError(f"there is no place for temporary files: {error}", hint=hint) from error
@@ -78,8 +82,8 @@ def scratch_directory() -> Iterator[Path]:
 
 def _remove_leftovers(root: Path) -> None:
     for directory in root.glob(f"{_PREFIX}*"):
-        # one that is just being made has no lock file yet
-        lock = try_lock(directory / _LOCK) if (directory / _LOCK).exists() else None
-        if lock is not None:
-            shutil.rmtree(directory, ignore_errors=True)
-            lock.close()
+        with suppress(OSError):  # another user's, or another process removes it just now
+            lock = try_lock_existing(directory / _LOCK)
+            if lock is not None:
+                shutil.rmtree(directory, ignore_errors=True)
+                lock.close()

@@ -85,3 +85,35 @@ def test_several_changefeeds_of_a_process_share_one_until_the_last_ends(root: Pa
     second.__exit__(None, None, None)
     assert list(root.iterdir()) == []
     assert tempfile.gettempdir() == str(root)
+
+
+MAKES_MANY = """
+import os, signal
+from consumer.scratch import scratch_directory
+for _ in range(300):
+    if os.fork() == 0:
+        with scratch_directory():
+            os.kill(os.getpid(), signal.SIGKILL)
+    with scratch_directory() as path:
+        assert path.exists()
+    os.wait()
+"""
+
+
+def test_many_that_start_at_once_leave_each_other_in_peace(root: Path) -> None:
+    command = [sys.executable, "-c", MAKES_MANY]
+    others = [subprocess.Popen(command, env={**os.environ, "TMPDIR": str(root)}) for _ in range(4)]
+    assert [other.wait() for other in others] == [0] * 4
+
+
+def test_a_leftover_that_is_not_ours_to_look_into_is_left_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = root / "ticdc-reconciler-scratch-theirs"
+    theirs.mkdir()
+
+    def refused(*_: object) -> None:  # root may look into everything, so the kernel can't be asked
+        raise PermissionError(13, "Permission denied", str(theirs))
+
+    monkeypatch.setattr("consumer.scratch.try_lock_existing", refused)
+    with scratch_directory() as path:
+        assert path.exists()
+    assert theirs.exists()
