@@ -35,11 +35,18 @@ _APPLIED_WITHIN_S = 600.0
 _SAMPLES_A_PORTION = 3
 
 
-def growth(samples: list[Sample]) -> float:
-    """By which part the last third's memory exceeds the first third's."""
+def growth(samples: list[Sample]) -> dict[str, float]:
+    """By which part the last third's memory exceeds the first third's (what Python holds) or the middle's (all).
+
+    At first Java's part grows whatever it does: it takes what garbage fills, up to its limit.
+    """
     third = len(samples) // 3
-    first, last = mean(s.tree for s in samples[:third]), mean(s.tree for s in samples[-third:])
-    return last / first - 1
+
+    def grown(size: Callable[[Sample], int], before: list[Sample]) -> float:
+        return round(mean(map(size, samples[-third:])) / mean(map(size, before)) - 1, 3)
+
+    python = grown(lambda s: s.driver + s.workers, samples[:third])
+    return {"python": python, "all": grown(lambda s: s.tree, samples[third:-third])}
 
 
 def _parts(samples: list[Sample]) -> dict[str, list[int]]:
@@ -56,7 +63,7 @@ class Stuck:
     events: int
     held_events: int
     samples: int
-    growth: float
+    growth: dict[str, float]
     thirds_mb: dict[str, list[int]]
     moved_meanwhile: bool
     correct: bool
@@ -89,9 +96,7 @@ def stuck_watermark(place: Place, *, warm: int, held: int, portions: int) -> Stu
         seconds = tree.samples[-1].at - released
     correct = table_digest(place.uri, load.database, load.table) == load.digest()
     view.drop()
-    return Stuck(
-        load.events, held, len(samples), round(growth(samples), 3), _parts(samples), moved, correct, round(seconds, 1)
-    )
+    return Stuck(load.events, held, len(samples), growth(samples), _parts(samples), moved, correct, round(seconds, 1))
 
 
 class _Feed:
@@ -127,7 +132,7 @@ class Backlog:
     windows: int = 0
     checked: int = 0
     wrong: list[int] = field(default_factory=list)
-    growth: float = 0.0
+    growth: dict[str, float] = field(default_factory=dict)
     thirds_mb: dict[str, list[int]] = field(default_factory=dict)
     peak_mb: dict[str, int] = field(default_factory=dict)
     topic_bytes: int = 0
@@ -245,7 +250,7 @@ def _fill(report: Backlog, told: dict[str, float], tree: TreeSampler, watcher: W
     report.readers, report.readers_at_once = len(watcher.readers), watcher.at_once
     end = tree.samples[-1].at
     working = [s for s in tree.samples if s.at > end - report.processing_s]
-    report.growth, report.thirds_mb = round(growth(working), 3), _parts(working)
+    report.growth, report.thirds_mb = growth(working), _parts(working)
     report.peak_mb = {part: tree.peak_mb(part) for part in ("driver", "jvm", "workers", "tree")}
 
 
