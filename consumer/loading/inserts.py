@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from consumer.loading.pieces import CHUNK, Pieces
+from ordering.errors import InputError
 
 Value = bytes | None
 Row = list[Value]
@@ -91,8 +92,14 @@ class InsertRows:
         columns = self.columns
         if named is not None:
             columns = tuple(_name(quoted) if quoted else plain.decode() for quoted, plain in _COLUMN.findall(named))
-        if not columns or columns != (self._first or columns):
-            raise self._pieces.wrong("its statements name no columns, or different ones")
+        if not columns:
+            raise InputError(
+                "the dump neither defines this table nor names the columns of its rows",
+                where=f"file={self._pieces.name}",
+                hint="dump with definitions (without --no-schemas), or with --complete-insert",
+            )
+        if columns != (self._first or columns):
+            raise self._pieces.wrong("its statements name different columns")
         self._first = self.columns = columns
 
     def _value(self, token: bytes) -> Value:

@@ -24,7 +24,7 @@ from consumer.loading.directory import DataFile, Dump, read_dump
 from consumer.loading.files import FileWork, LoadStep, Observe, observe_nothing
 from consumer.loading.schemas import ddl_of, in_order, view_of
 from consumer.loading.separated import Form
-from consumer.loading.workers import Order, Workers, write_file
+from consumer.loading.workers import Order, Workers, one_by_one
 from consumer.presence import Presence, RedisLease
 from consumer.recovery import refuse_living_leader
 from consumer.targets import target_of
@@ -243,15 +243,12 @@ class Load:
         if self._options.workers > 1 and len(orders) > 1:
             done = Workers(min(self._options.workers, len(orders)), tell).run(orders)
         else:
-            done = (write_file(order, self._target, tell) for order in orders)
-        whole = 0
+            done = one_by_one(orders, self._target, tell)
         for is_whole in done:
-            whole += is_whole
-            if self.stopping.is_set():
-                break
-            self._show.file()
-        outcome.files = whole
-        return whole == len(files)
+            if is_whole:
+                outcome.files += 1
+                self._show.file()
+        return outcome.files == len(files)
 
     def _order(self, file: DataFile, lease: Lease, schemas: "Schemas") -> Order:
         catalog = self._target.catalog()

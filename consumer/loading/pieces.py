@@ -17,7 +17,7 @@ class Pieces:
 
     def __init__(self, stream: IO[bytes], name: str, *, end: bytes = b"") -> None:
         """`end`: what is to stand at the end, and is added where it does not."""
-        self._stream, self._name, self._end = stream, name, end
+        self.name, self._stream, self._end = name, stream, end
         self._passed = 0
         self.data, self.at, self.ended = b"", 0, False
 
@@ -61,6 +61,6 @@ class Pieces:
         shown = f"; there: {here!r}" if here else ""
         return InputError(
             f"a dump's file is not as Dumpling writes it: {what}{shown}",
-            where=f"file={self._name} byte={self.position}",
+            where=f"file={self.name} byte={self.position}",
             hint="compare the file with its origin; a dump that was cut off has to be made anew",
         )

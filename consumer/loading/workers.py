@@ -54,6 +54,14 @@ def write_file(order: Order, target: Target, tell: Told) -> bool:
     return retried(write, patience, stopping, lambda _: target.close())
 
 
+def one_by_one(orders: Iterable[Order], target: Target, tell: Told) -> Iterator[bool]:
+    """Write files, and yield for each that is over whether it is whole. Raises ReconcilerError."""
+    for order in orders:
+        yield write_file(order, target, tell)
+        if not tell(0):
+            return
+
+
 class _Worker:
     """What a worker's process keeps."""
 
@@ -79,7 +87,9 @@ def _end_with(sentinel: int) -> None:
 
 
 def _work(order: Order) -> bool:
-    """Write a file in a worker."""
+    """Write a file in a worker; one that was handed out before the stop is not begun after it."""
+    if _Worker.stopping is not None and _Worker.stopping.is_set():
+        return False
     if _Worker.target is None:
         _Worker.target = order.opener()
     return write_file(order, _Worker.target, _tell)

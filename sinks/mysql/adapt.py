@@ -96,16 +96,22 @@ def adapted(sql: str, server: Server) -> Adapted:
         if not kept:
             result.sql = ""
             return result
-    if verb.startswith("CREATE"):
-        edits += _definer(words)
-    result.sql = _edited(sql, edits)
+    result.sql = _edited(sql, [*edits, *_definer(words)])
     if not server.is_mariadb:
         result.sql = unvalidated(read_statement(result.sql))
     return result
 
 
+def under_own_user(sql: str) -> str:
+    """The statement, in which a view runs under the user that makes it. Raises InputError if it can't be read."""
+    read = Words(sql)
+    return _edited(read.sql, [*_definer(read.words)])
+
+
 def _definer(words: Sequence[Word]) -> Iterator[Edit]:
-    """A view runs under the user that makes it: upstream's may not be there."""
+    """Upstream's user may not be there, and to name another one needs more rights than a run has."""
+    if not _is(words[0], "CREATE"):
+        return
     for at, word in enumerate(words[:-4]):
         if _is(word, "DEFINER") and _is(words[at + 1], "=") and _is(words[at + 3], "@"):
             yield words[at + 2].start, words[at + 4].stop, "CURRENT_USER"

@@ -9,9 +9,8 @@ from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.ddl.statement import read_statement
-from sinks.ddl.words import Words
 from sinks.ddl_log import DdlRecord, DdlState
-from sinks.mysql.adapt import Adapted
+from sinks.mysql.adapt import Adapted, under_own_user
 from sinks.mysql.leftovers import all_there
 from sinks.mysql.partitions import unvalidated
 from sinks.mysql.target import LOCK_S, MysqlTarget, lock_name
@@ -165,7 +164,7 @@ class TidbTarget(MysqlTarget):
         return int(self._db.value(_UNFINISHED, (database, table)))
 
     def _fitted(self, sql: str) -> Adapted:
-        return Adapted(unvalidated(read_statement(Words(sql).sql)))
+        return Adapted(unvalidated(read_statement(under_own_user(sql))))
 
     def _prepared(self, sql: str, session: str | None) -> Iterable[str]:
         """It converts as upstream did."""

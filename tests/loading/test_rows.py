@@ -118,7 +118,7 @@ def test_the_time_zone_that_a_file_names_is_known() -> None:
         (b"INSERT INTO `t` VALUES (1,2);", "no row of 3 values"),
         (b"INSERT INTO `u` VALUES (1,2,3);", "it inserts into 'u'"),
         (b"DROP TABLE `t`;", "no INSERT statement"),
-        (b"INSERT INTO `t` (`a`) VALUES (1);INSERT INTO `t` (`b`) VALUES (1);", "different ones"),
+        (b"INSERT INTO `t` (`a`) VALUES (1);INSERT INTO `t` (`b`) VALUES (1);", "different columns"),
         (b"/* never closed", "no INSERT statement"),
     ],
 )
