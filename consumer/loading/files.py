@@ -10,11 +10,12 @@ from enum import Enum
 from typing import IO
 
 from consumer.loading.directory import DataFile
-from consumer.loading.inserts import InsertRows, Row
+from consumer.loading.inserts import InsertRows
 from consumer.loading.packed import UNREADABLE, opened
 from consumer.loading.pieces import Pieces
 from consumer.loading.separated import Form, SeparatedRows
-from consumer.loading.values import Convert, converter
+from consumer.loading.tokens import Convert, Notation, Row
+from consumer.loading.values import converter, plain_of
 from ordering.errors import InputError
 from ordering.events import Half
 from sinks.chunk import Chunk, writable
@@ -66,8 +67,27 @@ class FileWork:
     time_zone: str = "UTC"
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Rows that are written together: the names of their columns, how values are written, how many rows lie before."""
+
+    names: tuple[str, ...]
+    rows: Sequence[Row]
+    notation: Notation
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Where a row has a value that is written, into which column, and how it is told."""
+
+    at: int
+    column: Column
+    convert: Convert
+
+
 class _Batches:
-    """A file's rows, as the texts that messages hold, some at a time."""
+    """A file's rows, some at a time."""
 
     def __init__(self, work: FileWork, pieces: Pieces) -> None:
         self._work, self._pieces = work, pieces
@@ -86,8 +106,8 @@ class _Batches:
                 raise self._pieces.wrong(f"it has {self.at} rows, but {rows} of it were loaded: it is another file now")
             self.at += 1
 
-    def __iter__(self) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
-        """Columns and rows."""
+    def __iter__(self) -> Iterator[_Batch]:
+        """The batches that follow."""
         for first in self._read:
             rows, begun = [first], self._pieces.position
             if self.at == 0:
@@ -97,7 +117,7 @@ class _Batches:
                 if len(rows) >= BATCH_ROWS or self._pieces.position - begun >= BATCH_BYTES:
                     break
             self.at += len(rows)
-            yield self._reader.columns, rows
+            yield _Batch(self._reader.columns, rows, self._reader.notation, self.at - len(rows))
 
     def _check_zone(self) -> None:
         told = self._reader.time_zone
@@ -114,7 +134,7 @@ class FileLoad:
 
     def __init__(self, work: FileWork, mark: Mark, target: Target, observe: Observe) -> None:
         self._work, self._mark, self._target, self._observe = work, mark, target, observe
-        self._plans: dict[tuple[str, ...], tuple[list[int], list[Column], list[Convert]]] = {}
+        self._plans: dict[tuple[str, ...], list[_Cell]] = {}
 
     def run(self, tell: Tell) -> bool:
         """Write what of the file is not written; whether that is all of it now.
@@ -127,14 +147,14 @@ class FileLoad:
                 pieces = Pieces(stream, self._work.file.name, end=b"\n" if self._work.file.form == "csv" else b"")
                 batches = _Batches(self._work, pieces)
                 batches.skip(done.rows)
-                for columns, rows in batches:
+                for batch in batches:
                     self._observe(LoadStep.READ)
                     after = Loaded(batches.at, whole=False)
-                    self._write(done, after, columns, rows)
+                    self._write(done, after, batch)
                     done = after
-                    if not tell(len(rows)):
+                    if not tell(len(batch.rows)):
                         return False
-            self._write(done, Loaded(done.rows, whole=True), (), [])
+            self._write(done, Loaded(done.rows, whole=True))
         self._observe(LoadStep.FILE_DONE)
         return True
 
@@ -144,52 +164,52 @@ class FileLoad:
         except UNREADABLE as error:
             raise InputError(f"a dump's file can't be read: {error}", where=f"file={self._work.file.name}") from error
 
-    def _write(self, before: Loaded, after: Loaded, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+    def _write(self, before: Loaded, after: Loaded, batch: _Batch | None = None) -> None:
         with Spool() as spool:
-            if rows:
-                spool.add(self._chunk(columns, rows, before.rows))
+            if batch is not None:
+                spool.add(self._chunk(batch))
             try:
                 self._target.write_loaded(self._mark, before, after, spool)
             except RowRefusedError as error:
-                raise self._placed(error, columns, rows, before.rows) from error
+                if batch is None:
+                    raise
+                raise self._placed(error, batch) from error
         self._observe(LoadStep.WRITTEN)
 
-    def _chunk(self, names: tuple[str, ...], rows: Sequence[Row], first: int) -> Chunk:
-        chosen, columns, converters = self._plan(names)
+    def _chunk(self, batch: _Batch) -> Chunk:
+        cells = self._plan(batch.names)
         try:
-            payload = self._encoded(chosen, columns, converters, rows)
+            payload = self._encoded(cells, batch.rows, batch.notation)
         except ValueError as error:
-            raise self._unfit(names, rows, first) from error
-        table = self._work.schema.name
-        return Chunk(table, Half.WRITE, tuple(c.name for c in columns), len(rows), payload, plain_insert=True)
+            raise self._unfit(batch) from error
+        columns = tuple(cell.column.name for cell in cells)
+        return Chunk(self._work.schema.name, Half.WRITE, columns, len(batch.rows), payload, plain_insert=True)
 
-    def _encoded(
-        self, chosen: list[int], columns: list[Column], converters: list[Convert], rows: Sequence[Row]
-    ) -> bytes:
-        pairs = list(zip(chosen, converters, strict=True))
-        texts = [[None if row[i] is None else f(row[i]) for i, f in pairs] for row in rows]  # type: ignore[arg-type]
-        return self._target.encoder.encode(columns, texts)
+    def _encoded(self, cells: Sequence[_Cell], rows: Sequence[Row], notation: Notation) -> bytes:
+        tokens = list(zip(*rows, strict=True))
+        told = [notation.texts(tokens[cell.at], cell.convert, plain_of(cell.convert)) for cell in cells]
+        texts = list(zip(*told, strict=True)) if cells else [()] * len(rows)
+        return self._target.encoder.encode([cell.column for cell in cells], texts)
 
-    def _plan(self, names: tuple[str, ...]) -> tuple[list[int], list[Column], list[Convert]]:
-        """Which values of a row are written, into which columns, and how they are told."""
+    def _plan(self, names: tuple[str, ...]) -> list[_Cell]:
+        """What of rows with these columns is written."""
         if names not in self._plans:
             schema = self._work.schema
-            chosen = writable(schema, names, deleted_first=False)
-            columns = [c for i in chosen if (c := schema.column(names[i])) is not None]
             defined = {column.name: column for column in self._work.defined}
-            self._plans[names] = chosen, columns, [converter(defined.get(c.name), c) for c in columns]
+            chosen = [(at, schema.column(names[at])) for at in writable(schema, names, deleted_first=False)]
+            cells = [(at, column) for at, column in chosen if column is not None]
+            self._plans[names] = [_Cell(at, c, converter(defined.get(c.name), c)) for at, c in cells]
         return self._plans[names]
 
-    def _unfit(self, names: tuple[str, ...], rows: Sequence[Row], first: int) -> InputError:
+    def _unfit(self, batch: _Batch) -> InputError:
         """Which row and column can't be encoded, and why."""
-        chosen, columns, converters = self._plan(names)
-        for number, row in enumerate(rows, first + 1):
-            for cell in zip(chosen, columns, converters, strict=True):
+        for number, row in enumerate(batch.rows, batch.first + 1):
+            for cell in self._plan(batch.names):
                 try:
-                    self._encoded([cell[0]], [cell[1]], [cell[2]], [row])
+                    self._encoded([cell], [row], batch.notation)
                 except ValueError as error:
-                    return self._named(f"column {cell[1].name!r}: {error}", number)
-        return self._named("a value can't be encoded", first + 1)
+                    return self._named(f"column {cell.column.name!r}: {error}", number)
+        return self._named("a value can't be encoded", batch.first + 1)
 
     def _named(self, what: str, row: int) -> InputError:
         return InputError(
@@ -198,19 +218,13 @@ class FileLoad:
             hint="the target's column has to be as upstream's; for zero dates see target.invalid-dates",
         )
 
-    def _placed(
-        self, error: RowRefusedError, names: tuple[str, ...], rows: Sequence[Row], first: int
-    ) -> RowRefusedError:
+    def _placed(self, error: RowRefusedError, batch: _Batch) -> RowRefusedError:
         """A refusal that names the file and the row's number."""
-        chosen, columns, converters = self._plan(names)
-        numbers = (n for n, row in enumerate(rows, first + 1) if self._is(row, error, chosen, columns, converters))
+        cells, refused = self._plan(batch.names), error.row.payload
+        payloads = (self._encoded(cells, [row], batch.notation) for row in batch.rows)
+        numbers = (number for number, payload in enumerate(payloads, batch.first + 1) if payload == refused)
         place = f"file={self._work.file.name} row={next(numbers, '?')}"
         hint = error.hint or "make the table's columns and keys as they are upstream, then run again"
         return RowRefusedError(
             error.fact, where="; ".join(filter(None, (place, error.where))), hint=hint, row=error.row
         )
-
-    def _is(
-        self, row: Row, error: RowRefusedError, chosen: list[int], columns: list[Column], converters: list[Convert]
-    ) -> bool:
-        return self._encoded(chosen, columns, converters, [row]) == error.row.payload

@@ -7,12 +7,11 @@ Values are MySQL's literals: NULL, numbers, strings with backslash escapes and d
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
 from consumer.loading.pieces import CHUNK, Pieces
+from consumer.loading.tokens import Notation, Row, Value
 from ordering.errors import InputError
-
-Value = bytes | None
-Row = list[Value]
 
 _BACKSLASHED = rb"'(?:[^'\\]++|\\.|'')*+'"
 _DOUBLED = rb"'(?:[^']++|'')*+'"
@@ -31,8 +30,11 @@ _QUOTE, _BACKSLASH = ord("'"), b"\\"
 
 
 @lru_cache(16)
-def _row(count: int, escapes: bool) -> "re.Pattern[bytes]":
-    """A row of so many values and what ends it: each value as it is written, then a comma or a semicolon."""
+def _row(count: int, escapes: bool) -> "tuple[re.Pattern[bytes], re.Pattern[bytes]]":
+    """A row of so many values and what ends it: each value as it is written, then a comma or a semicolon.
+
+    And such a row or, as one more group, all that is none.
+    """
     text = _BACKSLASHED if escapes else _DOUBLED
     value = (
         rb"(NULL|(?:_[0-9a-z]++\s*+)?(?:"
@@ -40,7 +42,8 @@ def _row(count: int, escapes: bool) -> "re.Pattern[bytes]":
         + rb"|[xb]'[0-9a-f]*+'|0x[0-9a-f]++)|[-+]?[.0-9][-+.0-9e]*+|TRUE|FALSE)"
     )
     row = rb"\s*+\(\s*+" + rb"\s*+,\s*+".join([value] * count) + rb"\s*+\)\s*+([,;])"
-    return re.compile(row, re.DOTALL | re.IGNORECASE)
+    flags = re.DOTALL | re.IGNORECASE
+    return re.compile(row, flags), re.compile(row + rb"|(.+)", flags)
 
 
 class InsertRows:
@@ -56,18 +59,37 @@ class InsertRows:
         """The one that the file says its TIMESTAMP values are in."""
         self._first: tuple[str, ...] | None = None
 
+    @property
+    def notation(self) -> Notation:
+        """How its values are written."""
+        return Notation(b"'", self._escapes, b"NULL", self._value if self._escapes else self._doubled)
+
     def rows(self) -> Iterator[Row]:
         """All rows. Raises InputError where the file is not as expected, or ends too early."""
-        read = self._value if self._escapes else self._doubled
         while self._head():
-            pattern, pieces = _row(len(self.columns), self._escapes), self._pieces
+            one, many = _row(len(self.columns), self._escapes)
             end = b","
             while end == b",":
-                match = pieces.match(pattern)
-                if match is None:
-                    raise pieces.wrong(f"no row of {len(self.columns)} values can be read")
-                *values, end = match.groups()
-                yield [read(value) for value in values]
+                *found, end = self._following(many) or self._next(one)
+                yield from found
+
+    def _following(self, pattern: "re.Pattern[bytes]") -> list[Any]:
+        """What follows of the statement as far as it is read: rows, then what ends the last of them."""
+        pieces = self._pieces
+        before = pieces.at
+        found = pieces.rows(pattern)
+        if any(row[-2] == b";" for row in found[:-1]):  # what stands behind it is not of this statement
+            pieces.at = before
+            return []
+        return [*(row[:-2] for row in found), found[-1][-2]] if found else []
+
+    def _next(self, pattern: "re.Pattern[bytes]") -> list[Any]:
+        """As `_following`, of one row, for which more may have to be read."""
+        match = self._pieces.match(pattern)
+        if match is None:
+            raise self._pieces.wrong(f"no row of {len(self.columns)} values can be read")
+        *values, end = match.groups()
+        return [tuple(values), end]
 
     def _head(self) -> bool:
         """Step to the first row of the next statement; False at the end."""

@@ -7,6 +7,7 @@ from consumer.loading.packed import UNREADABLE
 from ordering.errors import InputError
 
 CHUNK = 1 << 20
+_AT_ONCE = 256 << 10
 LONGEST = 512 << 20
 """A row in bytes: TiDB's own limit is 120 MiB, and hexadecimal digits double it (`txn-entry-size-limit`)."""
 _SHOWN = 80
@@ -43,6 +44,18 @@ class Pieces:
             if len(self.data) - self.at > longest or not self.more():
                 return None
         self.at = found.end()
+        return found
+
+    def rows(self, pattern: "re.Pattern[bytes]") -> list[tuple[bytes, ...]]:
+        """Step over what follows here of whole rows, as far as it is read; the groups of each.
+
+        The pattern matches a row or, as its last group, all that is none. One call for many rows takes a third of the
+        time of one call each.
+        """
+        stop = min(len(self.data), self.at + _AT_ONCE)
+        found: list[tuple[bytes, ...]] = pattern.findall(self.data, self.at, stop)
+        rest = found.pop()[-1] if found and found[-1][-1] else b""
+        self.at = stop - len(rest)
         return found
 
     @property

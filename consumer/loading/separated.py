@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from consumer.loading.inserts import Row, Value
 from consumer.loading.pieces import CHUNK, Pieces
+from consumer.loading.tokens import Notation, Row, Value
 from ordering.errors import ConfigError
 
 _MEANT = {b"0": b"\0", b"n": b"\n", b"r": b"\r"}
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
-_ENDS = rb"(\r?\n)"
+_ENDS = rb"\r?\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,16 @@ class Form:
             raise ConfigError("the separator of CSV must not be empty, its delimiter is one character or none")
 
     def field(self) -> bytes:
-        """The expression of one value: in delimiters (group 1), or bare (group 2)."""
+        """The expression of one value: in delimiters, or bare."""
         separator, quote = re.escape(self.separator.encode()), re.escape(self.delimiter.encode())
         escaped = rb"\\." if self.escapes else rb"\\"
-        bare = rb"((?:(?!" + separator + rb")[^\r\n\\" + quote + rb"]|" + escaped + rb")*+)"
+        bare = rb"(?:(?!" + separator + rb")[^\r\n\\" + quote + rb"]|" + escaped + rb")*+"
         if len(self.separator) == 1:
-            bare = rb"((?:[^\r\n\\" + separator + quote + rb"]++|" + escaped + rb")*+)"
+            bare = rb"(?:[^\r\n\\" + separator + quote + rb"]++|" + escaped + rb")*+"
         if not self.delimiter:
-            return rb"(?:(?!)()|" + bare + rb")"
+            return bare
         inner = rb"[^\\" + quote + rb"]++|\\.|" if self.escapes else rb"[^" + quote + rb"]++|"
-        return quote + rb"((?:" + inner + quote + quote + rb")*+)" + quote + rb"|" + bare
+        return rb"(?:" + quote + rb"(?:" + inner + quote + quote + rb")*+" + quote + rb"|" + bare + rb")"
 
 
 class SeparatedRows:
@@ -55,43 +55,49 @@ class SeparatedRows:
         self._null = form.null.encode()
         self._quote = form.delimiter.encode()
 
+    @property
+    def notation(self) -> Notation:
+        """How its values are written."""
+        return Notation(self._quote, self._form.escapes, self._null, self._value)
+
     def rows(self) -> Iterator[Row]:
         """All rows. Raises InputError where the file is not as expected, or ends too early."""
-        pieces, field = self._pieces, self._form.field()
+        pieces, field = self._pieces, rb"(" + self._form.field() + rb")"
         if pieces.exhausted:
             return
         if self._form.header:
             self.columns = tuple(self._header(field))
         if not self.columns:
             raise pieces.wrong("it does not name its columns, and no definition of its table was dumped")
-        parts = re.escape(self._form.separator.encode()).join([rb"(?:" + field + rb")"] * len(self.columns))
-        pattern = re.compile(parts + _ENDS, re.DOTALL)
+        row = re.escape(self._form.separator.encode()).join([field] * len(self.columns)) + _ENDS
+        one, many = re.compile(row, re.DOTALL), re.compile(row + rb"|(.+)", re.DOTALL)
         while not pieces.exhausted:
-            match = pieces.match(pattern)
-            if match is None:
-                raise pieces.wrong(f"no row of {len(self.columns)} values can be read")
-            found = match.groups()
-            yield [self._value(found[i], found[i + 1]) for i in range(0, len(found) - 1, 2)]
+            found = pieces.rows(many)
+            for values in found:
+                yield values[:-1]
+            if not found:
+                match = pieces.match(one)
+                if match is None:
+                    raise pieces.wrong(f"no row of {len(self.columns)} values can be read")
+                yield match.groups()
 
     def _header(self, field: bytes) -> Iterator[str]:
-        ends = rb"(\r?\n|" + re.escape(self._form.separator.encode()) + rb")"
-        pattern = re.compile(rb"(?:" + field + rb")" + ends, re.DOTALL)
+        ends = rb"(" + _ENDS + rb"|" + re.escape(self._form.separator.encode()) + rb")"
+        pattern = re.compile(field + ends, re.DOTALL)
         while True:
             match = self._pieces.match(pattern, CHUNK)
             if match is None:
                 raise self._pieces.wrong("its first line does not name columns")
-            yield (self._value(match[1], match[2]) or b"").decode("utf-8", "replace")
-            if match[3].endswith(b"\n"):
+            yield (self._value(match[1]) or b"").decode("utf-8", "replace")
+            if match[2].endswith(b"\n"):
                 return
 
-    def _value(self, quoted: bytes | None, bare: bytes | None) -> Value:
-        if quoted is None:
-            if bare == self._null:
-                return None
-            return self._plain(bare or b"")
-        if self._quote in quoted and not self._form.escapes:
-            quoted = quoted.replace(self._quote * 2, self._quote)
-        return self._plain(quoted)
+    def _value(self, token: bytes) -> Value:
+        quote = self._quote
+        if not quote or token[:1] != quote:
+            return None if token == self._null else self._plain(token)
+        quoted = token[1:-1]
+        return self._plain(quoted if self._form.escapes else quoted.replace(quote * 2, quote))
 
     def _plain(self, text: bytes) -> bytes:
         return _ESCAPE.sub(_meant, text) if self._form.escapes and b"\\" in text else text

@@ -3,15 +3,14 @@
 Messages hold binary strings as one code point a byte, BIT, ENUM and SET as numbers, floats without an exponent.
 """
 
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from consumer.loading.tokens import Convert, Plain, numbers, strings
 from sinks.ddl.definition import ColumnDef
 from sinks.schema import Column, Shape
 
-Convert = Callable[[bytes], str]
 _SHAPES = {Shape.INTEGER: "int", Shape.REAL: "double", Shape.BYTES: "blob", Shape.BIT: "bit"}
 
 
@@ -26,6 +25,11 @@ def converter(defined: ColumnDef | None, column: Column) -> Convert:
     if kind == "set":
         return lambda value: _mask(members, _text(value))
     return _RULES.get(kind, _text)
+
+
+def plain_of(convert: Convert) -> Plain | None:
+    """What tells a column's texts at once where a converter would leave each value as it is."""
+    return _PLAIN.get(convert)
 
 
 def _text(value: bytes) -> str:
@@ -81,3 +85,4 @@ _RULES: dict[str, Convert] = {
     "real": _real,
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal"), _whole),
 }
+_PLAIN: dict[Convert, Plain] = {_text: strings, _whole: numbers, _real: numbers, _float: numbers}

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.loading import pieces as pieces_module
-from consumer.loading.inserts import InsertRows, Row
+from consumer.loading.inserts import InsertRows
 from consumer.loading.packed import DamagedFileError, opened
 from consumer.loading.pieces import Pieces
 from consumer.loading.separated import Form, SeparatedRows
+from consumer.loading.tokens import Convert, Value
+from consumer.loading.values import _text, _whole, plain_of
 from ordering.errors import ConfigError, InputError
 from tests.loading.dumping import PACKERS, Dumping, _csv, _sql
 
@@ -45,6 +47,13 @@ ROWS = st.lists(
 )
 
 
+MOST = st.integers(1, 60) | st.just(100_000)
+"""Bytes that a stream gives at once."""
+TOKEN = st.text("ab',", max_size=4).map(lambda text: "'" + text.replace("'", "''") + "'") | st.sampled_from(
+    ["NULL", "_binary 'a'", "x'41'", r"'\''", r"'\\'", r"'\n'", "null", "1", "-0.5", "007", "+1", "1e3", "0", "-.5"]
+)
+
+
 class Dribble(io.BytesIO):
     """Gives out a few bytes at a time."""
 
@@ -56,23 +65,37 @@ class Dribble(io.BytesIO):
         return super().read(min(self.most, size if size is not None and size >= 0 else self.most))
 
 
-def inserted(data: bytes, most: int, columns: tuple[str, ...] = tuple(NAMES), **how: Any) -> list[Row]:
-    return list(InsertRows(Pieces(Dribble(data, most), "d.t.0.sql"), "t", columns, **how).rows())
+def values_of(reader: InsertRows | SeparatedRows) -> list[list[Value]]:
+    """All rows; their columns are told at once as one by one."""
+    rows = list(reader.rows())
+    found = [[reader.notation.value(token) for token in row] for row in rows]
+    for convert in (_text, _whole):
+        for tokens, values in zip(zip(*rows, strict=True), zip(*found, strict=True), strict=True):
+            try:
+                expected = [None if value is None else convert(value) for value in values]
+            except ValueError:
+                continue
+            assert reader.notation.texts(tokens, convert, plain_of(convert)) == expected
+    return found
 
 
-def separated(data: bytes, most: int, form: Form | None = None, columns: tuple[str, ...] = ()) -> list[Row]:
+def inserted(data: bytes, most: int, columns: tuple[str, ...] = tuple(NAMES), **how: Any) -> list[list[Value]]:
+    return values_of(InsertRows(Pieces(Dribble(data, most), "d.t.0.sql"), "t", columns, **how))
+
+
+def separated(data: bytes, most: int, form: Form | None = None, columns: tuple[str, ...] = ()) -> list[list[Value]]:
     pieces = Pieces(Dribble(data, most), "d.t.0.csv", end=b"\n")
-    return list(SeparatedRows(pieces, columns, form or Form()).rows())
+    return values_of(SeparatedRows(pieces, columns, form or Form()))
 
 
-@given(ROWS, st.integers(1, 60), st.booleans(), st.sampled_from([0, 30]))
+@given(ROWS, MOST, st.booleans(), st.sampled_from([0, 30]))
 def test_rows_of_insert_statements_come_back(rows: list[Any], most: int, escapes: bool, statement: int) -> None:
     how = Dumping(escape_backslash=escapes, statement_size=statement)
     data = b"".join(_sql(b"INSERT INTO `t` VALUES\n", KINDS, rows, how))
     assert inserted(data, most, escapes=escapes) == [list(row) for row in rows]
 
 
-@given(ROWS, st.integers(1, 60), st.booleans(), st.booleans())
+@given(ROWS, MOST, st.booleans(), st.booleans())
 def test_rows_of_separated_values_come_back(rows: list[Any], most: int, escapes: bool, header: bool) -> None:
     how = Dumping(filetype="csv", escape_backslash=escapes, no_header=not header)
     data = b"".join(_csv(NAMES, KINDS, rows, how))
@@ -80,13 +103,27 @@ def test_rows_of_separated_values_come_back(rows: list[Any], most: int, escapes:
     assert separated(data, most, form, tuple(NAMES)) == [list(row) for row in rows]
 
 
-@given(ROWS, st.sampled_from([("|+|", '"'), (";", "'"), ("\t", ""), ("ab", "")]), st.integers(1, 60))
+@given(ROWS, st.sampled_from([("|+|", '"'), (";", "'"), ("\t", ""), ("ab", "")]), MOST)
 def test_separators_may_be_others(rows: list[Any], marks: tuple[str, str], most: int) -> None:
     how = Dumping(filetype="csv", separator=marks[0].encode(), delimiter=marks[1].encode())
     if not marks[1]:  # nothing tells a text from NULL, and only the separator's first character is escaped
         rows = [(b"" if s is None else s.replace(b"a", b"").replace(b"\\", b""), n, b"") for s, n, _ in rows]
     data = b"".join(_csv(NAMES, KINDS, rows, how))
     assert separated(data, most, Form(*marks)) == [list(row) for row in rows]
+
+
+@given(st.lists(TOKEN, min_size=1, max_size=6), st.sampled_from([_text, _whole]))
+def test_a_column_is_told_at_once_as_value_by_value(tokens: list[str], convert: Convert) -> None:
+    notation = InsertRows(Pieces(io.BytesIO(), "f"), "t", ("a",)).notation
+    raw = [token.encode() for token in tokens]
+    values = [notation.value(token) for token in raw]
+    expected = [None if value is None else convert(value) for value in values]
+    assert notation.texts(raw, convert, plain_of(convert)) == expected
+
+
+def test_rows_behind_a_statement_are_not_its_own() -> None:
+    with pytest.raises(InputError, match="no INSERT statement"):
+        inserted(b"INSERT INTO `t` VALUES (1,2,3);(4,5,6),(7,8,9);", 1000)
 
 
 @pytest.mark.parametrize("most", [1, 7, 1000])
@@ -98,7 +135,7 @@ def test_other_spellings_of_statements_are_read(most: int) -> None:
         b"REPLACE INTO `t`(`n`,`s`,b) VALUES (true,NULL,'\xff');"
     )
     rows = InsertRows(Pieces(Dribble(data, most), "f"), "t", ())
-    found = list(rows.rows())
+    found = values_of(rows)
     assert rows.columns == ("n", "s", "b")
     assert found == [[b"1", b"x'y", b"\x0a\xbc"], [b"+2", b"\0", b"\x01\x01"], [b"1", None, b"\xff"]]
 
@@ -106,7 +143,7 @@ def test_other_spellings_of_statements_are_read(most: int) -> None:
 def test_the_time_zone_that_a_file_names_is_known() -> None:
     data = b"/*!40103 SET TIME_ZONE='+08:00' */;\nINSERT INTO `t` VALUES (1);\n"
     rows = InsertRows(Pieces(io.BytesIO(data), "f"), "t", ("a",))
-    assert (list(rows.rows()), rows.time_zone) == ([[b"1"]], "+08:00")
+    assert (values_of(rows), rows.time_zone) == ([[b"1"]], "+08:00")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +188,7 @@ def test_no_more_of_a_file_is_read_than_the_longest_row_may_take(monkeypatch: py
     monkeypatch.setattr(pieces_module, "CHUNK", 100)
     data = io.BytesIO(b"INSERT INTO `t` VALUES " + b"(1,2,3)," * 10 + b"('" + b"x" * 100_000)
     reader = InsertRows(Pieces(data, "f"), "t", tuple(NAMES)).rows()
-    assert next(reader) == [b"1", b"2", b"3"]
+    assert next(reader) == (b"1", b"2", b"3")
     assert data.tell() <= 200
 
 
