@@ -32,8 +32,12 @@ class Targets:
 
     def __init__(self, kinds: list[str], place: Path, stack: ExitStack) -> None:
         self._kinds, self._place, self._stack = kinds, place, stack
+        self._servers: dict[str, MariaDbServer | TidbServer] = {}
         if "mariadb" in kinds:
-            self._mariadb = stack.enter_context(MariaDbServer(self._directory("mariadb"), flush_at_commit=2))
+            mariadb = MariaDbServer(self._directory("mariadb"), flush_at_commit=2)
+            self._servers["mariadb"] = stack.enter_context(mariadb)
+        if "tidb" in kinds:
+            self._servers["tidb"] = stack.enter_context(TidbServer(self._directory("target")))
         if "postgres" in kinds:
             self._postgres = stack.enter_context(PostgresServer(self._directory("postgres")))
 
@@ -48,10 +52,11 @@ class Targets:
             if kind == "sqlite":
                 directory = self._place / f"sqlite-{uuid4().hex[:8]}"
                 yield kind, f"sqlite:///{directory}", SqliteCells(directory)
-            elif kind == "mariadb":
-                with closing(MariaDbCells(self._mariadb.uri)) as cells:
+            elif kind in self._servers:
+                uri = self._servers[kind].uri
+                with closing(MariaDbCells(uri)) as cells:
                     cells.drop({"ha", "hb"} & cells.databases())
-                    yield kind, self._mariadb.uri, cells
+                    yield kind, uri, cells
             else:
                 name = f"h{uuid4().hex[:8]}"
                 with psycopg.connect(self._postgres.uri, autocommit=True) as connection:
@@ -76,7 +81,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--statements", type=int, default=80)
-    parser.add_argument("--targets", default="sqlite,mariadb,postgres")
+    parser.add_argument("--targets", default="sqlite,mariadb,postgres,tidb")
     parser.add_argument("--keep", type=Path)
     told = parser.parse_args()
     logs.set_up(json=False, verbose=False)
