@@ -28,8 +28,8 @@ pytestmark = pytest.mark.service
 BIG_ROWS = 120_000
 WIDE = 1_000
 """Bytes a row."""
-MOST_MB = 400
-"""The process alone takes 120 to 150; the file is as large as all this again, and a row's text more than once."""
+MOST_MB = 200
+"""A process takes 115; the file is as large as that once more, and its rows would take several times as much."""
 
 
 def command(tmp_path: Path, dump: Path, uri: str) -> list[str]:
@@ -78,7 +78,7 @@ def test_memory_does_not_grow_with_a_file_and_sigterm_ends_it_in_order(long_dump
     assert told["rows"] + rest["rows"] == BIG_ROWS + sum(map(len, WHOLE))
     assert big_rows(tmp_path / "target") == BIG_ROWS
     assert held(SqliteCells(tmp_path / "target"), "d") == WHOLE
-    assert tree.peak_mb("tree") < MOST_MB
+    assert max(tree.peak_mb("driver"), tree.peak_mb("worker")) < MOST_MB
 
 
 def big_rows(target: Path) -> int:
