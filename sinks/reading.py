@@ -1,7 +1,7 @@
 """Reading a table for comparison: sums over digests of rows that are computed where the rows are, and rows as texts.
 
 Each dialect says how it spells a value (`text`), a row (`joined`) and a row's digest, so that equal rows have equal
-digests whatever the dialect. A digest is 60 bits of an MD5: whether rows changed by accident is asked, not by an enemy.
+digests whatever the dialect. A digest is 60 bits of a SHA-256: MySQL 9 has no MD5 any more.
 Digests are added up, so that the order of rows does not matter and copies count.
 """
 

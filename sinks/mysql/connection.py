@@ -22,6 +22,8 @@ _READ_ONLY, _OPTION = 1836, 1290
 _NOT_ASKED = 2068
 _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
+_WARNINGS = 64
+"""So many of a statement are kept at least."""
 SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 """Strict, so that no value is changed silently; zero dates and a zero AUTO_INCREMENT as upstream holds them."""
 ROUNDING_MODE = f"{SQL_MODE},TIME_ROUND_FRACTIONAL"
@@ -124,8 +126,9 @@ class MysqlConnection:
         # what TiDB makes a new database with; the target's own default may take 'a' and 'A' for one key
         self.run("SET SESSION collation_server = utf8mb4_bin")
         self.run("SET SESSION sql_mode = %s", (SQL_MODE,))
-        # warnings tell of values that the server would change
-        self.run("SET SESSION max_error_count = 64")
+        # warnings tell of values that the server would change; to set it needs rights of an administrator in MySQL 8
+        if int(self.value("SELECT @@max_error_count")) < _WARNINGS:
+            self.run("SET SESSION max_error_count = %s", (_WARNINGS,))
         # upstream sends the rows that its foreign keys cascaded to: cascading here would do it twice
         self.run("SET SESSION foreign_key_checks = 0")
         if self.is_mariadb:

@@ -107,7 +107,7 @@ def checksum(connection: MysqlConnection, table: TableName, partition: str = "")
     """Of the rows of a table or of one of its partitions: how many, and a sum of their contents."""
     look = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     columns = [f"QUOTE({quoted(name)})" for (name,) in connection.query(f"{look} ORDER BY ORDINAL_POSITION", table)]
-    digest = f"CAST(CONV(LEFT(MD5(CONCAT({', '.join(columns) or repr('')})), 15), 16, 10) AS UNSIGNED)"
+    digest = f"CAST(CONV(LEFT(SHA2(CONCAT({', '.join(columns) or repr('')}), 256), 15), 16, 10) AS UNSIGNED)"
     place = f"{quoted(table.database)}.{quoted(table.table)}" + (
         f" PARTITION ({quoted(partition)})" if partition else ""
     )

@@ -143,7 +143,8 @@ class MysqlReader(Reader):
         A text beyond max_allowed_packet becomes NULL (MySQL documentation, "String Functions and Operators"). A random
         number in its place makes the sum differ, so that such rows are compared one by one.
         """
-        return f"COALESCE(CAST(CONV(LEFT(MD5({text}), {DIGITS}), 16, 10) AS UNSIGNED), CAST(1e18 * RAND() AS UNSIGNED))"
+        digits = f"LEFT(SHA2({text}, 256), {DIGITS})"
+        return f"COALESCE(CAST(CONV({digits}, 16, 10) AS UNSIGNED), CAST(1e18 * RAND() AS UNSIGNED))"
 
     def added(self, digest: str) -> str:
         """See `Reader.added`."""

@@ -17,6 +17,8 @@ _DATABASE = "ticdc_reconciler"
 _NAME = r"(?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`"
 _HEAD = re.compile(rf"^(CREATE TABLE|CREATE .*?\bVIEW) {_NAME}", re.DOTALL)
 _KEY = re.compile(r"^  (\w+ )*KEY ")
+_IMPLIED = re.compile(r"CHARACTER SET \w+ (?=COLLATE )")
+"""MySQL says it of a column that was made with a COLLATE of its own, as each is that is made from a definition."""
 _COUNTERS = ("AUTO_INCREMENT=", "AUTO_RANDOM_BASE=")
 
 
@@ -28,7 +30,8 @@ def definition(connection: MysqlConnection, name: TableName) -> str | None:
     connection.run("USE information_schema")  # a view's definition leaves out the name of the session's database
     text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
     # rows change the counter, a statement does not
-    return _HEAD.sub(r"\1", " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS)))
+    kept = " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS))
+    return _HEAD.sub(r"\1", _IMPLIED.sub("", kept))
 
 
 class Rehearsal:

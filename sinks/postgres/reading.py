@@ -122,7 +122,8 @@ class PostgresReader(Reader):
 
     def digest(self, text: str) -> str:
         """See `Reader.digest`."""
-        return f"('x' || left(md5({text}), {DIGITS}))::bit({4 * DIGITS})::bigint"
+        digits = f"left(encode(sha256(convert_to({text}, 'UTF8')), 'hex'), {DIGITS})"
+        return f"('x' || {digits})::bit({4 * DIGITS})::bigint"
 
     def added(self, digest: str) -> str:
         """See `Reader.added`."""

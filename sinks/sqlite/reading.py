@@ -6,7 +6,7 @@ A reader holds a lock under which nobody commits to these files: more than one w
 import sqlite3
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from hashlib import md5
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ _PLAIN_FROM, _PLAIN_TO = 1e-4, 1e15
 
 def digest_of(text: bytes) -> int:
     """The digest of a row's text, as every dialect computes it."""
-    return int(md5(text, usedforsecurity=False).hexdigest()[:DIGITS], 16)
+    return int(sha256(text).hexdigest()[:DIGITS], 16)
 
 
 def real_text(number: float) -> str:
