@@ -21,10 +21,11 @@ from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record, 
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.progress import Progress
-from ordering.window import Range, Window, divided
+from ordering.window import Range, Window, divided, together
 from sinks.chunk import Chunk
 
 _SMALLEST_RANGE = 50_000
+_TASKS_A_CORE = 2
 _HELD_BYTES = 64 << 20
 """Of rows that come to the driver at once, unless each core's share of them is larger."""
 
@@ -211,8 +212,9 @@ def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> 
         return spark.parallelize([ranges], 1).mapPartitions(read)
     parts = list(ranges)
     if not read.spec.force_replicate:  # passes are told apart within a partition, so one task has to see all of it
-        parts = divided(ranges, 2 * spark.defaultParallelism, _SMALLEST_RANGE)
-    records = spark.parallelize([(part,) for part in parts], len(parts)).mapPartitions(read)
+        parts = divided(ranges, _TASKS_A_CORE * spark.defaultParallelism, _SMALLEST_RANGE)
+    groups = together(parts, _TASKS_A_CORE * spark.defaultParallelism)
+    records = spark.parallelize(groups, len(groups)).mapPartitions(read)
     return shuffled(records, buckets + 1)
 
 

@@ -145,6 +145,29 @@ def _parts(whole: Range, size: int) -> list[Range]:
     return [Range(whole.partition, a, b, whole.counted_to) for a, b in zip(bounds, ends, strict=True)]
 
 
+def together(parts: Iterable[Range], groups: int) -> list[tuple[Range, ...]]:
+    """The parts in about so many groups of about equal size: to begin with a part costs as much as many messages.
+
+    A reader is at one place of a partition at a time, so no group holds two parts of one.
+    """
+    parts = sorted(parts, key=lambda part: (-part.messages, part.partition, part.start))
+    found: list[list[Range]] = [[] for _ in range(min(groups, len(parts)))]
+    partitions: list[set[Partition]] = [set() for _ in found]
+    sizes = [0 for _ in found]
+    for part in parts:
+        fits = [at for at, held in enumerate(partitions) if part.partition not in held]
+        if not fits:
+            fits = [len(found)]
+            found.append([])
+            partitions.append(set())
+            sizes.append(0)
+        at = min(fits, key=sizes.__getitem__)
+        found[at].append(part)
+        partitions[at].add(part.partition)
+        sizes[at] += max(1, part.messages)
+    return [tuple(group) for group in found]
+
+
 def budget(limit_rows: int, limit_bytes: int, average_bytes: Mapping[Partition, float], partitions: int) -> int:
     """Messages that a window may read of each partition so that all together keep the limits."""
     known = [size for size in average_bytes.values() if size > 0]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, CommitTs, ResolvedTs
-from ordering.window import Cuts, Range, Window, budget, cuts, divided, shares
+from ordering.window import Cuts, Range, Window, budget, cuts, divided, shares, together
 
 ROWS = st.lists(st.lists(st.integers(1, 12), max_size=15), min_size=1, max_size=4)
 P = Partition("t", 0)
@@ -56,6 +56,24 @@ def test_divided_ranges_cover_exactly_the_same(ranges: list[Range], pieces: int,
         assert all(part.messages for part in mine) or not whole.messages
         assert all(2 * part.messages >= min(smallest, whole.messages) for part in mine[:-1])
     assert len(parts) <= 2 * pieces + len(ranges)
+
+
+@given(RANGES, st.integers(1, 12), st.integers(1, 80), st.integers(1, 12))
+def test_groups_hold_each_part_once_and_a_partition_at_one_place(
+    ranges: list[Range], pieces: int, smallest: int, groups: int
+) -> None:
+    parts = divided(ranges, pieces, smallest)
+    found = together(parts, groups)
+    assert sorted((p.partition, p.start, p.stop) for group in found for p in group) == sorted(
+        (p.partition, p.start, p.stop) for p in parts
+    )
+    for group in found:
+        assert len({part.partition for part in group}) == len(group)
+    most_parts = max(sum(part.partition == whole.partition for part in parts) for whole in ranges)
+    assert len(found) <= max(most_parts, min(groups, len(parts)))
+    sizes = [sum(part.messages for part in group) for group in found]
+    if most_parts == 1:  # nothing stands in the way of equal sizes
+        assert max(sizes) - min(sizes) <= max(part.messages for part in parts) + len(parts)
 
 
 @given(

@@ -13,7 +13,7 @@ from consumer.scan import ReadSpec
 from consumer.tasks import REPORTS, Failure, OrderTask, ReadTask, Record
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
-from ordering.window import Range, divided
+from ordering.window import Range, divided, together
 from tests.simulation.log import FakeLog
 from tests.simulation.zombies import Zombie
 
@@ -38,7 +38,7 @@ class LocalJobs:
         read = ReadTask(replace(spec, buckets=buckets), self.log)
         if spec.buckets == 1:
             return LocalJob(self, 1, [list(ReadTask(spec, self.log)([ranges]))], parted=False)
-        tasks = [list(read([(part,)])) for part in divided(ranges, self.tasks, 1)]
+        tasks = [list(read([group])) for group in together(divided(ranges, self.tasks, 1), self.tasks)]
         self.log.faults.chance.shuffle(tasks)
         shuffled: list[list[Record]] = [[] for _ in range(buckets + 1)]
         for records in tasks:
