@@ -51,7 +51,9 @@ def strings(tokens: Sequence[bytes], notation: Notation) -> list[str] | None:
 def numbers(tokens: Sequence[bytes], _: Notation) -> list[str] | None:
     """See `Plain`: numbers without exponent, sign `+` or zeros before them."""
     joined = b",".join((b"", *tokens, b""))
-    if joined.translate(None, b"0123456789.,") or joined.count(b",0") != joined.count(b",0,") + joined.count(b",0."):
-        # to look at each of them takes longer than all the rest
-        return joined[1:-1].decode("ascii").split(",") if _NUMBERS.fullmatch(joined, 1) else None
-    return joined[1:-1].decode("ascii").split(",")
+    zeros = joined.count(b",0") - joined.count(b",0,") - joined.count(b",0.")
+    is_plain = not zeros and not joined.translate(None, b"0123456789.,")
+    if not is_plain and not _NUMBERS.fullmatch(joined, 1):
+        return None
+    found = joined[1:-1].decode("ascii").split(",")  # a bare value may hold commas, where they separate nothing
+    return found if len(found) == len(tokens) else None

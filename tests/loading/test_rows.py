@@ -112,6 +112,11 @@ def test_separators_may_be_others(rows: list[Any], marks: tuple[str, str], most:
     assert separated(data, most, Form(*marks)) == [list(row) for row in rows]
 
 
+def test_a_comma_in_a_bare_value_parts_nothing() -> None:
+    assert separated(b"a;b\n1,2;,\n3;4\n", 100, Form(";")) == [[b"1,2", b","], [b"3", b"4"]]
+    assert separated(b"a;b\n-1,2;1\n", 100, Form(";")) == [[b"-1,2", b"1"]]
+
+
 @given(st.lists(TOKEN, min_size=1, max_size=6), st.sampled_from([_text, _whole]))
 def test_a_column_is_told_at_once_as_value_by_value(tokens: list[str], convert: Convert) -> None:
     notation = InsertRows(Pieces(io.BytesIO(), "f"), "t", ("a",)).notation
