@@ -5,6 +5,7 @@ the limit. A range is read from `start` until the first watermark above R, or to
 in it. With T = R = C a window applies nothing; it moves offsets past repetitions and finds DDLs behind the watermark.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -151,21 +152,14 @@ def together(parts: Iterable[Range], groups: int) -> list[tuple[Range, ...]]:
     A reader is at one place of a partition at a time, so no group holds two parts of one.
     """
     parts = sorted(parts, key=lambda part: (-part.messages, part.partition, part.start))
-    found: list[list[Range]] = [[] for _ in range(min(groups, len(parts)))]
-    partitions: list[set[Partition]] = [set() for _ in found]
-    sizes = [0 for _ in found]
+    count = max([min(groups, len(parts)), *Counter(part.partition for part in parts).values()])
+    found: list[dict[Partition, Range]] = [{} for _ in range(count)]
+    sizes = [0] * count
     for part in parts:
-        fits = [at for at, held in enumerate(partitions) if part.partition not in held]
-        if not fits:
-            fits = [len(found)]
-            found.append([])
-            partitions.append(set())
-            sizes.append(0)
-        at = min(fits, key=sizes.__getitem__)
-        found[at].append(part)
-        partitions[at].add(part.partition)
+        at = min((at for at in range(count) if part.partition not in found[at]), key=sizes.__getitem__)
+        found[at][part.partition] = part
         sizes[at] += max(1, part.messages)
-    return [tuple(group) for group in found]
+    return [tuple(group.values()) for group in found]
 
 
 def budget(limit_rows: int, limit_bytes: int, average_bytes: Mapping[Partition, float], partitions: int) -> int:

@@ -7,7 +7,6 @@ Values are MySQL's literals: NULL, numbers, strings with backslash escapes and d
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
 
 from consumer.loading.pieces import CHUNK, Pieces
 from consumer.loading.tokens import Notation, Row, Value
@@ -70,26 +69,26 @@ class InsertRows:
             one, many = _row(len(self.columns), self._escapes)
             end = b","
             while end == b",":
-                *found, end = self._following(many) or self._next(one)
+                found, end = self._following(many) or self._next(one)
                 yield from found
 
-    def _following(self, pattern: "re.Pattern[bytes]") -> list[Any]:
-        """What follows of the statement as far as it is read: rows, then what ends the last of them."""
+    def _following(self, pattern: "re.Pattern[bytes]") -> tuple[list[Row], bytes] | None:
+        """Rows of the statement that follow as far as it is read, and what ends the last of them."""
         pieces = self._pieces
         before = pieces.at
         found = pieces.rows(pattern)
         if any(row[-2] == b";" for row in found[:-1]):  # what stands behind it is not of this statement
             pieces.at = before
-            return []
-        return [*(row[:-2] for row in found), found[-1][-2]] if found else []
+            return None
+        return ([row[:-2] for row in found], found[-1][-2]) if found else None
 
-    def _next(self, pattern: "re.Pattern[bytes]") -> list[Any]:
+    def _next(self, pattern: "re.Pattern[bytes]") -> tuple[list[Row], bytes]:
         """As `_following`, of one row, for which more may have to be read."""
         match = self._pieces.match(pattern)
         if match is None:
             raise self._pieces.wrong(f"no row of {len(self.columns)} values can be read")
         *values, end = match.groups()
-        return [tuple(values), end]
+        return [tuple(values)], end
 
     def _head(self) -> bool:
         """Step to the first row of the next statement; False at the end."""
