@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from consumer.loading.pieces import CHUNK, Pieces
+from consumer.loading.pieces import CHUNK, Pieces, RowPattern
 from consumer.loading.tokens import Notation, Row, Value
 from ordering.errors import InputError
 
@@ -29,11 +29,8 @@ _QUOTE, _BACKSLASH = ord("'"), b"\\"
 
 
 @lru_cache(16)
-def _row(count: int, escapes: bool) -> "tuple[re.Pattern[bytes], re.Pattern[bytes]]":
-    """A row of so many values and what ends it: each value as it is written, then a comma or a semicolon.
-
-    And such a row or, as one more group, all that is none.
-    """
+def _row(count: int, escapes: bool) -> RowPattern:
+    """A row of so many values and what ends it: each value as it is written, then a comma or a semicolon."""
     text = _BACKSLASHED if escapes else _DOUBLED
     value = (
         rb"(NULL|(?:_[0-9a-z]++\s*+)?(?:"
@@ -41,8 +38,7 @@ def _row(count: int, escapes: bool) -> "tuple[re.Pattern[bytes], re.Pattern[byte
         + rb"|[xb]'[0-9a-f]*+'|0x[0-9a-f]++)|[-+]?[.0-9][-+.0-9e]*+|TRUE|FALSE)"
     )
     row = rb"\s*+\(\s*+" + rb"\s*+,\s*+".join([value] * count) + rb"\s*+\)\s*+([,;])"
-    flags = re.DOTALL | re.IGNORECASE
-    return re.compile(row, flags), re.compile(row + rb"|(.+)", flags)
+    return RowPattern.of(row, re.DOTALL | re.IGNORECASE)
 
 
 class InsertRows:

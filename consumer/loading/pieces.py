@@ -1,7 +1,7 @@
 """Steps along a stream by regular expressions, with no more of it in memory than what comes next."""
 
 import re
-from typing import IO
+from typing import IO, NamedTuple
 
 from consumer.loading.packed import UNREADABLE
 from ordering.errors import InputError
@@ -11,6 +11,18 @@ _AT_ONCE = 256 << 10
 LONGEST = 512 << 20
 """A row in bytes: TiDB's own limit is 120 MiB, and hexadecimal digits double it (`txn-entry-size-limit`)."""
 _SHOWN = 80
+
+
+class RowPattern(NamedTuple):
+    """What a row looks like: alone, and with one more group for all that is none (`Pieces.rows`)."""
+
+    one: "re.Pattern[bytes]"
+    many: "re.Pattern[bytes]"
+
+    @classmethod
+    def of(cls, row: bytes, flags: re.RegexFlag = re.DOTALL) -> "RowPattern":
+        """From a row's expression, in which each value is a group."""
+        return cls(re.compile(row, flags), re.compile(row + rb"|(.+)", flags))
 
 
 class Pieces:
@@ -49,8 +61,7 @@ class Pieces:
     def rows(self, pattern: "re.Pattern[bytes]") -> list[tuple[bytes, ...]]:
         """Step over what follows here of whole rows, as far as it is read; the groups of each.
 
-        The pattern matches a row or, as its last group, all that is none. One call for many rows takes a third of the
-        time of one call each.
+        `pattern` is a `RowPattern.many`. One call for many rows takes a third of the time of one call each.
         """
         stop = min(len(self.data), self.at + _AT_ONCE)
         found: list[tuple[bytes, ...]] = pattern.findall(self.data, self.at, stop)

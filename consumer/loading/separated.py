@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from consumer.loading.pieces import CHUNK, Pieces
+from consumer.loading.pieces import CHUNK, Pieces, RowPattern
 from consumer.loading.tokens import Notation, Row, Value
 from ordering.errors import ConfigError
 
@@ -70,7 +70,7 @@ class SeparatedRows:
         if not self.columns:
             raise pieces.wrong("it does not name its columns, and no definition of its table was dumped")
         row = re.escape(self._form.separator.encode()).join([field] * len(self.columns)) + _ENDS
-        one, many = re.compile(row, re.DOTALL), re.compile(row + rb"|(.+)", re.DOTALL)
+        one, many = RowPattern.of(row)
         while not pieces.exhausted:
             found = pieces.rows(many)
             for values in found:
