@@ -10,6 +10,7 @@
     ├── TargetError        4     the target refuses a statement, a value, a right
     │   ├── TableMismatchError       the table is missing, or not what rows need
     │   ├── TransactionLimitError    a unit is too large for one transaction
+    │   ├── RowCountError            a statement changed more rows than it may, or fewer
     │   └── TargetUnreachableError   worth a retry
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
     ├── LeadershipLostError 5    another instance took over
@@ -89,6 +90,10 @@ class TransactionLimitError(TargetError):
     """A unit is larger than what the target takes in one transaction: no row of it is at fault."""
 
 
+class RowCountError(TargetError):
+    """A statement changed another number of rows than it may: the unit is rolled back, and no row is at fault."""
+
+
 class TargetUnreachableError(TargetError):
     """The target does not answer, or cut the connection, or asks for a new try."""
 
@@ -121,4 +126,6 @@ class LocalDiskError(ReconcilerError):
     """A temporary file of this machine can't be written or read."""
 
 
+NO_ROW_AT_FAULT = (TargetUnreachableError, TransactionLimitError, RowCountError)
+"""What a target says that is not about one of the rows: no other try with fewer rows, or in another way, helps."""
 TRANSIENT = (SourceUnreachableError, BodyMissingError, TargetUnreachableError, WorkerLostError, LocalDiskError)

@@ -7,7 +7,7 @@ transaction that is rolled back in the end. So each row is sent at most twice as
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ordering.errors import TargetError
+from ordering.errors import NO_ROW_AT_FAULT, TargetError
 from sinks.chunk import Chunk, Encoder
 from sinks.spool import Group, Spool
 
@@ -64,6 +64,8 @@ class Trial:
             spool.add(self._chunk(group, rows))
             try:
                 self._put(spool.groups(group.first.half)[0])
+            except NO_ROW_AT_FAULT:
+                raise
             except TargetError as error:
                 self._back()
                 return error

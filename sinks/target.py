@@ -14,10 +14,9 @@ from datetime import datetime
 from enum import Enum
 
 from ordering.errors import (
+    NO_ROW_AT_FAULT,
     LeadershipLostError,
     TargetError,
-    TargetUnreachableError,
-    TransactionLimitError,
 )
 from ordering.events import DdlEvent, Half
 from ordering.progress import Progress
@@ -283,9 +282,9 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
         self._save_point()
         try:
             put(group)
+        except NO_ROW_AT_FAULT:
+            raise
         except TargetError as error:
-            if isinstance(error, TargetUnreachableError | TransactionLimitError):
-                raise
             self._back_to_point()
             raise Trial(self.encoder, put, self._save_point, self._back_to_point).refused(group, error) from error
 

@@ -1,6 +1,6 @@
 """Writes rows into TiDB."""
 
-from ordering.errors import TargetError, TargetUnreachableError, TransactionLimitError
+from ordering.errors import NO_ROW_AT_FAULT, TargetError
 from ordering.events import TableName
 from sinks.mysql.catalog import quoted
 from sinks.mysql.write import NUMBER, MysqlWriter
@@ -22,9 +22,9 @@ class TidbWriter(MysqlWriter):
         self._db.run("SAVEPOINT before_load")
         try:
             super()._load_data(verb, place, group, columns)
-        except TargetError as error:
-            if isinstance(error, TargetUnreachableError | TransactionLimitError):
-                raise
+        except NO_ROW_AT_FAULT:
+            raise
+        except TargetError:
             self._db.run("ROLLBACK TO SAVEPOINT before_load")
             self._by_statements(verb, place, group, columns)
 
