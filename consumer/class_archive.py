@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Thread
 
 from consumer.embedded.paths import cache_place
-from consumer.secrecy import hidden_variables
+from consumer.secrecy import visible
 
 MAKING = "TICDC_RECONCILER_CLASS_ARCHIVE"
 """Names the file to make, in the process that makes it. Set to nothing: none is used and none is made."""
@@ -57,14 +57,14 @@ def make_in_background() -> "subprocess.Popen[bytes] | None":
     place = None if found_archive() else place_to_make()
     if place is None:
         return None
-    with hidden_variables():
-        making = subprocess.Popen(  # noqa: S603 ourselves
-            [sys.executable, "-m", "consumer.archiving", "--wait", str(place)],
-            stdin=subprocess.PIPE,  # ours to hold: it ends with this process
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    making = subprocess.Popen(  # noqa: S603 ourselves
+        [sys.executable, "-m", "consumer.archiving", "--wait", str(place)],
+        env=visible(os.environ),
+        stdin=subprocess.PIPE,  # ours to hold: it ends with this process
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     Thread(target=making.wait, name="class archive", daemon=True).start()
     return making
 

@@ -4,15 +4,17 @@ Values may be `${ENV_VAR}` or `file:/run/secrets/NAME`, so that no secret stands
 What stands below a key is its line in `docs/configuration.md`, which `python -m consumer.reference` makes.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from consumer import config_checks as checks
 from consumer.bodies.claims import opened
-from consumer.bodies.locations import place_of
-from consumer.config_text import read_text, values_of, with_rule_files
+from consumer.bodies.locations import Place, place_of
+from consumer.config_text import Values, read_text, values_of, with_rule_files
 from consumer.topic_names import matcher
 from ordering.errors import ConfigError
 
@@ -49,8 +51,17 @@ class ClaimCheck(_Section):
         """Open every store once, which connects to nothing: wrong schemes and options are found here."""
         for place in (*self.locations, *self.map.values()):
             if place not in self.map:
-                opened(place_of(place), self.options)
+                self._try(place_of(place))
         return self
+
+    def _try(self, place: Place) -> None:
+        """Open a store. What the library says may quote an option's value, so only names are shown."""
+        try:
+            opened(place, self.options)
+        except ValueError as error:
+            named = ", ".join(sorted(self.options)) or "none"
+            message = f"no store of {place.scheme}:// can be opened: wrong scheme, or a wrong option of: {named}"
+            raise ValueError(message) from error
 
 
 class Upstream(_Section):
@@ -243,30 +254,49 @@ def load_config(path: Path) -> Config:
 
 def config_of(text: str, path: Path) -> Config:
     """The config that a text is; `path` is where it lies, or is to lie. Raises ConfigError."""
-    return config_from(with_rule_files(values_of(text, str(path)), path.parent), str(path))
+    found = values_of(text, path)
+    return _validated(Values(with_rule_files(found.values, path.parent), found.secrets), str(path))
 
 
 def config_from(values: dict[str, Any], place: str) -> Config:
     """Validate the values of a config. Raises ConfigError."""
+    return _validated(Values(values), place)
+
+
+def _validated(found: Values, place: str) -> Config:
     try:
-        return Config.model_validate(values)
+        return Config.model_validate(found.values)
     except ValidationError as error:
-        fact = f"the config is wrong: {said_of(error)}"
+        fact = f"the config is wrong: {said_of(error, found.secrets)}"
         raise ConfigError(fact, where=place, hint="see the sample in README.md") from None
 
 
-def said_of(error: ValidationError) -> str:
-    """What is wrong, with the keys and without the values."""
-    return "; ".join(_fault(dict(fault)) for fault in error.errors(include_url=False))
+def said_of(error: ValidationError, secrets: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> str:
+    """What is wrong, with the keys and without the values; `secrets`: by key, what references named."""
+    return "; ".join(_fault(dict(fault), secrets) for fault in error.errors(include_url=False))
 
 
-def _fault(fault: dict[str, Any]) -> str:
+def _fault(fault: dict[str, Any], secrets: Mapping[str, tuple[str, ...]]) -> str:
     key = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
         return f"unknown key {key!r}"
     if fault["type"] == "missing":
         return f"key {key!r} is missing"
-    return f"key {key!r}: {fault['msg'].removeprefix('Value error, ')}"
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if _may_show_a_secret(key, message, secrets):
+        message = "what its reference names is no valid value here (it is not shown)"
+    return f"key {key!r}: {message}"
+
+
+def _may_show_a_secret(key: str, message: str, secrets: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a message is about a value that a reference named, or holds such a value by chance.
+
+    What is wrong with a value often quotes a part of it, so the text of the message can't be judged by itself. The
+    validators of whole sections quote none.
+    """
+    if any(key == one or key.startswith(f"{one}.") for one in secrets):
+        return True
+    return any(secret and secret in message for named in secrets.values() for secret in named)
 
 
 def _spark_text(value: Any) -> str:

@@ -1,7 +1,13 @@
-"""A config file's text as values: TOML, with `${ENV_VAR}`, `file:/PATH` and `@FILE` replaced by what they name."""
+"""A config file's text as values: TOML, with `${ENV_VAR}`, `file:PATH` and `@FILE` replaced by what they name.
 
+Relative paths are relative to the directory of the config file, whoever reads it and wherever the process runs. Which
+keys hold what a reference names is kept, so that no error shows it.
+"""
+
+import os
 import re
 import tomllib
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +15,21 @@ from consumer.filters.tables import with_files
 from consumer.secrecy import take_variable
 from ordering.errors import ConfigError
 
-_NO_FILES = ("source.claim-check.locations", "source.claim-check.map.")
+TOKEN_VARIABLE = "RECONCILER_TOKEN"  # noqa: S105 the variable's name
+"""Holds the API's token: no config may refer to it."""
+FILE_MARK = "file:"
+MEANS_A_PLACE = ("source.claim-check.locations", "source.claim-check.map.", "api.claim-check-locations")
 """Keys whose values may begin with `file:` and mean a place, not a secret."""
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of a config, references replaced."""
+
+    values: dict[str, Any]
+    secrets: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    """Dotted key -> what its references named."""
 
 
 def read_text(path: Path) -> str:
@@ -24,14 +42,14 @@ def read_text(path: Path) -> str:
         ) from error
 
 
-def values_of(text: str, place: str) -> dict[str, Any]:
-    """The values of a TOML text, references replaced by what they name. Raises ConfigError."""
+def values_of(text: str, path: Path) -> Values:
+    """The values of a TOML text that lies at `path`, references replaced by what they name. Raises ConfigError."""
     try:
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{place} is not valid TOML: {error}") from error
-    found: dict[str, Any] = _expanded(values, "")
-    return found
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    expansion = _Expansion(path.parent)
+    return Values(expansion.of(values, ""), {key: tuple(found) for key, found in expansion.secrets.items()})
 
 
 def with_rule_files(values: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -48,19 +66,32 @@ def with_rule_files(values: dict[str, Any], folder: Path) -> dict[str, Any]:
     return values
 
 
-def _expanded(value: Any, key: str) -> Any:
-    if isinstance(value, dict):
-        return {name: _expanded(inner, f"{key}.{name}" if key else name) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_expanded(inner, key) for inner in value]
-    if not isinstance(value, str):
-        return value
-    if value.startswith("file:") and not key.startswith(_NO_FILES):
-        return secret_file(Path(value.removeprefix("file:")), key)
-    return _VARIABLE.sub(lambda match: _variable(match[1], key), value)
+class _Expansion:
+    """Replaces references, and notes what they named."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.secrets: dict[str, list[str]] = {}
+
+    def of(self, value: Any, key: str) -> Any:
+        if isinstance(value, dict):
+            return {name: self.of(inner, f"{key}.{name}" if key else name) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.of(inner, key) for inner in value]
+        if not isinstance(value, str):
+            return value
+        if value.startswith(FILE_MARK) and not key.startswith(MEANS_A_PLACE):
+            return self._noted(key, secret_file(path_of(value.removeprefix(FILE_MARK), self._folder), key))
+        return VARIABLE.sub(lambda match: self._noted(key, _variable(match[1], key)), value)
+
+    def _noted(self, key: str, secret: str) -> str:
+        self.secrets.setdefault(key, []).append(secret)
+        return secret
 
 
 def _variable(name: str, key: str) -> str:
+    if name == TOKEN_VARIABLE:
+        raise ConfigError("no config may hold the token of the API", where=f"key {key!r}", hint="name another variable")
     value = take_variable(name, key)
     if value is None:
         raise ConfigError(
@@ -69,9 +100,15 @@ def _variable(name: str, key: str) -> str:
     return value
 
 
+def path_of(name: str, folder: Path) -> Path:
+    """The file that a name in a config of that directory means; the one place where this is decided."""
+    return Path(os.path.normpath(folder / name))
+
+
 def secret_file(path: Path, key: str) -> str:
     """The secret that a file holds, without its last line end. Raises ConfigError."""
     try:
         return path.read_text(encoding="utf-8").rstrip("\n")
-    except OSError as error:
-        raise ConfigError(f"can't read the secret file {path}: {error.strerror}", where=f"key {key!r}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text, or its name is no file's"
+        raise ConfigError(f"can't read the secret file {path}: {reason}", where=f"key {key!r}") from None

@@ -22,7 +22,18 @@ _TOKENS = frozenset({
     "https.ca.location", "https.ca.pem",
 })  # fmt: skip
 _LOGIN = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password"})
-_PROTECTING = ("ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl.")
+_TUNING = frozenset({
+    "security.protocol", "client.id", "client.rack", "client.dns.lookup", "broker.address.family", "broker.address.ttl",
+    "api.version.request.timeout.ms", "check.crcs", "connections.max.idle.ms", "fetch.error.backoff.ms",
+    "fetch.max.bytes", "fetch.message.max.bytes", "fetch.min.bytes", "fetch.queue.backoff.ms", "fetch.wait.max.ms",
+    "max.in.flight", "max.in.flight.requests.per.connection", "max.partition.fetch.bytes", "message.max.bytes",
+    "metadata.max.age.ms", "metadata.recovery.strategy", "queued.max.messages.kbytes", "queued.min.messages",
+    "receive.message.max.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "request.timeout.ms",
+    "retry.backoff.max.ms", "retry.backoff.ms", "socket.connection.setup.timeout.ms", "socket.keepalive.enable",
+    "socket.max.fails", "socket.nagle.disable", "socket.receive.buffer.bytes", "socket.send.buffer.bytes",
+    "socket.timeout.ms", "topic.metadata.refresh.interval.ms",
+})  # fmt: skip
+"""What only makes reading slower or faster. Others are refused: some load a library or run a command."""
 
 
 _ENDPOINT = frozenset({f"sasl.oauthbearer.{name}" for name in ("token.endpoint.url", "client.id", "client.secret")})
@@ -36,9 +47,9 @@ def faults(settings: Settings) -> list[str]:
 
 def _unknown(settings: Settings) -> list[str]:
     found = [f"may not set {name}: the reconciler sets it itself" for name in sorted(OURS & settings.keys())]
-    foreign = sorted({n for n in settings if n.startswith(_PROTECTING)} - _TLS - _TOKENS - _LOGIN)
-    known = ", ".join(sorted(_TLS | _LOGIN))
-    found += [f"has {name}, which not both of our clients know; known are {known}" for name in foreign]
+    foreign = sorted(settings.keys() - OURS - _TLS - _TOKENS - _LOGIN - _TUNING)
+    known = ", ".join(sorted(_TLS | _LOGIN | _TOKENS | _TUNING))
+    found += [f"has {name}, which is not supported; known are {known}" for name in foreign]
     if protocol(settings) not in _PROTOCOLS:
         found.append(f"has no security.protocol {settings['security.protocol']!r}; known are {', '.join(_PROTOCOLS)}")
     if mechanism(settings) not in ("", *_MECHANISMS):

@@ -7,8 +7,8 @@ it.
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from typing import Any
 
 _SECRET = re.compile(r"secret|password|token|access[.]?key|credential", re.IGNORECASE)
 """Spark's own `spark.redaction.regex`, and credentials."""
@@ -24,14 +24,16 @@ def take_variable(name: str, key: str) -> str | None:
     return os.environ.get(name)
 
 
-@contextmanager
-def hidden_variables() -> Iterator[None]:
-    """Meanwhile, processes that are started inherit none of the variables that a config took."""
-    kept = {name: os.environ.pop(name) for name in _taken & os.environ.keys()}
-    try:
-        yield
-    finally:
-        os.environ.update(kept)
+def visible(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment for another process: without the variables that a config took."""
+    return {name: value for name, value in environment.items() if name not in _taken}
+
+
+class ProcessArguments(dict[str, Any]):
+    """Arguments of a process that a library starts with all of our environment, set last: it gets the visible part."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, visible(value) if name == "env" else value)
 
 
 def is_secret(setting: str) -> bool:

@@ -21,7 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from consumer.class_archive import java_flags, make_in_background
 from consumer.config import Spark
 from consumer.embedded import java_home
-from consumer.secrecy import hidden_variables, is_secret
+from consumer.secrecy import ProcessArguments, is_secret
 from consumer.spark_daemon import loaded
 from ordering.errors import ConfigError, WorkerLostError
 
@@ -122,8 +122,7 @@ def _gateway(conf: SparkConf, said: deque[str]) -> Any:
     try:
         shown = SparkConf(loadDefaults=False)  # the context gets all of them, over a connection of its own
         shown.setAll([(name, value) for name, value in conf.getAll() if not is_secret(name)])
-        with hidden_variables():
-            gateway = launch_gateway(shown, popen_kwargs={"stdout": writing, "stderr": writing})
+        gateway = launch_gateway(shown, popen_kwargs=ProcessArguments(stdout=writing, stderr=writing))
     finally:
         os.close(writing)
         Thread(target=_follow, args=(reading, said), daemon=True).start()

@@ -7,6 +7,7 @@ front excludes. The last rule that matches decides; no match excludes. Empty rul
 comments. System schemas never count (TiCDC, `pkg/filter`).
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -97,23 +98,29 @@ def with_files(rules: list[Any], folder: Path, key: str) -> list[Any]:
     """The rules, with the lines of each `@file` in its place; paths are relative to the config's folder."""
     found: list[Any] = []
     for rule in rules:
-        if isinstance(rule, str) and rule.strip(" \t").startswith("@"):
-            found += _lines(folder / rule.strip(" \t")[1:], key)
-        else:
-            found.append(rule)
+        name = rule_file(rule)
+        found += [rule] if name is None else _lines(Path(os.path.normpath(folder / name)), key)
     return found
+
+
+def rule_file(rule: Any) -> str | None:
+    """The name of the file that an entry of a list of rules stands for; None if it is a rule itself."""
+    text = rule.strip(" \t") if isinstance(rule, str) else ""
+    return text[1:] if text.startswith("@") else None
 
 
 def _lines(path: Path, key: str) -> Iterator[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{key}: can't read the rules file {path}: {error}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text, or its name is no file's"
+        raise ConfigError(f"{key}: can't read the rules file {path}: {reason}") from None
     for number, line in enumerate(lines, 1):
         try:
             yield from table_filter([line], key=key).texts
-        except ConfigError as error:
-            raise ConfigError(error.fact, where=f"{path}, line {number}", hint=error.hint) from error
+        except ConfigError as error:  # without the line: the file may be one that nobody should see
+            what = "is no rule" if rule_file(line) is None else "names a file, which only the config itself may do"
+            raise ConfigError(f"{key}: this line {what}", where=f"{path}, line {number}", hint=error.hint) from None
 
 
 class _Reading:

@@ -21,10 +21,11 @@ from consumer.serving import files
 from consumer.serving.faults import ConflictError, RequestError
 from consumer.serving.feed import Feed
 from consumer.serving.fleet import STOP_S, Fleet
-from consumer.serving.references import check_references, shown
+from consumer.serving.references import check_destination, check_references
 from consumer.serving.rules import changed_keys, check_filter, check_keys, check_same_place, merged
-from consumer.serving.settings import check_spark
+from consumer.serving.settings import Api, check_spark
 from consumer.serving.shapes import ConfigShown
+from consumer.serving.shown import shown
 from consumer.serving.telling import progress_of
 
 _WAIT_S = 10.0
@@ -49,7 +50,7 @@ class Operations:
     def create(self, text: str) -> Feed:
         """Keep a new config and start it. Raises ConfigError, RequestError, ConflictError."""
         folder = self._fleet.folder
-        check_references(_parsed(text), folder)
+        check_references(_parsed(text), folder, self._fleet.settings.api)
         config = config_of(text, folder / "the new changefeed")
         check_spark(config, self._fleet.settings, folder)
         path = folder / f"{config.changefeed}.toml"
@@ -71,7 +72,7 @@ class Operations:
         """Change a config, and restart the changefeed if it runs. Raises ConfigError, RequestError, ConflictError."""
         with _alone(feed):
             old = readable(feed)
-            text, keys = _changed(feed, change)
+            text, keys = _changed(feed, change, self._fleet.settings.api)
             if not keys:
                 return Changed([], restarted=False)
             check_keys(keys)
@@ -135,13 +136,14 @@ def readable(feed: Feed) -> Config:
     return feed.config
 
 
-def _changed(feed: Feed, change: Mapping[str, Any]) -> tuple[str, list[str]]:
+def _changed(feed: Feed, change: Mapping[str, Any], allowed: Api) -> tuple[str, list[str]]:
     """The file's new text, in which comments and all that was not changed stay, and the keys that differ."""
     text = read_text(feed.path)
     old = _parsed(text)
     new = merged(old, change)
     keys = changed_keys(old, new)
-    check_references(dict(change), feed.path.parent)
+    check_references(dict(change), feed.path.parent, allowed)
+    check_destination(old, change)
     document = tomlkit.parse(text)
     try:
         _put(document, change)

@@ -14,6 +14,7 @@ from pathlib import Path
 import structlog
 import uvicorn
 
+from consumer.config_text import TOKEN_VARIABLE as _TOKEN
 from consumer.config_text import secret_file
 from consumer.locks import try_lock
 from consumer.page import page_router
@@ -25,7 +26,6 @@ from consumer.serving.fleet import Fleet
 from consumer.signals import handled
 from ordering.errors import ConfigError
 
-_TOKEN = "RECONCILER_TOKEN"  # noqa: S105 its variable's name
 _IN_A_FILE = "file:"
 """As in the config: the token is in the file that follows, so that it is in no environment."""
 _SHORTEST_TOKEN = 16

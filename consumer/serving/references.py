@@ -1,28 +1,46 @@
-"""References to secrets in configs that come through the API, and what of a config may be shown.
+"""What a config that comes through the API may refer to, and what of a config may be shown.
 
-Who has the token may point the server at any database; that should not let them read the machine's files. So a
-`file:` reference may only name a file below `/run/secrets` or the directory of the changefeeds, rules may only be read
-from there, and a reference may only stand where a secret belongs: not in a key whose value is shown.
+Who has the token may point the server at any database and any Kafka, and so sends there whatever the config holds. That
+must not let them read the machine: references to variables and files, files for TLS and places of claim-check files are
+refused unless `[api]` in `_serve.toml` lists them. Each name is resolved by the function that reads it later.
 """
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
-from consumer.secrecy import is_secret
-from consumer.serving.faults import RequestError
+from consumer.bodies.locations import below, place_of
+from consumer.config_text import FILE_MARK, MEANS_A_PLACE, TOKEN_VARIABLE, VARIABLE, path_of
+from consumer.filters.tables import rule_file
+from consumer.serving.faults import ConflictError, RequestError
+from consumer.serving.settings import NAME, Api
 
 HIDDEN = "***"
-"""Stands for a secret that a file holds itself, wherever a config is shown."""
-_SECRETS = Path("/run/secrets")
-_PLACES = re.compile(
-    r"target\.uri|redis\.uri|source\.upstream\.uri|source\.bootstrap-servers|source\.kafka\..*"
-    r"|source\.claim-check\.options\..*"
-)
-_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|^file:.*", re.DOTALL)
-_MEANS_A_PLACE = ("source.claim-check.locations", "source.claim-check.map.")
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):(?!\$\{)([^/@]*)@")
+"""Stands for what is not shown of a config."""
+URIS = frozenset({"target.uri", "redis.uri", "source.upstream.uri"})
+_KAFKA = "source.kafka."
+_OPTIONS = "source.claim-check.options."
+_KAFKA_SECRETS = frozenset({
+    "sasl.username", "sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.certificate.pem", "ssl.ca.pem",
+    "https.ca.pem", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
+})  # fmt: skip
+_STORE_SECRETS = frozenset({
+    "access-key-id", "secret-access-key", "session-token", "access-key", "account-key", "account-name", "sas-key",
+    "client-id", "client-secret", "bearer-token", "service-account-key",
+})  # fmt: skip
+_STORE_OPTIONS = frozenset({"region", "timeout", "connect-timeout", "read-timeout", "bucket", "container-name"})
+"""Options that lead nowhere else and name no file."""
+_FILES = frozenset({
+    "ssl-ca", "ssl-cert", "ssl-key", "sslrootcert", "sslcert", "sslkey", "sslcrl", "ssl_ca_certs", "ssl_certfile",
+    "ssl_keyfile",
+})  # fmt: skip
+"""Options of URIs that name files."""
+_AUTHORITIES = tuple(map(Path, ("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust")))
+"""Everybody may name a machine's public certificates."""
+_USER = re.compile(r"[a-z]+://[^/?#]*@", re.IGNORECASE)
 _DEEPEST = 12
 
 
@@ -40,46 +58,125 @@ def leaves(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, Any
         yield key, value
 
 
-def check_references(values: dict[str, Any], folder: Path) -> None:
-    """Raise RequestError for a reference that the API may not make, and for a hidden value."""
+def check_references(values: dict[str, Any], folder: Path, allowed: Api) -> None:
+    """Raise RequestError for whatever leads out of the text itself and is not allowed, and for a hidden value."""
+    judge = _Judge(folder, allowed)
     for key, value in leaves(values):
-        if not isinstance(value, str):
-            continue
+        if isinstance(value, str):
+            judge.check(key, value)
+
+
+class _Judge:
+    def __init__(self, folder: Path, allowed: Api) -> None:
+        self._folder, self._allowed = folder, allowed
+
+    def check(self, key: str, value: str) -> None:
         if HIDDEN in value:
-            hint = "give the value, or a reference, ${NAME} or file:/run/secrets/NAME"
-            raise RequestError(f"{HIDDEN} stands for a secret that is not shown", where=f"key {key!r}", hint=hint)
-        if key.endswith(("rules", "matcher")) and value.lstrip("!").startswith("@"):
-            _check_file(value.lstrip("!").removeprefix("@"), key, folder)
-        if _REFERENCE.search(value) and not key.startswith(_MEANS_A_PLACE):
-            _check_reference(key, value, folder)
+            hint = "give the value, or a reference that _serve.toml allows"
+            raise RequestError(f"{HIDDEN} stands for a secret that is not shown", where=_key(key), hint=hint)
+        if (name := rule_file(value)) is not None and key.endswith(("rules", "matcher")):
+            self._check_file(key, name)
+        if key.startswith(MEANS_A_PLACE):
+            self._check_place(key, value)
+        elif value.startswith(FILE_MARK) or VARIABLE.search(value):
+            self._check_reference(key, value)
+        if key.startswith(_OPTIONS):
+            _check_option(key)
+        for name in _files_in(key, value):
+            self._check_file(key, name)
+
+    def _check_reference(self, key: str, value: str) -> None:
+        if not _holds_a_secret(key):
+            hint = "references are for secrets: in target.uri, redis.uri, sasl.password and the like"
+            raise RequestError("a reference may not stand here", where=_key(key), hint=hint)
+        if value.startswith(FILE_MARK):
+            self._check_file(key, value.removeprefix(FILE_MARK))
+            return
+        if key in URIS and VARIABLE.search(_USER.sub("", value, count=1)):
+            fact = "in a URI a reference may only stand where user and password do"
+            raise RequestError(fact, where=_key(key), hint="mysql://USER:${PASSWORD}@HOST:3306")
+        for name in VARIABLE.findall(value):
+            if name == TOKEN_VARIABLE or not any(fnmatchcase(name, one) for one in self._allowed.variables):
+                hint = f"the operator lists it in {NAME}: [api] variables = [{name!r}]; or give the value"
+                raise RequestError(f"the API may not refer to the variable {name}", where=_key(key), hint=hint)
+
+    def _check_file(self, key: str, name: str) -> None:
+        path = path_of(name, self._folder)
+        public = any(path.is_relative_to(place) for place in _AUTHORITIES) and _holds_authorities(key)
+        if "\0" in name or not (public or any(_matches(path, one) for one in self._allowed.files)):
+            hint = f"the operator lists it in {NAME}: [api] files = [...]; or write the config file by hand"
+            raise RequestError("through the API this file may not be read", where=_key(key), hint=hint)
+
+    def _check_place(self, key: str, value: str) -> None:
+        hint = f"the operator lists it in {NAME}: [api] claim-check-locations = [...]"
+        try:
+            place = place_of(value)
+            roots = [place_of(one) for one in self._allowed.claim_check_locations]
+        except ValueError as error:
+            raise RequestError("this is no place of claim-check files", where=_key(key), hint=hint) from error
+        if VARIABLE.search(value) or not any(place == root or below(place, root) for root in roots):
+            raise RequestError("the API may not name this place", where=_key(key), hint=hint)
 
 
-def _check_reference(key: str, value: str, folder: Path) -> None:
-    if not _PLACES.fullmatch(key):
-        hint = "references are for secrets: in target.uri, redis.uri, source.kafka and the like"
-        raise RequestError("a reference may not stand here", where=f"key {key!r}", hint=hint)
-    if value.startswith("file:"):
-        _check_file(value.removeprefix("file:"), key, folder)
+def _key(key: str) -> str:
+    return f"key {key[:200]!r}"
 
 
-def _check_file(name: str, key: str, folder: Path) -> None:
+def _holds_a_secret(key: str) -> bool:
+    kafka, option = key.removeprefix(_KAFKA), key.removeprefix(_OPTIONS).replace("_", "-")
+    return key in URIS or (key != kafka and kafka in _KAFKA_SECRETS) or (key != option and option in _STORE_SECRETS)
+
+
+def _holds_authorities(key: str) -> bool:
+    return key in URIS or key.startswith(_KAFKA)
+
+
+def _check_option(key: str) -> None:
+    name = key.removeprefix(_OPTIONS).replace("_", "-").lower()
+    if name not in _STORE_SECRETS | _STORE_OPTIONS:
+        known = ", ".join(sorted(_STORE_SECRETS | _STORE_OPTIONS))
+        hint = f"through the API there are: {known}; write the config file by hand for others"
+        raise RequestError("the API may not set this option of the store", where=_key(key), hint=hint)
+
+
+def _files_in(key: str, value: str) -> Iterator[str]:
+    """The names of files that a value leads to, references apart."""
+    if key in URIS:
+        yield from (given for name, given in parse_qsl(_query(value)) if name.lower() in _FILES)
+    elif key.startswith(_KAFKA) and key.endswith(".location") and value != "probe":
+        yield value
+
+
+def _query(uri: str) -> str:
     try:
-        path = (folder / name).resolve()
-    except (OSError, ValueError) as error:
-        raise RequestError("this is no file's name", where=f"key {key!r}", hint="file:/run/secrets/NAME") from error
-    if not any(path.is_relative_to(place.resolve()) for place in (_SECRETS, folder)):
-        hint = f"put the file below {_SECRETS} or {folder}, or write the config file by hand"
-        raise RequestError("through the API this file may not be read", where=f"key {key!r}", hint=hint)
+        return urlsplit(uri).query
+    except ValueError:  # it is refused where it is read
+        return ""
 
 
-def shown(values: Any, key: str = "") -> Any:
-    """The config as it may be shown: references as they are, secrets that the file holds itself hidden."""
-    if isinstance(values, dict):
-        return {str(name): shown(inner, f"{key}.{name}" if key else str(name)) for name, inner in values.items()}
-    if isinstance(values, list):
-        return [shown(inner, key) for inner in values]
-    if not isinstance(values, str) or _REFERENCE.fullmatch(values):
-        return values
-    if key == "changefeed" or not (is_secret(key) or "://" in values):
-        return values
-    return HIDDEN if is_secret(key) else _PASSWORD.sub(rf"\1:{HIDDEN}@", values)
+def _matches(path: PurePath, pattern: str) -> bool:
+    """Whether a path matches a pattern part by part, so that `*` leads into no other directory."""
+    parts = PurePath(pattern).parts
+    return len(parts) == len(path.parts) and all(map(fnmatchcase, path.parts, parts))
+
+
+def check_destination(old: Mapping[str, Any], change: Mapping[str, Any]) -> None:
+    """Raise ConflictError for a change that would send Kafka a login which its sender may not know.
+
+    Where the brokers are, and how they are spoken to, is changed together with every secret of `[source.kafka]`.
+    """
+    source, given = _section(old, "source"), _section(change, "source")
+    kept, new = _section(source, "kafka"), _section(given, "kafka")
+    if "bootstrap-servers" not in given and not new.keys() - _KAFKA_SECRETS:
+        return
+    missing = sorted((kept.keys() & _KAFKA_SECRETS) - new.keys())
+    if missing:
+        hint = "give the login anew in the same change"
+        raise ConflictError(
+            f"brokers change, and the login stays: {', '.join(missing)}", where="source.kafka", hint=hint
+        )
+
+
+def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = values.get(name)
+    return found if isinstance(found, Mapping) else {}

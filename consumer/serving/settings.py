@@ -15,12 +15,26 @@ from ordering.errors import ConfigError
 NAME = "_serve.toml"
 
 
+class Api(BaseModel):
+    """What configs that come through the API may refer to: nothing, unless it stands here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
+    variables: list[str] = []
+    """Names of environment variables, or patterns of them with `*`: `ORDERS_*`."""
+    files: list[str] = []
+    """Paths of files with secrets or certificates, or patterns of them: `/run/secrets/orders-*`. `*` stands for
+    anything within one part of a path."""
+    claim_check_locations: list[str] = []
+    """Places below which claim-check files may be: `s3://bucket/orders`."""
+
+
 class Settings(BaseModel):
     """What stands in `_serve.toml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     spark: Spark = Spark()
     paused: list[str] = []
+    api: Api = Api()
 
 
 def load_settings(folder: Path) -> Settings:
@@ -28,11 +42,12 @@ def load_settings(folder: Path) -> Settings:
     path = folder / NAME
     if not path.exists():
         return Settings()
+    values = values_of(read_text(path), path)
     try:
-        return Settings.model_validate(values_of(read_text(path), str(path)))
+        return Settings.model_validate(values.values)
     except ValidationError as error:
-        hint = "it holds [spark], as a changefeed's config does, and `paused`, a list of ids: see docs/serve.md"
-        raise ConfigError(f"the file is wrong: {said_of(error)}", where=str(path), hint=hint) from None
+        hint = "it holds [spark], as a changefeed's config does, `paused`, a list of ids, and [api]: see docs/serve.md"
+        raise ConfigError(f"the file is wrong: {said_of(error, values.secrets)}", where=str(path), hint=hint) from None
 
 
 def with_paused(text: str, paused: list[str]) -> str:

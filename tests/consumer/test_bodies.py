@@ -112,7 +112,7 @@ def test_parameters_equal_what_the_column_holds() -> None:
     ("section", "told"),
     [
         ({"claim-check": {"locations": ["/tmp/x"]}}, "'source.claim-check.locations': '/tmp/x' not of the form"),
-        ({"claim-check": {"locations": ["ftp://h/x"]}}, "Unable to recognise URL"),
+        ({"claim-check": {"locations": ["ftp://h/x"]}}, "no store of ftp:// can be opened"),
         ({"claim-check": {"locations": ["s3://b/x"], "options": {"colour": "s3cret"}}}, "colour"),
         ({"claim-check": {"map": {"s3://b/x": "file://host/x"}}}, "names a host"),
         ({"claim-check": {"colour": 1}}, "unknown key 'source.claim-check.colour'"),

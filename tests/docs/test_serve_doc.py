@@ -96,6 +96,8 @@ def test_its_settings_are_read(tmp_path: Path) -> None:
     (tmp_path / "_serve.toml").write_text(block("toml"))
     settings = load_settings(tmp_path)
     assert (settings.paused, settings.spark.settings) == (["orders"], {"spark.driver.memory": "2g"})
+    assert (settings.api.variables, settings.api.files) == (["ORDERS_*"], ["/run/secrets/orders-*"])
+    assert settings.api.claim_check_locations == ["s3://bucket/orders"]
 
 
 def test_its_requests_are_answered(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ SECRET = "not-to-be-seen"
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     folder = tmp_path_factory.mktemp("serving") / "changefeeds"
     folder.mkdir()
-    (folder / "_serve.toml").write_text('# two at a time\n[spark]\nmaster = "local[2]"\n')
+    settings = '# two at a time\n[spark]\nmaster = "local[2]"\n[api]\nvariables = ["TARGET_OF_*"]\n'
+    (folder / "_serve.toml").write_text(settings)
     with Serving(folder, env={"TARGET_OF_TESTS": SECRET}) as found:
         yield found
 
@@ -184,8 +185,9 @@ def test_secrets_stay_references(serving: Serving, feed: Feed) -> None:
     for path in ("", "/config", "/history"):
         answer = serving.client.get(f"/api/v2/changefeeds/{feed.name}{path}").text
         assert not [secret for secret in (SECRET, "literal-one") if secret in answer]
-    for hidden in ({"redis": {"uri": "redis://:***@h:1/0"}}, {"redis": {"uri": "file:/etc/passwd"}}):
-        serving.ask("PUT", f"/{feed.name}", 400, json=hidden)
+    refused = ("redis://:***@h:1/0", "file:/etc/passwd", "redis://:${HOME}@h:1/0", "redis://:${RECONCILER_TOKEN}@h:1/0")
+    for value in refused:
+        serving.ask("PUT", f"/{feed.name}", 400, json={"redis": {"uri": value}})
     serving.ask("DELETE", f"/{feed.name}")
     assert not [line for line in serving.raw if SECRET in line or "literal-one" in line or TOKEN in line]
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from consumer.config import config_from
+from consumer.config import Config, config_from
 from consumer.serving import files
 from consumer.serving.changing import Operations
-from consumer.serving.faults import ConflictError, RequestError
+from consumer.serving.faults import ConflictError
 from consumer.serving.fleet import Fleet
-from consumer.serving.references import check_references, shown
 from consumer.serving.rules import CHANGEABLE, REFUSED, changed_keys, check_keys, check_same_place, merged
 from consumer.serving.settings import with_paused
 from ordering.errors import ConfigError
@@ -48,8 +47,6 @@ def keys_of(model: Any, prefix: str = "") -> list[str]:
 
 
 def test_of_every_key_it_is_known_whether_it_may_change() -> None:
-    from consumer.config import Config  # noqa: PLC0415
-
     for key in keys_of(Config):
         refused = any(key == fixed or key.startswith(f"{fixed}.") for fixed in REFUSED)
         assert refused is not bool(CHANGEABLE.fullmatch(key)), key
@@ -90,60 +87,6 @@ def test_changes_are_merged_by_key() -> None:
     assert changed_keys(old, new) == ["filter.rules", "limits.writers", "redis.uri"]
     assert changed_keys(old, merged(old, {"limits": {}})) == []
     assert changed_keys(old, merged(old, {"limits": None})) == ["limits.window-rows", "limits.writers"]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"changefeed": "${HOME}"},
-        {"changefeed": "file:/etc/passwd"},
-        {"source": {"topics": ["${HOME}"]}},
-        {"target": {"uri": "file:/etc/passwd"}},
-        {"target": {"uri": "file:/run/secrets/../../etc/passwd"}},
-        {"target": {"uri": "file:\0"}},
-        {"redis": {"uri": "redis://:***@h/0"}},
-        {"filter": {"rules": ["@/etc/passwd"]}},
-        {"filter": {"rules": ["*.*", "!@/etc/passwd"]}},
-        {"filter": {"event-filters": [{"matcher": ["@../x"]}]}},
-        {"source": {"kafka": {"sasl.password": "file:/proc/self/environ"}}},
-        {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": {"j": {"k": {"l": {"m": {"n": 1}}}}}}}}}}}}}},
-    ],
-)
-def test_references_that_the_api_may_not_make(values: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(RequestError) as caught:
-        check_references(values, tmp_path)
-    assert "root:" not in str(caught.value)
-
-
-def test_references_that_it_may_make(tmp_path: Path) -> None:
-    values = {
-        "target": {"uri": "mysql://u:${PASSWORD}@h:3306"},
-        "redis": {"uri": "file:/run/secrets/redis"},
-        "source": {"kafka": {"sasl.password": f"file:{tmp_path}/kafka"}, "claim-check": {"locations": ["file:///c"]}},
-        "filter": {"rules": ["@rules.txt"]},
-    }
-    check_references(values, tmp_path)
-
-
-def test_what_is_shown() -> None:
-    values = {
-        "target": {"uri": "mysql://u:secret@h:3306"},
-        "redis": {"uri": "redis://:${PASSWORD}@h/0"},
-        "source": {
-            "kafka": {"sasl.password": "secret", "sasl.username": "u", "ssl.key.password": "file:/run/secrets/x"},
-            "claim-check": {"options": {"secret-access-key": "secret"}},
-        },
-        "limits": {"writers": 2},
-    }
-    assert shown(values) == {
-        "target": {"uri": "mysql://u:***@h:3306"},
-        "redis": {"uri": "redis://:${PASSWORD}@h/0"},
-        "source": {
-            "kafka": {"sasl.password": "***", "sasl.username": "u", "ssl.key.password": "file:/run/secrets/x"},
-            "claim-check": {"options": {"secret-access-key": "***"}},
-        },
-        "limits": {"writers": 2},
-    }
 
 
 def test_files_are_whole_and_ours_alone(tmp_path: Path) -> None:
