@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
@@ -14,6 +14,7 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
+from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import OffsetAndMetadata
 
 from consumer.kafka_login import control_arguments
@@ -36,6 +37,13 @@ class Topic:
     name: str
     id: str
     partitions: tuple[Partition, ...]
+
+
+class End(NamedTuple):
+    """Where what can be read of a partition ends, and its leader's epoch, where the broker reports one."""
+
+    offset: int
+    epoch: int | None = None
 
 
 class Control:
@@ -103,23 +111,35 @@ class Control:
         return self._offsets(partitions, OffsetSpec.EARLIEST)
 
     def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The offset that the next message gets."""
-        return self._offsets(partitions, OffsetSpec.LATEST)
+        """The offset before which everything can be read: the next message's, or an open transaction's first."""
+        return {p: end.offset for p, end in self.stable_ends(partitions).items()}
+
+    def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, End]:
+        """As `ends`, with the epoch of the leader that says so."""
+        found = self._listed(dict.fromkeys(partitions, OffsetSpec.LATEST))
+        return {p: End(at.offset, at.leader_epoch) for p, at in found.items()}
+
+    def written_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset that the next message gets, whatever transactions are open."""
+        found = self._listed(dict.fromkeys(partitions, OffsetSpec.LATEST), IsolationLevel.READ_UNCOMMITTED)
+        return {p: at.offset for p, at in found.items()}
 
     def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> dict[Partition, int]:
-        asked = {TopicPartition(p.topic, p.partition): spec for p in partitions}
+        return {p: at.offset for p, at in self._listed(dict.fromkeys(partitions, spec)).items()}
+
+    def _listed(
+        self, specs: Mapping[Partition, int], isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[Partition, Any]:
+        asked = {TopicPartition(p.topic, p.partition): spec for p, spec in specs.items()}
         if not asked:
             return {}
-        found = self._call(lambda admin: admin.list_partition_offsets(asked))
-        return {Partition(tp.topic, tp.partition): at.offset for tp, at in found.items()}
+        found = self._call(lambda admin: admin.list_partition_offsets(asked, isolation_level=isolation))
+        return {Partition(tp.topic, tp.partition): at for tp, at in found.items()}
 
     def offsets_since(self, partitions: Iterable[Partition], ms: int) -> dict[Partition, int | None]:
         """The first offset whose message is at least as new as this (ms since 1970); None where there is none."""
-        asked = {TopicPartition(p.topic, p.partition): ms for p in partitions}
-        if not asked:
-            return {}
-        found = self._call(lambda admin: admin.list_partition_offsets(asked))
-        return {Partition(tp.topic, tp.partition): at.offset if at.offset >= 0 else None for tp, at in found.items()}
+        found = self._listed(dict.fromkeys(partitions, ms))
+        return {p: at.offset if at.offset >= 0 else None for p, at in found.items()}
 
     def cluster_id(self) -> str:
         """The id of the Kafka cluster."""

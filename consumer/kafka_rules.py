@@ -6,7 +6,10 @@ of them follows would leave the other's connection open. Facts of the properties
 
 from consumer.kafka_settings import Settings, mechanism, protocol
 
-OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "enable.partition.eof"})
+OURS = frozenset({
+    "bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "enable.partition.eof",
+    "isolation.level",
+})  # fmt: skip
 """Properties that reading explicit ranges depends on: `[source.kafka]` may not set them."""
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

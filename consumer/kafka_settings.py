@@ -37,6 +37,7 @@ def reader_settings(bootstrap: str, settings: Settings) -> dict[str, Any]:
         "enable.auto.commit": False,
         "auto.offset.reset": "error",
         "enable.partition.eof": True,
+        "isolation.level": "read_committed",
         "log_level": 0,
     }
 

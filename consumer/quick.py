@@ -44,6 +44,7 @@ class QuickScan(Scan):
         if run is None:
             return super().take(some, unpacked=unpacked)
         self._took(run, some[-1].offset() + 1)
+        self.report.read += len(some)
         return True
 
     def _usual(self, messages: Sequence[Any]) -> _Run | None:

@@ -4,10 +4,11 @@ A consumer is kept per process and reused from task to task, for connecting cost
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -52,6 +53,13 @@ def _place_of(message: Message) -> tuple[str, int, bool]:
     return message.topic(), message.partition(), message.error() is not None
 
 
+class Reached(NamedTuple):
+    """How far a range was read: each offset before `offset` was given out, one of `messages`, or holds nothing."""
+
+    offset: int
+    messages: int
+
+
 class Reader:
     """One consumer; not for several threads."""
 
@@ -60,6 +68,8 @@ class Reader:
         self._fault: KafkaError | None = None
         self._stops: dict[Partition, int] = {}
         self._next: dict[Partition, int] = {}
+        self._given: Counter[Partition] = Counter()
+        self._held: dict[Partition, int] = {}
         self._was_used = False
         self._in_doubt: list[tuple[Partition, int, int]] = []
         self._fresh: Reader | None = None
@@ -75,20 +85,22 @@ class Reader:
     def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
         """Runs of messages of the offset ranges [start, stop), in order within each partition.
 
-        Ends when each partition reached its stop or its end; `done` before takes one out. Raises
+        Ends when each partition reached its stop; `done` before takes one out. An end that comes before the stop is
+        waited at: behind it lie rows of an open transaction, or those that a follower does not have yet. Raises
         SourceUnreachableError, SourceError, InputError.
         """
+        self._next = {partition: start for partition, start, _ in spans}
+        self._given = Counter()
         spans = [span for span in spans if span[1] < span[2]]
         if not spans:
             return
-        self._in_doubt = []
+        self._in_doubt, self._held = [], {}
         yield from self._assigned(spans)
         if self._in_doubt:
             yield from self._read_anew(self._in_doubt)
 
     def _assigned(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
         """The runs, but for what is in doubt."""
-        self._next = {partition: start for partition, start, _ in spans}
         self._stops = {partition: stop for partition, _, stop in spans}
         self._fault = None
         self._consumer.assign([TopicPartition(p.topic, p.partition, start) for p, start, _ in spans])
@@ -112,7 +124,14 @@ class Reader:
             yield from self._fresh.read(spans)
         finally:
             fresh, self._fresh = self._fresh, None
+            for partition, *_ in spans:
+                self._next[partition], given = fresh.reached(partition)
+                self._given[partition] += given
             fresh.close()
+
+    def reached(self, partition: Partition) -> Reached:
+        """How far this partition's range was read."""
+        return Reached(self._next[partition], self._given[partition])
 
     def _waited(self) -> list[Message]:
         """The next message, as soon as it comes: `consume` with a timeout would wait for a whole batch."""
@@ -132,7 +151,8 @@ class Reader:
             run = list(group)
             partition = Partition(run[0].topic(), run[0].partition())
             if run[0].error() is not None:
-                self._on_message_error(run[0].error(), partition)
+                for message in run:
+                    self._on_message_error(message, Partition(message.topic(), message.partition()))
             elif partition in self._stops:
                 yield from self._bounded(partition, run)
 
@@ -152,8 +172,9 @@ class Reader:
             return
         if last >= stop:
             run = [message for message in run if message.offset() < stop]
+        self._next[partition] = min(last + 1, stop)
         if run:
-            self._next[partition] = last + 1
+            self._given[partition] += len(run)
             yield partition, run
         if last >= stop - 1:
             self.done(partition)
@@ -169,16 +190,26 @@ class Reader:
             self.done(partition)
         return self._was_used
 
-    def _on_message_error(self, error: KafkaError, partition: Partition) -> None:
+    def _on_end(self, partition: Partition, at: int) -> None:
+        """Take the end of what can be read now: it ends the range if its stop does not lie behind."""
+        if partition not in self._stops or self._doubts(partition):
+            return
+        if at < self._stops[partition]:
+            self._held[partition] = at
+            return
+        self._next[partition] = self._stops[partition]
+        self.done(partition)
+
+    def _on_message_error(self, message: Message, partition: Partition) -> None:
+        error = message.error()
         if error.code() == _EOF:
-            if partition in self._stops and not self._doubts(partition):
-                self.done(partition)
+            self._on_end(partition, message.offset())
         elif error.code() in _RESET:
             if partition in self._stops and self._doubts(partition):
                 return
             raise InputError(
-                "Kafka no longer has the offset to read on from: retention deleted it",
-                where=str(partition),
+                "Kafka no longer has the offset to read on from: retention deleted it, or the log lost its end",
+                where=f"{partition} offset={self._next.get(partition, message.offset())}",
                 hint="raise the topic's retention; rebuild the target from a dump, then set start-ts to its position",
             )
         elif _is_refusal(error):
@@ -198,10 +229,21 @@ class Reader:
         return Login(told, is_refused=self._refused())
 
     def _silent(self) -> SourceError:
+        if self._fault is None and (held := sorted(self._held.keys() & self._stops.keys())):
+            return self._held_back(held[0])
         detail = self._fault.str() if self._fault is not None else f"no answer for {SILENCE_S:.0f} s"
         kind = SourceError if self._refused() else SourceUnreachableError
         return kind(
             f"Kafka can't be read: {detail}", where=self._bootstrap, hint="check the brokers and [source.kafka]"
+        )
+
+    def _held_back(self, partition: Partition) -> SourceError:
+        at, stop = self._held[partition], self._stops[partition]
+        return SourceUnreachableError(
+            f"Kafka gives out messages up to offset {at} only, {stop} was promised, and nothing for {SILENCE_S:.0f} s",
+            where=f"{partition} offset={at}",
+            hint="a transaction that a producer leaves open, or a replica that lags: check the topic's producers and"
+            " `kafka-transactions.sh find-hanging`; without client.rack the leader is read",
         )
 
     def close(self) -> None:
@@ -240,6 +282,10 @@ class Messages(Protocol):
 
     def done(self, partition: Partition) -> None:
         """Read no further in this partition."""
+        ...
+
+    def reached(self, partition: Partition) -> Reached:
+        """How far this partition's range of the last `read` was read."""
         ...
 
 

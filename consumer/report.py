@@ -47,6 +47,8 @@ class Report:
 
     range: Range
     stop: int
+    read: int = 0
+    """Messages that were taken, of whatever kind. The other offsets before `stop` hold nothing."""
     counted_to: int = 0
     """Where looking ahead met the first event above the checkpoint: what follows is counted by a later window."""
     ended_early: bool = False

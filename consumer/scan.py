@@ -17,8 +17,9 @@ from consumer.bodies.reference import reference
 from consumer.canal import KINDS, envelope
 from consumer.images import TableKeys
 from consumer.keyless import KeylessRows
+from consumer.reader import Reached
 from consumer.report import RawDdl, Report, histogram_of
-from ordering.errors import InputError
+from ordering.errors import InputError, SourceUnreachableError
 from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
@@ -151,10 +152,11 @@ class Scan:
 
     def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
         """Take messages; False once no further one of this range is needed. `unpacked`: they were compressed."""
-        report, high, base = self.report, self._high, self._base
+        report, high, base, taken = self.report, self._high, self._base, not unpacked
         for message in messages:
             offset, value = message.offset(), message.value()
             report.stop = offset + 1
+            report.read += taken
             try:
                 event = envelope(value)
                 kind = KINDS[event.type]
@@ -342,6 +344,17 @@ class Scan:
         # where one transaction deletes and writes a key, the DELETE is subsumed: the WRITE proves it too
         first = fingerprint(found[1], split(kind, commit_ts, moved=False)[0])
         self._repeated.extend((first, write, commit_ts, offset))
+
+    def account(self, reached: Reached) -> None:
+        """Raise SourceUnreachableError unless each offset of the range was taken or is known to hold nothing."""
+        report, stop = self.report, self.report.range.stop
+        if not report.ended_early and stop > report.range.start and reached != (stop, report.read):
+            raise SourceUnreachableError(
+                f"a range up to offset {stop} was read to {reached.offset}, and {report.read} of {reached.messages}"
+                " messages were taken",
+                where=f"{report.range.partition} offset={reached.offset}",
+                hint="nothing of it is applied, and it is read again",
+            )
 
     def finished(self) -> Report:
         """The report, once the range has been read."""

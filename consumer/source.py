@@ -65,7 +65,10 @@ _decode_mark = msgspec.json.Decoder(_Mark).decode
 
 @dataclass(frozen=True, slots=True)
 class PartitionProbe:
-    """What can be read of a partition: from `progress.start` up to `bound`; `begin` and `end` are the partition's."""
+    """What can be read of a partition: from `progress.start` up to `bound`; `begin` and `end` are the partition's.
+
+    Of a topic that may have ended, `end` lies behind what open transactions have written.
+    """
 
     progress: PartitionProgress
     bound: int
@@ -202,7 +205,7 @@ class Source:
     def _came_back(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> bool:
         """Whether a partition that was left out has got a message since: whatever holds events <= R exists by now."""
         left_out = [p for p, found in probes.items() if not _counts(known, p, found)]
-        return any(end > probes[p].end for p, end in self.control.ends(left_out).items())
+        return any(end > probes[p].end for p, end in self.control.written_ends(left_out).items())
 
     def _registered(self, progress: Progress, listed: list[Topic]) -> Progress:
         """The progress with what is new in the list; refuses what can't be the same topic any more."""
@@ -254,7 +257,8 @@ class Source:
 
     def _first_ts(self, partition: Partition, begin: int) -> int:
         """The first watermark behind the beginning of a partition; 0 if there is none near."""
-        for _, run in self._reader().read([(partition, begin, begin + _LARGEST_CHUNK)]):
+        (end,) = self.control.ends([partition]).values()
+        for _, run in self._reader().read([(partition, begin, min(end, begin + _LARGEST_CHUNK))]):
             found = [ts for message in run if (ts := self._watermark_ts(message.value())) is not None]
             if found:
                 return found[0]
@@ -269,6 +273,9 @@ class Source:
         may = shares(share, waiting)
         bounds = {p: min(tops[p], self._bound(p, at, may[p])) for p, at in known.partitions.items()}
         self._look(known, bounds, tops, share)
+        # whether nothing is left to come of a topic that may have ended is seen by what open transactions hold, too
+        may_have_ended = [p for p in partitions if p.topic in self.dead_at or known.topics[p.topic].ended]
+        ends |= self.control.written_ends(may_have_ended)
         return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
 
     def _bound(self, p: Partition, at: PartitionProgress, share: int) -> int:

@@ -102,6 +102,8 @@ class ReadTask:
             if reduction.full():
                 yield from reduction.blocks()
         yield from reduction.blocks()
+        for partition, scan in scans.items():
+            scan.account(reader.reached(partition))
         for scan in scans.values():
             yield REPORTS, scan.finished()
 

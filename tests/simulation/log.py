@@ -2,12 +2,14 @@
 
 import random
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from consumer.control import Topic
 from consumer.demo.upstream.changefeed import Message
+from consumer.reader import Reached
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.faults import Faults
@@ -37,17 +39,34 @@ class Stored:
         return self.content
 
 
+class Gap(Enum):
+    """What an offset holds that no reader gets: the mark of a transaction, or a message of one that was aborted."""
+
+    GAP = "gap"
+
+
 class FakeLog:
     """Topics with partitions. What is still to come arrives when told, and a little while others ask.
 
-    A topic appears with its first message. `ends` is not atomic, as partitions lie on several brokers.
+    A topic appears with its first message. `ends` is not atomic, as partitions lie on several brokers. `in_doubt` is
+    how often a message begins a transaction: what follows in its partition can be read once that is committed; where
+    it is aborted all of it comes again.
     """
 
-    def __init__(self, messages: Iterable[Message] = (), partitions: int = 1, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        messages: Iterable[Message] = (),
+        partitions: int = 1,
+        faults: Faults | None = None,
+        in_doubt: float = 0.0,
+    ) -> None:
         self.partitions_each = partitions
         self.faults = faults or Faults(random.Random(0))
         self.coming = deque(messages)
-        self.held: dict[Partition, list[bytes | None]] = {}
+        self.held: dict[Partition, list[bytes | Gap | None]] = {}
+        self.open: dict[Partition, int] = {}
+        """Where the open transaction of a partition begins."""
+        self.in_doubt = in_doubt
         self.creeping = False
 
     def add(self, topic: str, partition: int, value: bytes | None) -> None:
@@ -60,7 +79,46 @@ class FakeLog:
     def arrive(self, count: int) -> None:
         """Let so many of the coming messages arrive."""
         for _ in range(min(count, len(self.coming))):
-            self.add(*self.coming.popleft())
+            topic, partition, value = self.coming.popleft()
+            if self.in_doubt:
+                self._doubt(Partition(topic, partition))
+            self.add(topic, partition, value)
+
+    def _doubt(self, partition: Partition) -> None:
+        """Begin a transaction where the next message goes, or end one of any partition."""
+        chance = self.faults.chance
+        if partition in self.held and chance.random() < self.in_doubt:
+            self.begin(partition)
+        if self.open and chance.random() < self.in_doubt:
+            self.end(chance.choice(sorted(self.open)))
+
+    def begin(self, partition: Partition) -> None:
+        """Begin a transaction, unless one is open."""
+        self.open.setdefault(partition, len(self.held[partition]))
+
+    def end(self, partition: Partition) -> None:
+        """Commit, or abort and send all of it once more."""
+        if self.faults.chance.random() < 0.5:
+            self.abort(partition)
+        else:
+            self.commit_open(partition)
+
+    def commit_open(self, partition: Partition) -> None:
+        """Commit the open transaction."""
+        del self.open[partition]
+        self.held[partition].append(Gap.GAP)
+
+    def abort(self, partition: Partition) -> None:
+        """Abort the open transaction; its producer sends the messages again."""
+        start, held = self.open.pop(partition), self.held[partition]
+        lost = held[start:]
+        held[start:] = [Gap.GAP] * (len(lost) + 1)
+        held.extend(message for message in lost if message is not Gap.GAP)
+
+    def settle(self) -> None:
+        """End all open transactions."""
+        for partition in sorted(self.open):
+            self.end(partition)
 
     def _creep(self) -> None:
         if self.creeping and self.coming and self.faults.chance.random() < 0.2:
@@ -83,9 +141,14 @@ class FakeLog:
         asked = list(partitions)
         self.faults.chance.shuffle(asked)
         for partition in asked:
-            found[partition] = len(self.held[partition])
+            found[partition] = self.open.get(partition, len(self.held[partition]))
             self._creep()
         return found
+
+    def written_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """As `Control.written_ends`."""
+        self._creep()
+        return {p: len(self.held[p]) for p in partitions}
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """As `Control.commit`."""
@@ -107,20 +170,34 @@ class FakeReader:
     def __init__(self, log: FakeLog) -> None:
         self._log = log
         self._stops: dict[Partition, int] = {}
+        self._at: dict[Partition, int] = {}
+        self._given: Counter[Partition] = Counter()
 
     def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Stored]]]:
         """As `Reader.read`."""
         faults = self._log.faults
-        at = {p: start for p, start, stop in spans if stop > start}
-        self._stops = {p: min(stop, len(self._log.held[p])) for p, start, stop in spans if stop > start}
+        at = self._at = {p: start for p, start, _ in spans}
+        self._given = Counter()
+        self._stops = {p: stop for p, start, stop in spans if stop > start}
         while open_ := sorted(p for p, stop in self._stops.items() if at[p] < stop):
             if faults.happens("kafka hiccup"):
                 raise SourceUnreachableError("simulated: Kafka does not answer")
             p = faults.chance.choice(open_)
-            upto = min(self._stops[p], at[p] + faults.chance.randrange(1, 9))
-            run = [Stored(o, self._log.held[p][o]) for o in range(at[p], upto)]
+            end = self._log.open.get(p, len(self._log.held[p]))
+            upto = min(self._stops[p], at[p] + faults.chance.randrange(1, 9), end)
+            if upto <= at[p]:
+                raise SourceUnreachableError("simulated: what was promised does not come", where=str(p))
+            run = [
+                Stored(o, message) for o in range(at[p], upto) if not isinstance(message := self._log.held[p][o], Gap)
+            ]
             at[p] = upto
-            yield p, run
+            self._given[p] += len(run)
+            if run:
+                yield p, run
+
+    def reached(self, partition: Partition) -> Reached:
+        """As `Reader.reached`."""
+        return Reached(self._at[partition], self._given[partition])
 
     def done(self, partition: Partition) -> None:
         """As `Reader.done`."""

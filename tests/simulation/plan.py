@@ -35,6 +35,7 @@ class Plan:
     portion: int
     creeping: bool
     once: float
+    in_doubt: float
 
     def log(self) -> list[Entry]:
         """The upstream's history."""
@@ -79,6 +80,7 @@ def planned(seed: int) -> Plan:
         portion=chance.choice([3, 20, 100, 10_000]),
         creeping=coin() < 0.5,
         once=chance.choice([0.0, 0.3, 1.0]),
+        in_doubt=chance.choice([0.0, 0.0, 0.05, 0.3]),
     )
 
 

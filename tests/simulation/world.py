@@ -91,7 +91,7 @@ class World:
         self.upstream = plan.log()
         self.messages: list[Message] = list(plan.changefeed().messages(self.upstream))
         self.faults = Faults(self.chance, dict(plan.faults), plan.fault_limit)
-        self.log = FakeLog(self.messages, plan.feed["partitions"], self.faults)
+        self.log = FakeLog(self.messages, plan.feed["partitions"], self.faults, plan.in_doubt)
         self.log.creeping = plan.creeping
         self.start_ts = self._start_ts()
         self.config = config_of(plan.consistency, plan.window_rows, self.start_ts)
@@ -132,6 +132,7 @@ class World:
             if self.log.held:
                 self._some_rounds()
         self.log.creeping = False
+        self.log.settle()
         self._until_done(None)
         self.jobs.haunt(1.0)
         self.checker.committed(self.disk)
