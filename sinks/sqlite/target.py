@@ -1,10 +1,8 @@
 """The SQLite target: see the package's docstring for the layout."""
 
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from sinks.instances import Instance, Instances
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
+from sinks.sqlite import checking, journal
 from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog
 from sinks.sqlite.copies import delete_by_content
 from sinks.sqlite.ddl import Translation
@@ -37,7 +36,6 @@ from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Targe
 from sinks.values import ValueRules
 
 BUSY_TIMEOUT_S = 30.0
-_MOST_ATTACHED = 10
 _TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoint (
   changefeed TEXT PRIMARY KEY NOT NULL, checkpoint_ts INTEGER NOT NULL, offsets TEXT NOT NULL, state TEXT NOT NULL,
@@ -107,6 +105,7 @@ class SqliteTarget(Target):
             connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
             connection.execute("PRAGMA foreign_keys = OFF")  # upstream sends the rows that its own cascaded to
             connection.execute("PRAGMA legacy_alter_table = ON")  # views keep to names, as upstream's do
+            journal.prepare(connection, journal.MAIN)
             connection.executescript(_TABLES + _DEFINITIONS)
             connection.execute(_QUARANTINE.creation)
             known = [row[1] for row in connection.execute("PRAGMA table_info(ddl)")]
@@ -153,29 +152,7 @@ class SqliteTarget(Target):
 
     def check(self) -> list[str]:
         """See `Target.check`."""
-        self._check_place()
-        if not self.directory.exists():
-            return [f"{self.directory} will be made"]
-        databases = [name for name in databases_in(self.directory) if name != PROGRESS_DATABASE]
-        if len(databases) > _MOST_ATTACHED:
-            raise TargetError(
-                f"{self.directory} holds {len(databases)} databases, SQLite attaches {_MOST_ATTACHED} at most",
-                hint="use several changefeeds with filter rules and directories of their own, or another target",
-            )
-        return [f"{self.directory} holds {len(databases)} databases", *self._triggers(databases)]
-
-    def _triggers(self, databases: list[str]) -> Iterator[str]:
-        for database in databases:
-            with closing(sqlite3.connect(file_of(self.directory, database))) as connection:
-                found = connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-            yield from (f"trigger {name} on {database}.{table} will run for every row" for name, table in found)
-
-    def _check_place(self) -> None:
-        place = self.directory
-        while not place.exists() and place != place.parent:
-            place = place.parent
-        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            raise TargetError(f"can't write to {self.directory}", where=str(place), hint="name a directory to write to")
+        return list(checking.findings(self.directory))
 
     def _attach(self, connection: sqlite3.Connection, database: str) -> None:
         if database in self._attached:
@@ -183,6 +160,7 @@ class SqliteTarget(Target):
         try:
             path = str(file_of(self.directory, database))
             connection.execute(f"ATTACH DATABASE ? AS {quoted_database(database)}", (path,))
+            journal.prepare(connection, quoted_database(database))
         except sqlite3.OperationalError as error:
             hint = "SQLite attaches 10 databases at most: use several changefeeds with filter rules, or another target"
             raise TargetError(f"can't attach database {database!r}: {error}", where=self.name, hint=hint) from error
@@ -257,7 +235,10 @@ class SqliteTarget(Target):
         self._run("UPDATE checkpoint SET epoch = epoch + 1 WHERE changefeed = ?", (changefeed,))
 
     def _begin(self) -> None:
-        self._run("BEGIN IMMEDIATE")
+        try:
+            journal.begin(self._db, self._attached, self.directory)
+        except sqlite3.Error as error:
+            raise _as_error(error, self.name) from error
 
     def _locked_epoch(self, changefeed: str) -> int | None:
         row = self._run("SELECT epoch FROM checkpoint WHERE changefeed = ?", (changefeed,)).fetchone()
