@@ -1,10 +1,11 @@
 """What the fingerprints of a window prove: duplicates, late events, identities with two contents (R3, R8)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from consumer.altered import Altered
 from consumer.explain import Content
 from consumer.fingerprints import Fingerprints, ambiguous, count_distinct, joined
 from consumer.ledger import Judgement, Ledger
@@ -13,8 +14,8 @@ from ordering.errors import InputError, LateEventError, SourceUnreachableError
 from ordering.events import Position
 from ordering.timestamps import utc_text
 
-_COLUMNS = 4
-"""Of a repeated event: fingerprint, another that proves it, commitTs, offset."""
+_COLUMNS = 5
+"""Of a repeated event: fingerprint, another that proves it, commitTs, offset, what it is of."""
 
 
 def merged_fingerprints(reports: Sequence[Report]) -> Fingerprints:
@@ -53,15 +54,36 @@ def check_contents(found: Sequence[Content], suspects: frozenset[int]) -> None:
             )
 
 
-def judged(reports: Sequence[Report], ledger: Ledger) -> Judgement:
-    """Judge events at or below the checkpoint. Raises LateEventError for one that was never applied, for certain."""
+def judged(reports: Sequence[Report], ledger: Ledger, altered: Callable[[], Altered]) -> Judgement:
+    """Judge events at or below the checkpoint. Raises LateEventError for one that was never applied, for certain.
+
+    `altered` is asked only where the ledger does not know an event though it should.
+    """
     arrays = [joined([r.repeated]).reshape(-1, _COLUMNS) for r in reports]
     events = np.concatenate(arrays) if arrays else np.empty((0, _COLUMNS), dtype=np.uint64)
     verdict = ledger.judge(events)
+    unproven = verdict.unproven + sum(report.unjudged for report in reports)
     if verdict.late:
         owners = np.repeat(np.arange(len(reports)), [len(a) for a in arrays])
-        raise _late(reports, events, owners, verdict.late)
-    return replace(verdict, unproven=verdict.unproven + sum(report.unjudged for report in reports))
+        late = _for_certain(reports, events, owners, verdict.late, altered())
+        if late:
+            raise _late(reports, events, owners, late)
+        unproven += len(verdict.late)
+    return replace(verdict, unproven=unproven, late=())
+
+
+def _for_certain(
+    reports: Sequence[Report],
+    events: Fingerprints,
+    owners: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    late: Sequence[int],
+    altered: Altered,
+) -> list[int]:
+    """Those of the events that nobody saw applied whose fingerprint is still the one that they had."""
+    return [
+        i for i in late
+        if not altered.since(reports[int(owners[i])].repeated_of[int(events[i, 4])], int(events[i, 2]))
+    ]  # fmt: skip
 
 
 def _late(

@@ -1,10 +1,12 @@
 """Reads handle keys out of raw row images: only the key's columns are decoded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from consumer.canal import UNREADABLE, decode_image
+from ordering.errors import InputError, UnfitRowError
 from ordering.events import TableName
 from ordering.identity import row_keys, row_keys_of_one
 
@@ -38,6 +40,17 @@ class TableKeys:
 
         The second argument may hold changed columns only.
         """
+
+
+def unfit_images(keys: TableKeys, images: Iterable[msgspec.Raw], error: Exception, where: str) -> InputError:
+    """What to raise for images that lack their key's columns, or are broken whatever the key is."""
+    fact = f"row of {keys.name} lacks its handle key {keys.names}: {error}"
+    try:
+        for image in images:
+            decode_image(image)
+    except UNREADABLE:
+        return InputError(fact, where=where)
+    return UnfitRowError(fact, where=where)
 
 
 def _simple(table: TableName, names: Sequence[str]) -> _Readers | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from consumer import canal
 from ordering.copies import Copies, CopyCounter, Passes, merged, net_copies
-from ordering.errors import InputError, TargetError
+from ordering.errors import InputError, TargetError, UnfitRowError
 from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import fingerprint, key_values, ordinal, row_key, table_of
 from ordering.timestamps import CommitTs
@@ -65,7 +65,8 @@ def _halves(name: TableName, kind: Kind, message: canal.Envelope, position: Posi
     canal.check_row(message, position)
     if message.tidb is None or message.tidb.only_handle_key or message.tidb.claim_check_location or not message.data:
         hint = "raise max-message-bytes in the changefeed: such a row is its content, so it has to be in the message"
-        raise InputError("a row of a table without a key is not in its message", where=str(position), hint=hint)
+        fact = "a row of a table without a key is not in its message"
+        raise UnfitRowError(fact, where=str(position), hint=hint)
     try:
         now = canal.decode_image(message.data[0])
         if kind is not Kind.UPDATE:

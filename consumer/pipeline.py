@@ -11,9 +11,11 @@ from heapq import merge
 from itertools import chain, groupby
 from uuid import uuid4
 
+from consumer.altered import Altered
 from consumer.bodies.configured import bodies_of
 from consumer.config import Config
 from consumer.ddl import understood
+from consumer.doubts import refused_rows
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.executing import Execution
 from consumer.filters.changefeed import read_filter
@@ -70,11 +72,11 @@ class Pipeline:
         self.config, self.source, self.target, self.jobs, self.observe = config, source, target, jobs, observe
         self.filter = read_filter(config.filter)
         self._bodies = bodies_of(config)
-        stored = target.claim(config.changefeed, self._first_progress(), held)
+        first = Progress.first(CheckpointTs(config.source.start_ts), self.filter.digest, uuid4().hex)
+        stored = target.claim(config.changefeed, first, held)
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
         refuse_unfinished_load(self.progress, target.name)
-        torn = self.progress.window is not None
-        self.filter.check_change(self.progress.filter_digest, config.changefeed, torn=torn)
+        self.filter.check_change(self.progress.filter_digest, config.changefeed, torn=self.progress.window is not None)
         self.progress = replace(self.progress, filter_digest=self.filter.digest)
         self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)
         self.quarantine = Quarantining(config, target, source)
@@ -86,10 +88,6 @@ class Pipeline:
         self._reports: list[Report] = []
         self._unsettled: list[DdlRecord] = []
         self.probe: Probe | None = None
-
-    def _first_progress(self) -> Progress:
-        start = CheckpointTs(self.config.source.start_ts)
-        return Progress.first(start, self.filter.digest, uuid4().hex)
 
     def round(self, caps: Mapping[Partition, int] | None = None, *, to_end: bool = False) -> bool:
         """Do one window. False if there is none to do.
@@ -240,7 +238,8 @@ class Pipeline:
         return 2 * sum(rows_below(histogram, window.high) for histogram in self._scanned.histograms)
 
     def _reported(self, job: Job, spec: ReadSpec) -> tuple[list[Report], Iterator[Outcome] | Job]:
-        order = self._order(whole_transactions=spec.whole_transactions)
+        doubtful = None if spec.window.to_end or spec.window == self.progress.window else spec.window
+        order = replace(self._order(whole_transactions=spec.whole_transactions), doubtful=doubtful)
         if spec.buckets > 1:
             # the rows are looked at once it is known that they are wanted
             by_tasks = self._in_rows() or self._begun_by_tasks()
@@ -280,8 +279,9 @@ class Pipeline:
     def _checked(self, window: Window, reports: list[Report]) -> Progress:
         """Judge repetitions, refuse what must not be applied, and return the progress after the window."""
         self.quarantine.met(reports)
+        refused_rows(reports)
         refused_tables(reports, self.target.catalog(), self.progress)
-        verdict = judged(reports, self.ledger)
+        verdict = judged(reports, self.ledger, lambda: Altered.in_target(self.target, self.config.changefeed))
         suspects = suspicious(reports)
         if suspects:
             check_contents(self.jobs.contents(window.ranges, self._spec(window), suspects), suspects)

@@ -10,8 +10,9 @@ from typing import Any
 
 from consumer import canal
 from consumer.canal import envelope
+from consumer.images import TableKeys
 from consumer.scan import Scan
-from ordering.events import Half, Position, TableName
+from ordering.events import Half
 from ordering.identity import content_hashes, fingerprint, fingerprints
 
 _UNUSUAL = (*canal.UNREADABLE, KeyError, AttributeError, TypeError, ValueError, IndexError)
@@ -28,8 +29,8 @@ class _Run:
     images: list[bytes] = field(default_factory=list)
     commits: list[int] = field(default_factory=list)
     left: list[tuple[bytes, int]] = field(default_factory=list)
-    tables: dict[TableName, int] = field(default_factory=dict)
-    """The offset of each table's first row."""
+    tables: dict[TableKeys, int] = field(default_factory=dict)
+    """The offset of each table's first row, by the key with which it is read."""
     size: int = 0
     watermark: int = 0
 
@@ -78,7 +79,7 @@ class QuickScan(Scan):
             run.size += len(value)
             if (event.table, event.database, event.primary_key) != table:
                 table, keys = (event.table, event.database, event.primary_key), self._keys_of(event)
-                run.tables.setdefault(keys.name, message.offset())
+                run.tables.setdefault(keys, message.offset())
             (data,) = event.data
             image = bytes(data)
             if kind == "UPDATE":
@@ -106,9 +107,9 @@ class QuickScan(Scan):
         report.deletes += run.images.count(b"") + len(run.left)
         if run.watermark:
             report.watermark = max(run.watermark, report.watermark or 0)
-        for name, offset in run.tables.items():
-            if name not in report.tables:
-                report.tables[name] = Position(*report.range.partition, offset)
+        for keys, offset in run.tables.items():
+            if keys not in self._met:
+                self._meet(keys, offset)
         self._fingerprints.extend(fingerprints(run.keys, run.orders))
         self._contents.extend(content_hashes(run.images))
         self._commits.extend(run.commits)

@@ -2,6 +2,7 @@
 
 from array import array
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,27 @@ class Unreadable:
     hint: str
 
 
+class Unfit(NamedTuple):
+    """A row that the schema known to the task does not fit: an error if the window that is applied holds it (R14)."""
+
+    commit_ts: int
+    offset: int
+    fact: str
+    hint: str
+
+
+class RepeatedOf(NamedTuple):
+    """Of what table an event at or below the checkpoint is, and what its fingerprint rests on.
+
+    `own_key`: the message names its handle key; else the key, or that there is none, was known from the target.
+    `filtered`: a condition of an event filter let it pass.
+    """
+
+    table: TableName
+    own_key: bool
+    filtered: bool
+
+
 @dataclass(slots=True)
 class Report:
     """What the driver must know of one range. Arrays are bytes of 64-bit integers in native order."""
@@ -67,12 +89,19 @@ class Report:
     contents: bytes = b""
     more_fingerprints: bytes = b""
     repeated: bytes = b""
-    """Events at or below the checkpoint, four numbers each: fingerprint, another that proves it, commitTs, offset."""
+    """Events at or below the checkpoint, five numbers each: fingerprint, another that proves it, commitTs, offset, and
+    the index of what it is of in `repeated_of`."""
+    repeated_of: list[RepeatedOf] = field(default_factory=list)
     unjudged: int = 0
-    """Events at or below the checkpoint whose handle key nobody knows any more: their table is gone."""
+    """Events at or below the checkpoint that the schema known now does not fit: their table is gone, or has changed."""
+    unfit: Unfit | None = None
+    """Of the rows above the checkpoint that the schema does not fit, the one with the lowest commitTs."""
     histogram: Histogram = ()
     ddls: list[RawDdl] = field(default_factory=list)
     tables: dict[TableName, Position] = field(default_factory=dict)
+    handle_keys: dict[TableName, dict[tuple[str, ...], Position]] = field(default_factory=dict)
+    """With which handle keys the rows of `tables` were read, and where first: one for each table, or a DDL is missing.
+    """
     above: dict[TableName, CommitTs] = field(default_factory=dict)
     """Tables of row events that stay in Kafka, with the highest commitTs of each."""
     keyless: dict[TableName, Position] = field(default_factory=dict)

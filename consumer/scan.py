@@ -15,11 +15,11 @@ import msgspec
 from consumer import canal
 from consumer.bodies.reference import reference
 from consumer.canal import KINDS, envelope
-from consumer.images import TableKeys
+from consumer.images import TableKeys, unfit_images
 from consumer.keyless import KeylessRows
 from consumer.reader import Reached
-from consumer.report import RawDdl, Report, histogram_of
-from ordering.errors import InputError, SourceUnreachableError
+from consumer.report import RawDdl, RepeatedOf, Report, Unfit, histogram_of
+from ordering.errors import InputError, SourceUnreachableError, UnfitRowError
 from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
@@ -145,14 +145,16 @@ class Scan:
         self._add = reduction.add
         self._ignored = spec.ignored
         self._count_from, self._count_to = part.counted_to, MAX_TSO
-        self._keys: dict[tuple[str, str], TableKeys | None] = {}
+        self._keys: dict[tuple[str, str, tuple[str, ...] | None], TableKeys | None] = {}
+        self._met: set[TableKeys] = set()
+        self._owners: dict[RepeatedOf, int] = {}
         self._keyless = KeylessRows(part.passed) if spec.force_replicate else None
         self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
         self._repeated, self._commits = array("Q"), array("Q")
 
     def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
         """Take messages; False once no further one of this range is needed. `unpacked`: they were compressed."""
-        report, high, base, taken = self.report, self._high, self._base, not unpacked
+        report, high, taken = self.report, self._high, not unpacked
         for message in messages:
             offset, value = message.offset(), message.value()
             report.stop = offset + 1
@@ -172,17 +174,31 @@ class Scan:
                 continue
             if commit_ts > high:
                 self._above(offset, commit_ts, event)
-            new = self._count_from <= offset < self._count_to
-            report.events += new
-            if commit_ts > high:
-                continue
+            report.events += self._count_from <= offset < self._count_to
+            if commit_ts <= high:
+                self._row(offset, commit_ts, kind, event, value)
+        return True
+
+    def _row(self, offset: int, commit_ts: CommitTs, kind: Kind, event: canal.Envelope, value: bytes) -> None:
+        """Take a row event that is not above the window."""
+        report, new = self.report, self._count_from <= offset < self._count_to
+        try:
             if self._ignored is not None and self._is_ignored(offset, kind, event, value):
-                report.filtered += commit_ts > self._low or (new and commit_ts <= base)
-            elif commit_ts > base:
+                report.filtered += commit_ts > self._low or (new and commit_ts <= self._base)
+            elif commit_ts > self._base:
                 self._release(offset, commit_ts, kind, event)
             elif new:
                 self._repeat(offset, commit_ts, kind, event)
-        return True
+        except UnfitRowError as error:
+            if commit_ts > self._low:
+                self._unfit(Unfit(commit_ts, offset, error.fact, error.hint))
+            else:
+                report.unjudged += new
+
+    def _unfit(self, found: Unfit) -> None:
+        """Note a row above the checkpoint that the schema does not fit."""
+        known = self.report.unfit
+        self.report.unfit = found if known is None else min(known, found)
 
     def _is_ignored(self, offset: int, kind: Kind, message: canal.Envelope, value: bytes) -> bool:
         """Whether event filters leave out this row event of a table that counts.
@@ -198,7 +214,7 @@ class Scan:
         """Note a row event that the window leaves in Kafka."""
         if not self.spec.accepts(message.database, message.table):
             return
-        report, name = self.report, spelled(TableName(message.database, message.table), self.spec.handle_keys)
+        report, name = self.report, self._spelled(message)
         report.above[name] = max(commit_ts, report.above.get(name, commit_ts))
         if self._keyless is not None and not message.primary_key:
             self._keyless.seen(name, commit_ts)
@@ -242,25 +258,28 @@ class Scan:
 
     def _keys_of(self, message: canal.Envelope) -> TableKeys | None:
         """How to read this table's handle key; None where the message does not count or nobody knows the key."""
-        place = (message.database, message.table)
+        place = (message.database, message.table, message.primary_key)
         if place not in self._keys:
-            return self._table_keys(message)
-        keys = self._keys[place]
-        moved = keys is not None and message.primary_key and keys.names != message.primary_key
-        return self._table_keys(message) if moved else keys
+            self._keys[place] = self._table_keys(message)
+        return self._keys[place]
 
     def _table_keys(self, message: canal.Envelope) -> TableKeys | None:
-        place = (message.database, message.table)
-        name = spelled(TableName(*place), self.spec.handle_keys)
-        if not self.spec.accepts(*place):
-            self._keys[place] = None
+        if not self.spec.accepts(message.database, message.table):
             return None
+        name = self._spelled(message)
         names = message.primary_key or self.spec.handle_keys.get(name, ())
-        if not names:
-            return None
-        self._keys[place] = keys = TableKeys(name, names)
-        self.reduction.names[name] = list(names)
-        return keys
+        return TableKeys(name, names) if names else None
+
+    def _spelled(self, message: canal.Envelope) -> TableName:
+        return spelled(TableName(message.database, message.table), self.spec.handle_keys)
+
+    def _meet(self, keys: TableKeys, offset: int) -> None:
+        """Note with which key a table's rows of this window are read."""
+        self._met.add(keys)
+        position = Position(*self.report.range.partition, offset)
+        self.report.tables.setdefault(keys.name, position)
+        self.report.handle_keys.setdefault(keys.name, {}).setdefault(keys.names, position)
+        self.reduction.names[keys.name] = list(keys.names)
 
     def _halves(
         self, offset: int, kind: Kind, message: canal.Envelope
@@ -284,7 +303,7 @@ class Scan:
             return keys, keys.key(image), None, image
         except canal.UNREADABLE as error:
             where = str(Position(*self.report.range.partition, offset))
-            raise InputError(f"row of {keys.name} lacks its handle key {keys.names}: {error}", where=where) from None
+            raise unfit_images(keys, [*data, *(old or ())], error, where) from None  # type: ignore[misc]
 
     def _release(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
         """Take what the window holds. What a crash cut off from it is applied already: only its identity counts."""
@@ -307,8 +326,8 @@ class Scan:
             self._commits.append(commit_ts)
             self._add(key, order, content)
             self.report.deletes += kind is _DELETE or left is not None
-            if keys.name not in self.report.tables:
-                self.report.tables[keys.name] = Position(*self.report.range.partition, offset)
+            if keys not in self._met:
+                self._meet(keys, offset)
         if left is not None and left_order is not None:
             self._more.append(fingerprint(left, left_order))
             if commit_ts > self._low:
@@ -316,7 +335,7 @@ class Scan:
 
     def _without_key(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
         """Take a row event of a table whose rows are only their content."""
-        name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
+        name = self._spelled(message)
         position = Position(*self.report.range.partition, offset)
         if self._keyless is None:
             self.report.keyless.setdefault(name, position)
@@ -332,10 +351,9 @@ class Scan:
     def _repeat(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
         found = self._halves(offset, kind, message)
         if found is None and self._keyless is not None and self.spec.accepts(message.database, message.table):
-            name = spelled(TableName(message.database, message.table), self.spec.handle_keys)
             position = Position(*self.report.range.partition, offset)
-            first = self._keyless.add(name, kind, message, position, keep=False)[0]
-            self._repeated.extend((first, first, commit_ts, offset))
+            first = self._keyless.add(self._spelled(message), kind, message, position, keep=False)[0]
+            self._repeated.extend((first, first, commit_ts, offset, self._owner(message)))
             return
         if found is None:
             self.report.unjudged += self.spec.accepts(message.database, message.table)
@@ -343,7 +361,13 @@ class Scan:
         write = fingerprint(found[1], ordinal(commit_ts, Half.WRITE))
         # where one transaction deletes and writes a key, the DELETE is subsumed: the WRITE proves it too
         first = fingerprint(found[1], split(kind, commit_ts, moved=False)[0])
-        self._repeated.extend((first, write, commit_ts, offset))
+        self._repeated.extend((first, write, commit_ts, offset, self._owner(message)))
+
+    def _owner(self, message: canal.Envelope) -> int:
+        """The index of what a repeated event is of."""
+        name = self._spelled(message)
+        of = RepeatedOf(name, bool(message.primary_key), self._ignored is not None)
+        return self._owners.setdefault(of, len(self._owners))
 
     def account(self, reached: Reached) -> None:
         """Raise SourceUnreachableError unless each offset of the range was taken or is known to hold nothing."""
@@ -365,6 +389,7 @@ class Scan:
         report.released = len(self._commits)
         report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
         report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()
+        report.repeated_of = list(self._owners)
         report.histogram = histogram_of(self._commits)
         if self._keyless is not None:
             report.copies, report.watermarks = self._keyless.found(), self._keyless.watermarks.tobytes()

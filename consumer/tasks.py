@@ -13,6 +13,7 @@ from typing import Any
 from consumer import canal
 from consumer.bodies.fetching import Bodies
 from consumer.bodies.reference import is_reference
+from consumer.doubts import is_in_doubt
 from consumer.reader import Readers
 from consumer.report import Report
 from consumer.scan import Block, ReadSpec, Reduction, decode_block
@@ -24,7 +25,7 @@ from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import net_effect
 from ordering.timestamps import CommitTs
 from ordering.transactions import in_order, transactions
-from ordering.window import Range
+from ordering.window import Range, Window
 from sinks.chunk import Chunk, Encoder, writable
 from sinks.schema import Column, TableSchema
 
@@ -120,17 +121,23 @@ class OrderTask:
     """Only the deletes, or only the writes."""
     again: bool = False
     """Of writes only: some may have been done, by an attempt that was lost, so plain inserts need their deletes."""
+    doubtful: Window | None = None
+    """The window, where it may yet be cut: with its reports at hand, nothing is encoded that will not be applied."""
 
     def __call__(
         self, records: Iterable[Record]
     ) -> Iterator[Report | ReconcilerError | Chunk | Part | Unfetched | Failure]:
         """Run in a Spark task. Reports come first, for the driver decides by them what to do with the rows."""
-        blocks = []
+        blocks, reports = [], []
         for bucket, payload in records:
             if bucket == REPORTS:
                 yield payload
+                reports.append(payload)
             else:
                 blocks.append(decode_block(payload))
+        if self.doubtful is not None and is_in_doubt([r for r in reports if isinstance(r, Report)], self.doubtful):
+            yield Failure(ReconcilerError("rows of a window that has to be cut were asked for"))  # nobody asks for it
+            return
         names = names_in(blocks)
         try:
             if self.whole_transactions:

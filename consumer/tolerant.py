@@ -6,7 +6,7 @@ from typing import Any
 from consumer import canal
 from consumer.images import TableKeys
 from consumer.quick import QuickScan
-from consumer.report import Unreadable
+from consumer.report import Unfit, Unreadable
 from consumer.scan import ReadSpec, Reduction, Scan
 from ordering.errors import InputError
 from ordering.events import Half, Kind
@@ -42,6 +42,10 @@ class TolerantScan(Scan):
                 return super().take(left)
             except InputError as error:
                 self.report.unreadable.append(Unreadable(self.report.stop - 1, error.fact, error.hint))
+
+    def _unfit(self, found: Unfit) -> None:
+        """See `Scan._unfit`; such a row is set aside too, once the window is known to hold it."""
+        self.report.unreadable.append(Unreadable(found.offset, found.fact, found.hint))
 
     def _keep(self, key: bytes, order: int, content: bytes) -> None:
         """Release the event of a row; of one that is set aside nothing, or that its row goes."""

@@ -3,7 +3,8 @@
     ReconcilerError              fact, where, hint; exit_code
     ├── ConfigError        2     the user: usage, config file, environment
     ├── InputError         3     the operator: the input is broken at a position, or lost (R8)
-    │   └── LateEventError           an event below the checkpoint that was never applied
+    │   ├── LateEventError           an event below the checkpoint that was never applied
+    │   └── UnfitRowError            a row that the schema known now does not fit: counts once the row does (R14)
     ├── SourceError        3     Kafka, or a store that messages refer to, refuses us
     │   ├── SourceUnreachableError   worth a retry
     │   └── BodyMissingError         worth a retry: it may only be late
@@ -60,6 +61,14 @@ class InputError(ReconcilerError):
 
 class LateEventError(InputError):
     """An event at or below the checkpoint that the ledger never saw applied: TiCDC broke its promise."""
+
+
+class UnfitRowError(InputError):
+    """A row that can't be read with the schema that is known now.
+
+    Whether that is an error is known only once the row is known to be applied with this schema (R14): a DDL that comes
+    before it may not have been seen yet, and one that came after it may have been executed already.
+    """
 
 
 class SourceError(ReconcilerError):

@@ -17,7 +17,7 @@ from consumer.filters.expressions import Condition, condition
 from consumer.filters.regular import compiled
 from consumer.filters.tables import TableFilter, digest
 from consumer.filters.values import EvaluationError, Value, value_of
-from ordering.errors import ConfigError, InputError
+from ordering.errors import ConfigError, InputError, UnfitRowError
 from ordering.events import Kind, Position, TableName
 from sinks.ddl.kinds import Event
 
@@ -134,7 +134,7 @@ class EventFilters:
         except (*UNREADABLE, IndexError) as error:
             raise InputError(f"row of {name} can't be read for its event filter: {error}", where=str(place())) from None
         except EvaluationError as error:
-            raise InputError(
+            raise UnfitRowError(
                 f"row of {name} can't be judged by its event filter: {error}",
                 where=str(place()),
                 hint="mend the expression in [[filter.event-filters]] or narrow its matcher",
