@@ -19,6 +19,7 @@ from consumer import logs
 from consumer.demo.upstream.produce import vector_messages
 from consumer.embedded import MariaDbServer, PostgresServer, TidbServer
 from ordering.errors import ReconcilerError
+from tests.histories.keys import KeysWriter
 from tests.histories.playing import WINDOWS, played
 from tests.histories.writing import Writer
 from tests.service.cells import Cells, MariaDbCells, SqliteCells
@@ -55,7 +56,7 @@ class Targets:
             elif kind in self._servers:
                 uri = self._servers[kind].uri
                 with closing(MariaDbCells(uri)) as cells:
-                    cells.drop({"ha", "hb"} & cells.databases())
+                    cells.drop({"ha", "hb", "k"} & cells.databases())
                     yield kind, uri, cells
             else:
                 name = f"h{uuid4().hex[:8]}"
@@ -83,6 +84,7 @@ def main() -> int:
     parser.add_argument("--statements", type=int, default=80)
     parser.add_argument("--targets", default="sqlite,mariadb,postgres,tidb")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--keys", action="store_true", help="histories about keys (tests.histories.keys)")
     told = parser.parse_args()
     logs.set_up(json=False, verbose=False)
     failed = 0
@@ -95,7 +97,8 @@ def main() -> int:
         targets = Targets(told.targets.split(","), place, stack)
         for seed in range(told.first, told.first + told.count):
             script = place / f"history-{seed}.sql"
-            script.write_text(Writer(seed, connection.cursor()).written(told.statements))
+            writer = KeysWriter(seed) if told.keys else Writer(seed, connection.cursor())
+            script.write_text(writer.written(told.statements))
             failed += _one(seed, script, told.recorder, targets)
             if told.keep:
                 _keep(script, told.keep)
