@@ -122,7 +122,7 @@ def test_rows_whose_key_is_gone_come_again(made: LocalFeed, redis_server: RedisS
     feed.send(again)
     feed.apply()
     assert rows(feed, "c") == [("1",)]
-    assert duplicates(feed) == (0, 2)
+    assert duplicates(feed) == (1, 2)
 
 
 @pytest.mark.parametrize("made", ["sqlite"], indirect=True)
