@@ -109,10 +109,9 @@ class TargetSection(_Section):
     is `"row"`."""
     invalid_dates: Literal["error", "null"] = "error"
     """Zero and partial dates where the target has none (PostgreSQL): an error, or NULL."""
-    volatile_defaults: Literal["error", "commit-time"] = "error"
-    """What rows get that are there when a column with a default of the moment is added (SQLite, PostgreSQL): an error,
-    or the DDL's commit time, which is as late as the DDL took upstream. The MySQL family always takes the
-    commit time."""
+    volatile_defaults: Literal["error", "commit-time"] = "commit-time"
+    """What rows get that are there when a column with a default of the moment is added: the DDL's commit time, which is
+    later than upstream's value by as long as the DDL took, with a note in the DDL log; or an error."""
     cdc_write_source: Annotated[int, Field(ge=0, le=15)] = 0
     """1 to 15: the mark of what is written into TiDB, so that its own changefeeds with `bdr-mode` do not send it back;
     see `docs/ddl-operations.md`. 0: none."""

@@ -144,14 +144,13 @@ def spelled(name: TableName, tables: Collection[TableName]) -> TableName:
 def choose_handle_key(
     primary: tuple[str, ...], uniques: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column]
 ) -> tuple[str, ...]:
-    """The primary key, else the first unique index (by size, then name) whose columns are all NOT NULL and stored.
+    """The primary key, else of the unique indexes whose columns are all NOT NULL and stored that with fewest columns.
 
-    TiCDC's valid index (its documentation, "TiCDC Overview", best practices). Empty where there is none.
+    Of several the one made first: `uniques` are in the order in which they were made, an index over a prefix among
+    them with its columns. TiCDC's choice (`findHandleIndex` in tiflow, `initIndexColumns` in ticdc), which takes the
+    lowest id. Empty where there is none.
     """
-    if primary:
-        return primary
-    valid = [(len(uniques[name]), name, uniques[name]) for name in _valid(uniques, columns)]
-    return min(valid)[2] if valid else ()
+    return primary or min((uniques[name] for name in _valid(uniques, columns)), key=len, default=())
 
 
 def valid_indexes(

@@ -25,7 +25,7 @@ class ValueRules:
 
     time_zone: str = "UTC"
     invalid_dates: Literal["error", "null"] = "error"
-    volatile_defaults: Literal["error", "commit-time"] = "error"
+    volatile_defaults: Literal["error", "commit-time"] = "commit-time"
 
     def moment(self, commit_ms: int) -> str:
         """What stands for such a default: a DDL's commit time, to the microsecond; "" where it is an error."""

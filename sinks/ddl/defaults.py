@@ -2,8 +2,8 @@
 
 Every later row comes whole, so a default matters only for the rows that are there when the column is added; they get no
 event of their own. What upstream computes at that moment (the time, a sequence) is in no message: TiDB takes the time
-at which the statement began, a DDL's commitTs is the end of its work. `moment` takes the one for the other, if that was
-asked for.
+at which the statement began, a DDL's commitTs is the end of its work. `moment` takes the one for the other, unless
+`target.volatile-defaults` forbids it.
 """
 
 import re
@@ -36,16 +36,33 @@ def shown(column: ColumnDef, moment: str = "") -> str | None:
     default = column.default
     if column.automatic or (default is not None and default.expression):
         source = "AUTO_INCREMENT" if column.automatic else default.expression if default else ""
-        if column.automatic or not NOW.fullmatch(source) or column.type.base not in DATES or not moment:
-            raise TargetError(
-                f"what rows show in the new column {column.name!r} is known upstream only: it is {source[:200]}",
-                hint="add the column in the target by hand, filled as it is upstream, or, for a default of the moment,"
-                ' set target.volatile-defaults = "commit-time": as late as the change upstream took',
-            )
+        if not is_volatile(column) or not moment:
+            raise unknown_here(column.name, source)
         return _moment(column.type, moment)
     if default is None or default.value is None:
         return None if column.nullable else spelled(column.type, _ZEROS.get(column.type.base, ""))
     return spelled(column.type, default.value)
+
+
+def is_volatile(column: ColumnDef) -> bool:
+    """Whether the column's default is the moment."""
+    default = column.default
+    source = "" if column.automatic or default is None else default.expression or ""
+    return NOW.fullmatch(source) is not None and column.type.base in DATES
+
+
+def moment_note(column: str) -> str:
+    """What the DDL log says about rows that got the commit time for a default of the moment."""
+    return f"rows that were there show the commit time in {column!r}: upstream's value is earlier by what the DDL took"
+
+
+def unknown_here(column: str, source: str) -> TargetError:
+    """What rows show can't be known, or may not be taken to be the commit time."""
+    return TargetError(
+        f"what rows show in the new column {column!r} is known upstream only: it is {source[:200]}",
+        hint="add the column in the target by hand, filled as it is upstream, or, for a default of the moment,"
+        ' set target.volatile-defaults = "commit-time": as late as the change upstream took',
+    )
 
 
 def spelled(kind: TypeDef, value: str | bytes) -> str:

@@ -61,8 +61,10 @@ def read_table(sql: str) -> TableDef:
         if not words.skip(","):
             break
     words.expect(")")
-    own = chain.from_iterable(keys for _, keys in columns)
+    own = list(chain.from_iterable(keys for _, keys in columns))
     named = _named([*own, *indexes])
+    # TiDB makes those of the table's list before those that columns ask for: their order decides about handle keys
+    named = (*named[len(own) :], *named[: len(own)])
     comment, collation = _table_options(words)
     partitions = read_partitioning(words)
     return TableDef(tuple(column for column, _ in columns), named, comment, tuple(passed), collation, partitions)

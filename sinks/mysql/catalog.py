@@ -1,7 +1,8 @@
 """Reads tables, columns and unique keys from information_schema; quotes names."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -53,21 +54,34 @@ def shape_of(column_type: str) -> Shape:
     return Shape(base) if base in _NAMED else Shape.TEXT
 
 
-def read_catalog(query: Query, *, mariadb: bool) -> Catalog:
+MadeIndexes = Callable[[TableName], Sequence[str]]
+"""The names of a table's indexes in the order in which they were made."""
+
+
+def read_catalog(query: Query, made: MadeIndexes, *, mariadb: bool) -> Catalog:
     """All base tables but the system's and our own."""
-    uniques: dict[TableName, dict[str, tuple[str, ...]]] = {}
+    uniques: dict[TableName, _Keys] = {}
     for database, table, index, column, prefix in query(_UNIQUES):
-        keys = uniques.setdefault(TableName(database, table), {})
+        keys = uniques.setdefault(TableName(database, table), _Keys())
         whole = column and (prefix is None or index == "PRIMARY")
-        keys[index] = (*keys.get(index, ()), column if whole else "")
+        keys.whole[index] = (*keys.whole.get(index, ()), column if whole else "")
+        keys.spread[index] = (*keys.spread.get(index, ()), column or "")
     json = {tuple(row) for row in query(_JSON_CHECKS)} if mariadb else set()
     tables, base = {}, {tuple(row) for row in query(_TABLES)}
     columns_of = (row for row in query(_COLUMNS) if tuple(row[:2]) in base)
     for (database, table), rows in groupby(columns_of, key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
         columns = [_column(*row[2:], is_json=tuple(row[:3]) in json) for row in rows]
-        tables[name] = _table(name, columns, uniques.get(name, {}))
+        tables[name] = _table(name, columns, uniques.get(name, _Keys()), made)
     return Catalog(tables)
+
+
+@dataclass(slots=True)
+class _Keys:
+    """A table's unique indexes; in `spread` an index over the beginning of a column names that column."""
+
+    whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    spread: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def _column(
@@ -104,11 +118,17 @@ def _plain(match: re.Match[str]) -> str:
     return "'" if match[0] == "''" else _ESCAPES.get(match[0][1], match[0][1])
 
 
-def _table(name: TableName, columns: list[Column], keys: dict[str, tuple[str, ...]]) -> TableSchema:
-    # a primary key over a prefix is unique as a whole too; any other index over one is no handle key
-    primary = keys.get("PRIMARY", ())
-    secondary = {index: key for index, key in keys.items() if index != "PRIMARY"}
+def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexes) -> TableSchema:
+    primary = keys.spread.get("PRIMARY", ())
+    secondary = {index: key for index, key in keys.spread.items() if index != "PRIMARY"}
     named = {c.name: c for c in columns}
+    if not primary and _is_tie(secondary):
+        secondary = {index: secondary[index] for index in made(name) if index in secondary}
     handle = choose_handle_key(primary, secondary, named)
     valid = valid_indexes(primary, secondary, named)
-    return TableSchema(name, tuple(columns), handle, tuple(keys.values()), valid)
+    return TableSchema(name, tuple(columns), handle, tuple(keys.whole.values()), valid)
+
+
+def _is_tie(keys: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether the order in which they were made may decide; it costs a question for the table alone."""
+    return len({len(key) for key in keys.values()}) < len(keys)

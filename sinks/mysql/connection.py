@@ -11,6 +11,7 @@ from pymysql.constants import CLIENT
 from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from ordering.events import TableName
 from sinks.mysql.line import Line
 from sinks.mysql.tls import HINT, encryption, is_tls_fault, login_plugins
 from sinks.uri import TargetUri
@@ -119,6 +120,11 @@ class MysqlConnection:
             " AND TABLE_NAME = 'COLLATION_CHARACTER_SET_APPLICABILITY' AND COLUMN_NAME = 'FULL_COLLATION_NAME'"
         )
         return bool(self.value(look))
+
+    def made_indexes(self, table: TableName) -> list[str]:
+        """The names of a table's indexes in the order in which they were made, as far as the server keeps it."""
+        place = ".".join("`" + part.replace("`", "``") + "`" for part in table)
+        return list(dict.fromkeys(str(row[2]) for row in self.query(f"SHOW INDEX FROM {place}")))
 
     def _set_up(self) -> None:
         self.run("SET NAMES utf8mb4 COLLATE utf8mb4_bin")

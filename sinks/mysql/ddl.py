@@ -15,6 +15,7 @@ from typing import Any
 
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs, physical_ms
+from sinks.ddl.defaults import is_volatile
 from sinks.ddl.definition import AddColumn, AddIndex, Change, DropColumn, DropIndex
 from sinks.ddl.names import older_database, session_of
 from sinks.ddl.reading import read_changes, read_dropped_index, read_index
@@ -224,6 +225,14 @@ def session_settings(sql: str, commit_ts: CommitTs, time_zone: str) -> dict[str,
     if time_zone.upper() != "UTC" and (fills_rows or _LITERAL.search(sql)):
         settings["time_zone"] = time_zone
     return settings
+
+
+def volatile_columns(statement: Statement) -> list[tuple[str, str]]:
+    """The columns that an ALTER TABLE adds with a default of the moment, and what that is."""
+    if statement.kind is not DdlKind.ALTER_TABLE or not fills_with_moment(statement.sql):
+        return []
+    added = [change.column for change in read_changes(statement.sql) if isinstance(change, AddColumn)]
+    return [(c.name, c.default.expression) for c in added if c.default is not None and is_volatile(c)]
 
 
 def fills_with_moment(sql: str) -> bool:

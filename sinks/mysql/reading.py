@@ -63,7 +63,7 @@ class MysqlReader(Reader):
 
     def catalog(self) -> Catalog:
         """See `Reader.catalog`."""
-        return read_catalog(self._db.query, mariadb=self._db.is_mariadb)
+        return read_catalog(self._db.query, self._db.made_indexes, mariadb=self._db.is_mariadb)
 
     def close(self) -> None:
         """See `Reader.close`."""

@@ -12,8 +12,10 @@ import xxhash
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
+from ordering.timestamps import physical_ms
+from sinks.ddl.defaults import moment_note, unknown_here
 from sinks.ddl.names import respelled
-from sinks.ddl.statement import DdlKind, Statement, read_statement
+from sinks.ddl.statement import DdlKind, Statement, named, read_statement
 from sinks.ddl_log import DdlState, Entered, milliseconds_since
 from sinks.instances import Dialect
 from sinks.mysql import ddl as rules
@@ -28,7 +30,7 @@ from sinks.mysql.partitions import by_key
 from sinks.mysql.preparing import prepared
 from sinks.mysql.reading import MysqlReader
 from sinks.mysql.rehearsal import Rehearsal
-from sinks.mysql.write import MysqlWriter
+from sinks.mysql.write import MysqlWriter, place_of
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
 from sinks.server import CHECKPOINT, DDL, INSTANCE, QUARANTINE, ServerTarget
@@ -110,7 +112,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         return [*lines, *told_of_tables(self._db, self.catalog())]
 
     def _read_catalog(self) -> Catalog:
-        return read_catalog(self._db.query, mariadb=self._db.is_mariadb)
+        return read_catalog(self._db.query, self._db.made_indexes, mariadb=self._db.is_mariadb)
 
     def _has_table(self, name: str) -> bool:
         look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
@@ -189,6 +191,11 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         sql = respelled(ddl.sql, ddl.database, self.catalog())
         statement = read_statement(sql)
         fitted = self._fitted(sql)
+        volatile = rules.volatile_columns(statement)
+        if volatile and self._has_rows(statement, ddl):
+            if not self._rules.moment(physical_ms(ddl.commit_ts)):
+                raise unknown_here(*volatile[0])
+            fitted.notes.extend(moment_note(column) for column, _ in volatile)
         entered = self._entered(ddl, statement, lease, fitted)
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
@@ -273,6 +280,11 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _fitted(self, sql: str) -> Adapted:
         return adapted(sql, server_of(self._db))
 
+    def _has_rows(self, statement: Statement, ddl: DdlEvent) -> bool:
+        table = self.catalog().spelled(named(statement.placed(ddl.database, lambda _: ddl.database).tables[0]))
+        known = self.catalog().get(table) is not None
+        return known and bool(self._db.value(f"SELECT EXISTS (SELECT 1 FROM {place_of(table)})"))  # noqa: S608 quoted
+
     def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> DdlState:
         """Execute the statement; whether it is done then, or goes on by itself."""
         for note in fitted.notes:
@@ -280,10 +292,6 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         if session is not None:
             self._db.run(f"USE {quoted(session)}")
         if fitted.sql:
-            if rules.fills_with_moment(fitted.sql):
-                log.warning(
-                    "rows that are there get the DDL's commit time, which is near upstream's", statement=fitted.sql
-                )
             settings = rules.session_settings(fitted.sql, ddl.commit_ts, self._rules.time_zone)
             if self._db.is_mariadb and fitted.sql.upper().startswith("ALTER TABLE"):
                 settings["sql_mode"] = ROUNDING_MODE

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ordering.events import TableName
-from sinks.ddl.defaults import DATES, shown
+from sinks.ddl.defaults import DATES, is_volatile, moment_note, shown
 from sinks.ddl.definition import (
     AddColumn,
     AddIndex,
@@ -120,7 +120,10 @@ class Alteration:
         nullable = is_nullable(column, self._rules, in_key=False)
         clause = f"{self._head} ADD COLUMN {quoted(column.name)} {type_of(column.type)}"
         later = None if column.default is None else default_of(column, column.default, self._rules)
-        value = value_of(column, shown(column, self._moment), self._rules) if self._has_rows() else "NULL"
+        has_rows = self._has_rows()
+        value = value_of(column, shown(column, self._moment), self._rules) if has_rows else "NULL"
+        if has_rows and is_volatile(column):
+            yield note(moment_note(column.name))
         if value != "NULL":
             yield f"{clause}{'' if nullable else ' NOT NULL'} DEFAULT {value}"
         else:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from ordering.events import TableName
 from sinks.postgres.names import index_name, literal, quoted
@@ -28,10 +28,12 @@ SELECT n.nspname, c.relname, x.relname, i.indisprimary, i.indpred IS NULL AND i.
        ARRAY(SELECT COALESCE(a.attname::text, '')
              FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, number)
                LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-             WHERE k.number <= i.indnkeyatts ORDER BY k.number)
+             WHERE k.number <= i.indnkeyatts ORDER BY k.number),
+       ARRAY(SELECT pg_get_indexdef(i.indexrelid, number, false) FROM generate_series(1, i.indnkeyatts) number)
 FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_class c ON c.oid = i.indrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE (i.indisunique OR i.indisexclusion) AND i.indislive AND {OURS}"""  # noqa: S608 a constant
+WHERE (i.indisunique OR i.indisexclusion) AND i.indislive AND {OURS}
+ORDER BY i.indexrelid"""  # noqa: S608 a constant
 _MEMBERS = f"""
 SELECT n.nspname, c.relname, a.attname, pg_get_constraintdef(x.oid)
 FROM pg_constraint x JOIN pg_class c ON c.oid = x.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -55,7 +57,21 @@ _SHAPES = {
     "json": Shape.JSON,
     "jsonb": Shape.JSON,
 }
+_BEGINNING = re.compile(r"""\(?(?:"left"|"substring")\(\(?(?:"((?:[^"]|"")+)"|(\w+))\)?(?:::text)?, (?:1, )?\d+\)\)?""")
 _MODIFIER = re.compile(r"\([\d,]+\)")
+
+
+class _Key(NamedTuple):
+    """An index that rows can collide on: in the order of being made.
+
+    `columns`: "" stands for an expression. `spread`: the same, but for the beginning of a column that column.
+    """
+
+    name: str
+    primary: bool
+    plain: bool
+    columns: tuple[str, ...]
+    spread: tuple[str, ...]
 
 
 def base_type(kind: str) -> str:
@@ -90,9 +106,10 @@ def read_catalog(query: Query) -> Catalog:
         for schema, table, column, definition in query(_MEMBERS)
         if (found := members_of(definition))
     }
-    keys: dict[TableName, list[tuple[str, bool, bool, tuple[str, ...]]]] = {}
-    for schema, table, index, primary, plain, columns in query(_KEYS):
-        keys.setdefault(TableName(schema, table), []).append((index, primary, plain, tuple(columns)))
+    keys: dict[TableName, list[_Key]] = {}
+    for schema, table, index, primary, plain, columns, texts in query(_KEYS):
+        spread = tuple(column or _begun(text) for column, text in zip(columns, texts, strict=True))
+        keys.setdefault(TableName(schema, table), []).append(_Key(index, primary, plain, tuple(columns), spread))
     tables = {}
     for (schema, table), rows in groupby(query(_COLUMNS), key=lambda row: (row[0], row[1])):
         name = TableName(schema, table)
@@ -113,10 +130,16 @@ def _column(row: tuple[Any, ...], checked: tuple[Shape, tuple[str, ...]] | None)
     return Column(name, kind, shape, not not_null, computed, members, folds=folds, filled=filled)
 
 
-def _table(name: TableName, columns: list[Column], keys: list[tuple[str, bool, bool, tuple[str, ...]]]) -> TableSchema:
-    primary = next((key for _, is_primary, _, key in keys if is_primary), ())
-    uniques = {index: key for index, is_primary, plain, key in keys if plain and not is_primary}
+def _begun(text: str) -> str:
+    """The column whose beginning an expression takes (`sinks.postgres.indexes`); "" of any other expression."""
+    match = _BEGINNING.fullmatch(text)
+    return "" if match is None else match[2] or match[1].replace('""', '"')
+
+
+def _table(name: TableName, columns: list[Column], keys: list[_Key]) -> TableSchema:
+    primary = next((key.columns for key in keys if key.primary), ())
+    uniques = {key.name: key.spread for key in keys if key.plain and not key.primary}
     named = {c.name: c for c in columns}
     handle = choose_handle_key(primary, uniques, named)
     valid = valid_indexes(primary, uniques, named)
-    return TableSchema(name, tuple(columns), handle, tuple(key for *_, key in keys), valid)
+    return TableSchema(name, tuple(columns), handle, tuple(key.columns for key in keys), valid)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.ddl.converting import keeps_values
-from sinks.ddl.defaults import shown
+from sinks.ddl.defaults import is_volatile, moment_note, shown
 from sinks.ddl.definition import (
     AddColumn,
     AddIndex,
@@ -33,7 +33,7 @@ from sinks.ddl.definition import (
 from sinks.schema import Column, Shape
 from sinks.sqlite.catalog import index_name, place_of
 from sinks.sqlite.functions import conversion
-from sinks.sqlite.indexes import created, index_place, left_out, name_of, remade
+from sinks.sqlite.indexes import created, index_place, left_out, name_of, noted, remade
 from sinks.sqlite.schema_text import body_of, literal, quoted
 from sinks.sqlite.site import Site
 from sinks.sqlite.table_text import TableText, read_table_text
@@ -103,6 +103,8 @@ class Alteration:
         text = f"{self._head} ADD COLUMN {type_clause(column_of(column))}{'' if column.nullable else ' NOT NULL'}"
         value = value_of(column, shown(column, self._moment), self._site.encoder)
         yield text if value is None else f"{text} DEFAULT {literal(value)}"
+        if is_volatile(column):
+            yield noted(moment_note(column.name))
         if column.default is not None and column.default.expression:
             later = default_clause(column, self._site.encoder)
             yield from self._rebuilt(self._text().with_default(column.name, later), {})
@@ -206,7 +208,13 @@ class Alteration:
             yield f"DROP INDEX IF EXISTS {name_of(self._table, name)}"
 
     def _rename_index(self, old: str, new: str) -> Iterator[str]:
-        sql = self._site.texts(self._table).get(index_name(self._table, old))
-        if sql is not None:
-            yield f"DROP INDEX {name_of(self._table, old)}"
-            yield remade(self._table, new, sql)
+        """Made anew, and with it the unique ones made later: their order decides which is the handle key."""
+        texts = self._site.texts(self._table)
+        own = index_name(self._table, old)
+        if own not in texts:
+            return
+        later = list(texts)[list(texts).index(own) + 1 :]
+        for name in (own, *(index for index in later if texts[index].upper().startswith("CREATE UNIQUE"))):
+            yield f"DROP INDEX {index_place(self._table.database, name)}"
+            kept = name.removeprefix(f"{self._table.table}.")
+            yield remade(self._table, new if name == own else kept, texts[name])

@@ -1,5 +1,6 @@
 """Reads the tables of all attached databases; names files and databases."""
 
+import re
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,8 @@ from sinks.sqlite.schema_text import Check, checks_in, quoted
 _GENERATED = (2, 3)
 _VIRTUAL = 2
 _SAFE = " $@!#,;=+()[]{}~"
+_PREFIX = re.compile(r'substr\("((?:[^"]|"")*)", 1, \d+\)')
+"""How a prefix of a column is indexed (`sinks.sqlite.indexes`)."""
 _OWN_NAMES = {"main", "temp"}
 
 
@@ -65,7 +68,7 @@ def texts_of(connection: sqlite3.Connection, table: TableName) -> dict[str, str]
     """The SQL text of a table (under "") and its indexes."""
     found = connection.execute(
         f"SELECT type, name, sql FROM {quoted_database(table.database)}.sqlite_master"  # noqa: S608 quoted
-        " WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC, name",
+        " WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC, rowid",
         (table.table,),
     )
     return {"" if kind == "table" else name: sql for kind, name, sql in found}
@@ -90,6 +93,7 @@ def shape_of(kind: str) -> Shape:
 
 def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[str, Check]) -> TableSchema:
     uniques, folding, own = _unique_indexes(connection, name)
+    spread = _with_prefixes(connection, name, uniques)
     columns, primary = [], {}
     pragma = f"PRAGMA {quoted_database(name.database)}.table_xinfo({quoted(name.table)})"
     for _, column, kind, not_null, default, pk, hidden in connection.execute(pragma):
@@ -111,20 +115,23 @@ def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[st
             primary[pk] = column
     key = tuple(primary[i] for i in sorted(primary))
     named = {c.name: c for c in columns}
-    handle = choose_handle_key(key, uniques, named)
-    valid = valid_indexes(key, {index: parts for index, parts in uniques.items() if index != own}, named)
+    handle = choose_handle_key(key, spread, named)
+    valid = valid_indexes(key, {index: parts for index, parts in spread.items() if index != own}, named)
     return TableSchema(name, tuple(columns), handle, tuple({*uniques.values(), *([key] if key else [])}), valid)
 
 
 def _unique_indexes(
     connection: sqlite3.Connection, name: TableName
 ) -> tuple[dict[str, tuple[str, ...]], set[str], str]:
-    """The unique indexes, the columns that they compare other than byte by byte, and the primary key's own index."""
+    """The unique indexes, the columns that they compare other than byte by byte, and the primary key's own index.
+
+    They are in the order in which they were made: SQLite lists the last one first.
+    """
     found: dict[str, tuple[str, ...]] = {}
     folding: set[str] = set()
     own = ""
     listing = f"PRAGMA {quoted_database(name.database)}.index_list({quoted(name.table)})"
-    for _, index, unique, origin, partial in connection.execute(listing).fetchall():
+    for _, index, unique, origin, partial in reversed(connection.execute(listing).fetchall()):
         own = index if origin == "pk" else own
         if unique:
             look = f"PRAGMA {quoted_database(name.database)}.index_xinfo({quoted(index)})"
@@ -132,3 +139,23 @@ def _unique_indexes(
             found[index] = tuple(part[2] or "" for part in parts) + (("",) if partial else ())
             folding |= {part[2] for part in parts if part[2] and part[4] != "BINARY"}
     return found, folding, own
+
+
+def _with_prefixes(
+    connection: sqlite3.Connection, name: TableName, uniques: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """The unique indexes, where one is over the beginning of a column with that column: upstream takes it for a key."""
+    if all(all(parts) for parts in uniques.values()):
+        return uniques
+    texts = texts_of(connection, name)
+    return {
+        index: parts if all(parts) else _columns_of(parts, texts.get(index, "")) for index, parts in uniques.items()
+    }
+
+
+def _columns_of(parts: tuple[str, ...], text: str) -> tuple[str, ...]:
+    begun = [match[1].replace('""', '"') for match in _PREFIX.finditer(text)]
+    if parts.count("") != len(begun):
+        return parts
+    rest = iter(begun)
+    return tuple(part or next(rest) for part in parts)

@@ -12,8 +12,13 @@ NOTE = "-- "
 
 
 def left_out(what: str) -> str:
+    """The line of the DDL log about what is not executed."""
+    return noted(f"left out: {what}")
+
+
+def noted(what: str) -> str:
     """A line of the DDL log that is no statement."""
-    return f"{NOTE}left out: {' '.join(what.split())}"
+    return NOTE + " ".join(what.split())
 
 
 def index_place(database: str, index: str) -> str:

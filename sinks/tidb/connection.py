@@ -3,6 +3,7 @@
 import pymysql
 
 from ordering.errors import TargetError, TransactionLimitError
+from ordering.events import TableName
 from sinks.mysql.connection import MysqlConnection
 from sinks.uri import TargetUri
 
@@ -23,6 +24,14 @@ class TidbConnection(MysqlConnection):
     def __init__(self, uri: TargetUri) -> None:
         self._write_source = uri.write_source
         super().__init__(uri)
+
+    def made_indexes(self, table: TableName) -> list[str]:
+        """See `MysqlConnection.made_indexes`: by their ids, as TiCDC has it."""
+        look = (
+            "SELECT KEY_NAME FROM information_schema.TIDB_INDEXES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+            " GROUP BY KEY_NAME, INDEX_ID ORDER BY INDEX_ID"
+        )
+        return [str(name) for (name,) in self.query(look, tuple(table))]
 
     def _set_up(self) -> None:
         super()._set_up()

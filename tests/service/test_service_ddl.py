@@ -74,6 +74,11 @@ def test_rows_are_as_upstream_whatever_the_windows(made: LocalFeed, recording: s
     applied(made, recording, window_rows=3)
 
 
+@pytest.mark.parametrize("made", [*TARGETS, "tidb"], indirect=True)
+def test_of_several_valid_indexes_the_first_that_was_made_is_the_handle_key(made: LocalFeed) -> None:
+    applied(made, "unique-ages.delete-only-handle-key.split", window_rows=3)
+
+
 @pytest.mark.parametrize("made", ["tidb"], indirect=True)
 def test_the_whole_list_on_tidb(made: LocalFeed) -> None:
     applied(made, "ddl-allowed.index-value", window_rows=1_000_000)

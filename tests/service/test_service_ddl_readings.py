@@ -1,8 +1,11 @@
 """What a statement does not say: the database of a name, the moment of a default."""
 
+from contextlib import closing
+
 import pytest
 
 from consumer.demo.upstream.changefeed import Message
+from consumer.targets import target_of
 from ordering.errors import InputError, TargetError
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, insert, watermarks
@@ -62,9 +65,20 @@ def test_names_beside_one_without_database_are_the_message_s(made: LocalFeed) ->
 ADD = "ALTER TABLE `t` ADD COLUMN `c` TIMESTAMP(3) DEFAULT CURRENT_TIMESTAMP(3), ADD COLUMN `d` DATETIME DEFAULT NOW()"
 
 
-@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
-def test_a_default_of_the_moment_is_an_error_or_the_commit_time(made: LocalFeed) -> None:
-    made.with_(source={"time-zone": "+08:00"})
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_default_of_the_moment_is_the_commit_time_and_the_log_says_so(made: LocalFeed) -> None:
+    sent(made, *TWO, ddl("d1.t", 5, ADD))
+    ((row,),) = [rows for _, rows in made.cells.tables(["d1"]).values()]
+    assert [str(row["c"])[:23], str(row["d"])] == ["2026-01-01 00:00:00.005", "2026-01-01 00:00:00"]
+    with closing(target_of(made.config)) as target:
+        target.connect()
+        (line,) = [line for line in target.ddl_log(made.config.changefeed, 10) if "ADD COLUMN" in line.sql]
+    assert line.executed.count("rows that were there show the commit time") == 2
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_default_of_the_moment_is_an_error_by_choice(made: LocalFeed) -> None:
+    made.with_(source={"time-zone": "+08:00"}, target={"volatile-defaults": "error"})
     with pytest.raises(TargetError, match="volatile-defaults"):
         sent(made, *TWO, ddl("d1.t", 5, ADD))
     assert ids(made) == {"d1.t": [1]}

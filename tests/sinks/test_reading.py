@@ -96,11 +96,11 @@ def test_a_table() -> None:
     )
     assert [c.name for c in table.columns] == ["a", "b"]
     assert table.indexes == (
-        IndexDef(IndexKind.UNIQUE, "a", (IndexPart("a"),)),
         IndexDef(IndexKind.PRIMARY, "PRIMARY", (IndexPart("b", 3, descending=True),)),
         IndexDef(IndexKind.PLAIN, "a_2", (IndexPart("a"), IndexPart("b"))),
         IndexDef(IndexKind.UNIQUE, "u", (IndexPart(expression="`a`+1"),)),
         IndexDef(IndexKind.OTHER, "f", (IndexPart("b"),)),
+        IndexDef(IndexKind.UNIQUE, "a", (IndexPart("a"),)),
     )
     assert table.comment == "the 'table'"
     assert table.primary_key == ("b",)
