@@ -1,7 +1,8 @@
 """The command line: `reconciler run | check | status | serve | demo`; exit codes in `ordering.errors`."""
 
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -17,9 +18,12 @@ from consumer.cli_serve import serve
 from consumer.cli_tail import tail
 from consumer.cli_verify import verify
 from consumer.clock import process_start
-from consumer.commands import CONFIG, JSON, foreseen, json_of, stopped_by_signals, tell
-from consumer.config import load_config
+from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
+from consumer.config import Config, load_config
+from consumer.signals import Stopped, StopRequest, stopped_by_signals
 
+if TYPE_CHECKING:
+    from consumer.runner import Outcome
 _STARTED = process_start()
 
 
@@ -59,19 +63,24 @@ def run(config: Path, once: bool, as_json: bool) -> int | None:
       reconciler run orders.toml --once --json
     """
     told = load_config(config)
+    stopping = StopRequest()
+    with suppress(Stopped), stopped_by_signals(stopping):  # without a gap, from the first process to the last line
+        outcome = _reconcile(told, stopping, once=once)
+        if as_json:
+            click.echo(orjson.dumps(outcome.as_json()).decode())
+    return 0
+
+
+def _reconcile(config: Config, stopping: StopRequest, *, once: bool) -> "Outcome":
+    """Run it, on Java that starts while the rest is loaded. Raises Stopped, which may come anywhere."""
     from consumer.spark_home import OwnSpark  # noqa: PLC0415 Spark and drivers are loaded only where they are needed
 
-    with stopped_by_signals():
-        spark = OwnSpark(told.changefeed, told.spark)
+    with closing(OwnSpark(config.changefeed, config.spark)) as spark:
         spark.begin()
         from consumer.display import Display  # noqa: PLC0415 these take as long to load as Java to start
         from consumer.runner import Runner  # noqa: PLC0415
 
-        runner = Runner(told, Display(), spark=spark)
-    outcome = runner.run(once=once, started=_STARTED)
-    if as_json:
-        click.echo(orjson.dumps(outcome.as_json()).decode())
-    return 0
+        return Runner(config, Display(), spark=spark, stopping=stopping).run(once=once, started=_STARTED)
 
 
 @main.command()

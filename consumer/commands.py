@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -10,7 +9,6 @@ from typing import Any, ParamSpec
 import click
 import orjson
 
-from consumer.signals import handled
 from ordering.errors import ReconcilerError
 
 P = ParamSpec("P")
@@ -44,8 +42,3 @@ def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
         sys.exit(code)
 
     return run
-
-
-def stopped_by_signals() -> AbstractContextManager[None]:
-    """Meanwhile SIGTERM and SIGINT are a clean stop: nothing is done yet, and what was begun is let go of in order."""
-    return handled(lambda *_: sys.exit(0))

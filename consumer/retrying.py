@@ -15,38 +15,12 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_whe
 from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_base
 
+from consumer.signals import Stopped
 from ordering.errors import TRANSIENT, ConfigError, ReconcilerError
 
 _FIRST_S, _JITTER_S, _LONGEST_S = 0.2, 0.5, 5.0
 log = structlog.get_logger()
 Done = TypeVar("Done")
-
-
-class Stopped(BaseException):  # SIGTERM or SIGINT
-    """Somebody asked us to stop; what was not committed is rolled back.
-
-    As KeyboardInterrupt it is no Exception: a signal cuts through libraries that make an error of their own of those.
-    """
-
-
-class StopRequest(threading.Event):
-    """An event that a signal handler may set: it may have come while this very thread holds the event's own lock."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_asked = False
-
-    def ask(self) -> None:
-        """Set it from a signal handler; who waits in another thread learns it when it looks next."""
-        self._is_asked = True
-
-    def is_set(self) -> bool:
-        """Whether somebody asked."""
-        return self._is_asked or super().is_set()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until somebody asks, or for so many seconds."""
-        return self._is_asked or super().wait(timeout)
 
 
 class Patience(stop_base):
@@ -72,7 +46,7 @@ def retried(
 ) -> Done:
     """Do the work; after a transient error `give_up` what broke, and try again while the patience lasts.
 
-    Raises Stopped for an error that came with the stop, and what the work raises.
+    Raises Stopped if a stop was asked for before, or for an error that came with it, and what the work raises.
     """
 
     def before_sleep(state: RetryCallState) -> None:
@@ -81,6 +55,8 @@ def retried(
             _tell(error, state, patience)
             give_up(error)
 
+    if stopping.is_set():  # what a signal raised may have been swallowed where it arrived: in a finaliser, say
+        raise Stopped
     attempts = Retrying(
         retry=retry_if_exception_type(TRANSIENT),
         stop=patience | stop_when_event_set(stopping),

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import TypeVar
 
 import structlog
@@ -21,9 +20,9 @@ from consumer.ledger import Ledger
 from consumer.logs import about
 from consumer.pipeline import Pipeline
 from consumer.presence import Presence, RedisLease
-from consumer.retrying import Patience, Stopped, StopRequest, retried
+from consumer.retrying import Patience, retried
 from consumer.scratch import scratch_directory
-from consumer.signals import handled
+from consumer.signals import Stopped, StopRequest, stopped_by_signals
 from consumer.source import Source
 from consumer.spark import warm_up
 from consumer.spark_home import GivenSpark, OwnSpark, SparkHome
@@ -83,9 +82,10 @@ class Runner:
         display: Display,
         observe: Observer = lambda _: None,
         spark: SparkHome | SparkContext | None = None,
+        stopping: StopRequest | None = None,
     ) -> None:
         self.config, self.display, self._observe = config, display, observe
-        self.stopping = StopRequest()
+        self.stopping = StopRequest() if stopping is None else stopping
         self.outcome = Outcome()
         self._patience = Patience(config.limits.retry_seconds)
         own = OwnSpark(config.changefeed, config.spark) if spark is None else spark
@@ -190,16 +190,10 @@ class Runner:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        def stop(_number: int, _frame: FrameType | None) -> None:
-            first = not self.stopping.is_set()
-            self.stopping.ask()
-            if first:
-                raise Stopped
-
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        with handled(stop):
+        with stopped_by_signals(self.stopping):
             yield
 
     def _retrying(self, work: Callable[[], Done]) -> Done:

@@ -3,20 +3,22 @@
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import structlog
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 
 from consumer.class_archive import java_flags, make_in_background
 from consumer.config import Spark
@@ -52,13 +54,43 @@ class Jvm:
         self.said: deque[str] = deque(maxlen=20)
         """The last lines that it said."""
         _prepare(config)
+        self._child = _Child()
         pool = ThreadPoolExecutor(1)
-        self._gateway = pool.submit(_gateway, _conf(name, config), self.said)
+        self._gateway = pool.submit(_gateway, _conf(name, config), self.said, self._child)
         pool.shutdown(wait=False)
 
     def gateway(self) -> Any:
         """The connection to it. Raises what its start has raised."""
         return self._gateway.result()
+
+    def end(self) -> None:
+        """End a start that nobody waits for any more: this process would wait for it at its own end."""
+        if not self._gateway.done():
+            self._child.end()
+
+
+class _Child:
+    """The process that Spark's launcher starts; the launcher itself gives it away only once it is connected."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_ended = False
+
+    def start(self, *args: Any, **options: Any) -> "subprocess.Popen[bytes]":
+        """Start it as `subprocess.Popen` does. Raises RuntimeError if it shall not start any more."""
+        with self._lock:
+            if self._is_ended:
+                raise RuntimeError("the start of Java was given up")
+            self._process = subprocess.Popen(*args, **options)  # noqa: S603 the launcher's own command
+            return self._process
+
+    def end(self) -> None:
+        """Kill it; if it is not started yet it never is."""
+        with self._lock:
+            self._is_ended = True
+            if self._process is not None:
+                self._process.kill()
 
 
 def start_spark(changefeed: str, config: Spark, scratch: Path | None = None, jvm: Jvm | None = None) -> SparkContext:
@@ -113,8 +145,8 @@ def ensure_java() -> None:
         os.environ["JAVA_HOME"] = str(java_home())
 
 
-def _gateway(conf: SparkConf, said: deque[str]) -> Any:
-    """Spark's JVM. What it says goes to our log at debug, and is kept for the error if it can't start.
+def _gateway(conf: SparkConf, said: deque[str], child: _Child) -> Any:
+    """Spark's JVM, as `child`. What it says goes to our log at debug, and is kept for the error if it can't start.
 
     Its stdout too: ours is for results, and who reads it to the end shall not wait for a JVM on its way out.
     """
@@ -122,11 +154,22 @@ def _gateway(conf: SparkConf, said: deque[str]) -> Any:
     try:
         shown = SparkConf(loadDefaults=False)  # the context gets all of them, over a connection of its own
         shown.setAll([(name, value) for name, value in conf.getAll() if not is_secret(name)])
-        gateway = launch_gateway(shown, popen_kwargs=ProcessArguments(stdout=writing, stderr=writing))
+        with _launched_as(child):
+            arguments = ProcessArguments(stdout=writing, stderr=writing)
+            gateway = java_gateway.launch_gateway(shown, popen_kwargs=arguments)
     finally:
         os.close(writing)
         Thread(target=_follow, args=(reading, said), daemon=True).start()
     return gateway
+
+
+@contextmanager
+def _launched_as(child: _Child) -> Iterator[None]:
+    before, java_gateway.Popen = java_gateway.Popen, child.start
+    try:
+        yield
+    finally:
+        java_gateway.Popen = before
 
 
 def _log_accumulator_error(_server: AccumulatorTCPServer, _request: Any, _address: Any) -> None:

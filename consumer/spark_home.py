@@ -46,8 +46,8 @@ class OwnSpark:
             log.warning("spark's JVM is gone; starting it again")
             self.close()
         if self._context is None:
-            begun, self._jvm = self._jvm, None
-            self._context = start_spark(self._name, self._config, scratch, begun)
+            self._context = start_spark(self._name, self._config, scratch, self._jvm)
+            self._jvm = None
         return self._context
 
     def cancel(self) -> None:
@@ -56,7 +56,10 @@ class OwnSpark:
             self._context.cancelAllJobs()
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop it, also one that is still on its way."""
+        if self._jvm is not None:
+            self._jvm.end()
+            self._jvm = None
         stop_spark(self._context)
         self._context = None
 

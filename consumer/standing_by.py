@@ -11,7 +11,7 @@ from collections.abc import Callable
 import structlog
 
 from consumer.presence import RedisLease
-from consumer.retrying import Stopped
+from consumer.signals import Stopped
 from ordering.errors import LeaderLivesError
 from ordering.leadership import Sign, Watch
 from sinks.instances import Instances

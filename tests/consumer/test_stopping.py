@@ -1,17 +1,23 @@
 """A signal may cut through anything, also where a lock is held: what ends the process waits for no such lock."""
 
+import os
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from consumer.cli import main
 from consumer.control import Control
-from consumer.retrying import Patience, Stopped, StopRequest, retried
+from consumer.retrying import Patience, retried
+from consumer.runner import Runner
+from consumer.signals import Stopped, StopRequest, handled
+from consumer.spark_home import OwnSpark
 from ordering.errors import ConfigError, LateEventError, SourceUnreachableError
 from sinks.ddl.reading import read_table
 from tests.bench.measure import RECONCILER
@@ -119,17 +125,68 @@ def test_what_is_wrong_with_the_data_is_told_also_while_stopping() -> None:
         retried(late, Patience(60), asked, lambda _: None)
 
 
-@pytest.mark.usefixtures("_no_leftovers")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_java_that_was_begun_ends_with_a_run_that_is_stopped_at_once(number: signal.Signals, tmp_path: Path) -> None:
+def config_in(tmp_path: Path) -> Path:
     config = tmp_path / "a.toml"
     config.write_text(
         f'changefeed = "a"\n[source]\nbootstrap-servers = "127.0.0.1:1"\ntopics = ["t"]\n'
         f'[target]\nuri = "sqlite:///{tmp_path}/target"\n'
     )
+    return config
+
+
+@pytest.mark.usefixtures("_no_leftovers")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_java_that_was_begun_ends_with_a_run_that_is_stopped_at_once(number: signal.Signals, tmp_path: Path) -> None:
+    config = config_in(tmp_path)
     run = psutil.Popen([RECONCILER, "run", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     eventually("Java was begun", lambda: bool(run.children()), 30)
     java = run.children(recursive=True)
     run.send_signal(number)
     assert run.wait(30) == 0
     assert not psutil.wait_procs(java, timeout=30)[1]
+
+
+@pytest.mark.usefixtures("_no_leftovers")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_java_that_takes_for_ever_to_start_is_not_waited_for(number: signal.Signals, tmp_path: Path) -> None:
+    """On a busy machine it takes longer than whoever stops a service waits."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    begun = tmp_path / "begun"
+    java.write_text(f"#!/bin/sh\necho $$ >{begun}.new\nmv {begun}.new {begun}\nexec sleep 300\n")
+    java.chmod(0o755)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    run = psutil.Popen([RECONCILER, "run", str(config_in(tmp_path))], env=environment, **quiet)
+
+    eventually("Java was begun", begun.exists, 60)
+    run.send_signal(number)
+    try:
+        assert run.wait(60) == 0
+    finally:
+        os.kill(int(begun.read_text()), signal.SIGKILL)
+
+
+def signalled_at(method: str, monkeypatch: pytest.MonkeyPatch, *, swallowed: bool) -> None:
+    """Let SIGTERM arrive where a method of the runner begins; there it may be lost, as in a finaliser."""
+    original = getattr(Runner, method)
+
+    def cut(runner: Runner, *args: object, **options: object) -> object:
+        with suppress(Stopped) if swallowed else nullcontext():
+            signal.raise_signal(signal.SIGTERM)
+        return original(runner, *args, **options)
+
+    monkeypatch.setattr(Runner, method, cut)
+    monkeypatch.setattr(OwnSpark, "begin", lambda _: None)
+
+
+@pytest.mark.parametrize("swallowed", [False, True])
+@pytest.mark.parametrize("method", ["__init__", "run", "_run"])
+def test_a_signal_at_the_start_is_never_lost(
+    method: str, swallowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Runner, "_warm", lambda _: pytest.fail("it went on"))
+    signalled_at(method, monkeypatch, swallowed=swallowed)
+    with handled(lambda *_: pytest.fail("nobody listened")):
+        done = CliRunner().invoke(main, ["run", str(config_in(tmp_path))])
+    assert done.exit_code == 0, done.output

@@ -12,7 +12,7 @@ from redis import Redis
 
 from consumer.embedded import RedisServer
 from consumer.presence import Presence, RedisLease
-from consumer.retrying import Stopped
+from consumer.signals import Stopped
 from consumer.standing_by import StandBy
 from ordering.errors import LeaderLivesError, LeadershipLostError, TargetUnreachableError
 from ordering.progress import Progress
