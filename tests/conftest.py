@@ -2,9 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from consumer.embedded.errors import EmbeddedError
+from consumer.embedded.tidb import find_tidb, tidb_program
+from tests.needing_tidb import needs_tidb
 from tests.services import (
     database_prefix,
     kafka_broker,
@@ -28,22 +32,61 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parent.parent
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests need a TiDB server and there is none."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
+    parser.addoption("--demand-tidb", action="store_true", help="fail where no TiDB server is to be had")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--soak"):
-        return
-    long = [item for item in items if item.get_closest_marker("soak")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+    for item in items:
+        if needs_tidb(item):
+            item.add_marker("tidb")
+    if not config.getoption("--soak"):
+        _leave_out(config, items, "soak")
+    if find_tidb() is None:
+        config.stash[LEFT_OUT] = _leave_out(config, items, "tidb")
 
 
-def pytest_configure() -> None:
+def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> int:
+    left_out = [item for item in items if item.get_closest_marker(marker)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    return len(left_out)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Of several processes the one that reports did not collect: each worker says what it left out."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    stash = node.config.stash
+    stash[LEFT_OUT] = max(stash.get(LEFT_OUT, 0), getattr(node, "workeroutput", {}).get("left_out", 0))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    left_out = config.stash.get(LEFT_OUT, 0)
+    if left_out:
+        said = f"WITHOUT A TIDB SERVER {left_out} TESTS WERE LEFT OUT: ./dev tidb builds one, then run them again"
+        terminalreporter.write_line(said, yellow=True, bold=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--demand-tidb"):
+        try:
+            tidb_program()
+        except EmbeddedError as error:
+            raise pytest.UsageError(str(error)) from error
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # machines whose own name does not resolve
     # Spark's workers look for the tests' own functions there, not in the current directory
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))

@@ -1,7 +1,7 @@
 """A real TiDB in one process, with storage of its own: for tests. There is no package of it that could be fetched.
 
-The program is the one that `TIDB_SERVER` names (also packed as .xz), else `tidb-server` on the PATH. It is unpacked
-once into the cache, under the packed file's size and time.
+The program is the one that `TIDB_SERVER` names (also packed as .xz), else `tidb-server` on the PATH, else the one that
+`consumer.embedded.tidb_build` has built. A packed one is unpacked once into the cache, under its size and time.
 """
 
 import lzma
@@ -13,11 +13,15 @@ from typing import ClassVar
 import pymysql
 
 from consumer.embedded.errors import EmbeddedError
-from consumer.embedded.paths import cache_directory
+from consumer.embedded.paths import cache_directory, cache_place
 from consumer.embedded.server import EmbeddedServer
 from consumer.locks import file_lock
 
 VARIABLE = "TIDB_SERVER"
+VERSION = "v1.1.0-beta.0.20260205093021-1eb3d0a8c7a9"
+"""The version of the Go module github.com/pingcap/tidb that is built where no program is given."""
+BUILT = f"tidb-server-{VERSION}"
+"""Its name in the cache."""
 
 
 class TidbServer(EmbeddedServer):
@@ -54,16 +58,31 @@ class TidbServer(EmbeddedServer):
         return True
 
 
-def tidb_program() -> Path:
-    """The program to run. Raises EmbeddedError if there is none."""
-    named = os.environ.get(VARIABLE) or shutil.which("tidb-server")
-    if not named or not Path(named).is_file():
+def find_tidb() -> Path | None:
+    """The program, perhaps packed; None where there is none. Raises EmbeddedError if the one named is not there."""
+    if named := os.environ.get(VARIABLE):
+        if Path(named).is_file():
+            return Path(named)
         raise EmbeddedError(
             "no TiDB server on this machine",
-            detail=f"{VARIABLE} names none that is there, and tidb-server is not on the PATH",
+            detail=f"{VARIABLE} names {named}, which is not there",
             hint=f"set {VARIABLE} to the path of a tidb-server program, or of one packed as .xz",
         )
-    return _unpacked(Path(named)) if named.endswith(".xz") else Path(named)
+    found = shutil.which("tidb-server")
+    built = cache_place() / BUILT
+    return Path(found) if found else built if built.is_file() else None
+
+
+def tidb_program() -> Path:
+    """The program to run. Raises EmbeddedError if there is none."""
+    found = find_tidb()
+    if found is None:
+        raise EmbeddedError(
+            "no TiDB server on this machine",
+            detail=f"{VARIABLE} is not set, tidb-server is not on the PATH, and none was built",
+            hint=f"./dev tidb builds one; or set {VARIABLE} to the path of a tidb-server program",
+        )
+    return _unpacked(found) if found.suffix == ".xz" else found
 
 
 def _unpacked(packed: Path) -> Path:

@@ -23,7 +23,7 @@ from tests.service.cells import MariaDbCells
 from tests.service.lab import PARTITIONS, Feed
 from tests.simulation.faults import Crash
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.spark, pytest.mark.tidb]
 
 ROWS, WIDTH = 1_000, 20_000
 LIMITS = f"[performance]\ntxn-total-size-limit = {ROWS * WIDTH * 6 // 10}\ntxn-entry-size-limit = 100000\n"
