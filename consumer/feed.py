@@ -8,14 +8,15 @@
         item.commit()
 
 The config is that of `run`, but for its target: a SQLite directory, which keeps the progress and the tables' schemas,
-and no rows. What is committed is never given again; after a crash in between comes the same item, with the same bounds:
-who names what he writes by `high`, and overwrites it, has every change exactly once.
+and no rows. Once `commit()` has returned, its item is never given again; after a crash before that comes the same item,
+with the same bounds: who names what he writes by `high`, and overwrites it, has every change exactly once.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -52,15 +53,37 @@ _LOOK_S = 0.2
 """How often new watermarks are looked for."""
 
 
+class _Committing:
+    """How an item is committed: once, by the feed that gave it, while that feed goes on."""
+
+    _settle: Callable[[], None] | None = None
+
+    def _given_by(self, settle: Callable[[], None]) -> None:
+        self._settle = settle
+
+    def _settled(self) -> None:
+        settle, self._settle = self._settle, None
+        if settle is None:
+            raise RuntimeError("this item can't be committed: its commit() has failed before, or no feed gave it")
+        settle()
+
+
 @dataclass
-class Item:
+class Item(_Committing):
     """Something to handle, then to commit."""
 
     committed: bool = field(default=False, init=False)
 
     def commit(self) -> None:
-        """Say that it is handled: it is not given again."""
-        self.committed = True
+        """Save that it is handled: once this has returned, it is not given again. Once more does nothing.
+
+        Raises LeadershipLostError if another instance has taken over, and what else keeps the progress from being
+        saved: then only a new call of `windows` knows whether it was saved. Raises RuntimeError where the iteration has
+        ended before: the item comes again.
+        """
+        if not self.committed:
+            self._settled()
+            self.committed = True
 
 
 @dataclass
@@ -129,13 +152,9 @@ def windows(
         jobs = SparkJobs(context, reader_settings(told.source.bootstrap_servers, told.source.kafka))
         pipeline = _FeedPipeline(told, source, target, jobs, lambda _: None)
         stack.callback(pipeline.ledger.close)
-        yield from _Feed(told, pipeline, SparkSession(context), net, stopping or Event()).items(once=once)
-
-
-def _handled(item: Window | Ddl) -> Iterator[Window | Ddl]:
-    yield item
-    if not item.committed:
-        raise RuntimeError("the next item was asked for before commit() of the last")
+        feed = _Feed(told, pipeline, SparkSession(context), net, stopping or Event())
+        stack.callback(feed.ended.set)
+        yield from feed.items(once=once)
 
 
 def _check(config: Config) -> None:
@@ -156,6 +175,8 @@ class _Feed:
     session: SparkSession
     net: bool
     stopping: Event
+    ended: Event = field(default_factory=Event)
+    """Set when the iteration is over: nothing can be committed any more."""
 
     def items(self, *, once: bool) -> Iterator[Window | Ddl]:
         """See `windows`."""
@@ -176,14 +197,32 @@ class _Feed:
         if any(report.released for report in ready.reports):
             # recorded: after a crash comes this window, whatever has arrived since
             pipeline.target.save(replace(pipeline.progress, window=ready.window), pipeline.lease)
-            yield from _handled(Window(ready.window.low, ready.window.high, self._changes(ready)))
-        pipeline.target.save(ready.progress, pipeline.lease)
-        pipeline.progress = ready.progress
+            window = Window(ready.window.low, ready.window.high, self._changes(ready))
+            yield from self._given(window, partial(self._save, ready))
+        else:
+            self._save(ready)
         for event in pipeline.ddls(ready):
-            if not pipeline.ignores(event):
-                yield from _handled(Ddl(event.commit_ts, event.database, event.table, event.sql))
-            pipeline.settle(event)
+            if pipeline.ignores(event):
+                pipeline.settle(event)
+            else:
+                item = Ddl(event.commit_ts, event.database, event.table, event.sql)
+                yield from self._given(item, partial(pipeline.settle, event))
         pipeline.publish(ready)
+
+    def _save(self, ready: Ready) -> None:
+        self.pipeline.target.save(ready.progress, self.pipeline.lease)
+        self.pipeline.progress = ready.progress
+
+    def _given(self, item: Window | Ddl, settle: Callable[[], None]) -> Iterator[Window | Ddl]:
+        def settled() -> None:
+            if self.ended.is_set():
+                raise RuntimeError("commit() came after the iteration had ended: a new one gives this item again")
+            settle()
+
+        item._given_by(settled)  # noqa: SLF001 of this module, and none of the caller's
+        yield item
+        if not item.committed:
+            raise RuntimeError("the next item was asked for before commit() of the last")
 
     def _changes(self, ready: Ready) -> DataFrame:
         job: SparkJob = ready.rows  # type: ignore[assignment]  # made by the SparkJobs that the pipeline has

@@ -1,6 +1,8 @@
 """The library: windows as DataFrames, written as Parquet, also across a crash between writing and committing."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,11 +14,11 @@ import consumer
 from consumer.config import Config, load_config
 from consumer.embedded import KafkaBroker
 from consumer.feed import Ddl, Window
-from ordering.errors import ConfigError, InputError
+from ordering.errors import ConfigError, InputError, LeadershipLostError
 from tests.bench.load import Change, Digest, Load, Mark, digest_of
 from tests.bench.measure import Sending, write_config
 from tests.service.lab import Feed
-from tests.service.messages import begun, ddl, watermarks
+from tests.service.messages import begun, ddl, insert, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 EVENTS = 3_000
@@ -162,3 +164,89 @@ def test_what_is_not_committed_ends_it(load: Load, config: Config, spark: SparkC
 def test_what_it_can_not_give_is_refused(extra: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         next(consumer.windows(config_of(extra, tmp_path)))
+
+
+@pytest.fixture
+def small(sqlite_feed: Feed) -> Feed:
+    """A feed of two DDLs and then one window, for what becomes of single items."""
+    sqlite_feed.send([*begun("d.a"), insert("d.a", 4, id=2, v=2), *watermarks(5)])
+    return sqlite_feed
+
+
+def items_of(feed: Feed) -> Iterator[Window | Ddl]:
+    return consumer.windows(feed.config, once=True, spark=feed.spark)
+
+
+def named(item: Window | Ddl) -> str:
+    return item.sql.split("`")[0].strip() if isinstance(item, Ddl) else f"rows to {item.high}"
+
+
+def given(feed: Feed) -> list[str]:
+    """What is still to come; it is committed."""
+    found = []
+    for item in items_of(feed):
+        found.append(named(item))
+        item.commit()
+    return found
+
+
+def test_commit_has_committed_when_it_returns(small: Feed) -> None:
+    found: list[str] = []
+    for _ in range(5):
+        with closing(items_of(small)) as items:  # type: ignore[type-var]
+            for item in items:
+                found.append(named(item))
+                item.commit()
+                item.commit()  # once more does nothing
+                break
+    assert len(found) == len(set(found)) == 3
+    assert given(small) == []
+
+
+def test_what_is_not_committed_comes_again(small: Feed) -> None:
+    def fail() -> None:
+        for item in items_of(small):
+            raise ZeroDivisionError(named(item))
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        fail()
+    first = str(caught.value)
+    del caught
+    with closing(items_of(small)) as items:  # type: ignore[type-var]
+        assert named(next(items)) == first
+    assert given(small)[0] == first
+
+
+def test_commit_after_the_end_saves_nothing(small: Feed) -> None:
+    items = items_of(small)
+    item = next(items)
+    items.close()  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match="after the iteration had ended"):
+        item.commit()
+    with pytest.raises(RuntimeError):
+        item.commit()
+    assert not item.committed
+    assert given(small)[0] == named(item)
+
+
+def raise_epoch(feed: Feed) -> None:
+    path = Path(feed.config.target.uri.removeprefix("sqlite:///")) / "ticdc_reconciler.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE checkpoint SET epoch = epoch + 1")
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_commit_of_who_was_replaced_raises_and_saves_nothing(small: Feed, before: int) -> None:
+    with closing(items_of(small)) as items:  # type: ignore[type-var]
+        for _ in range(before):
+            next(items).commit()
+        item = next(items)
+        raise_epoch(small)
+        with pytest.raises(LeadershipLostError):
+            item.commit()
+        assert not item.committed
+        with pytest.raises(RuntimeError):  # it is not known what the other one has done meanwhile
+            item.commit()
+        with pytest.raises(RuntimeError):
+            next(items)
+    assert given(small)[0] == named(item)
