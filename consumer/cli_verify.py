@@ -7,7 +7,7 @@ import click
 
 from consumer.commands import CONFIG, JSON, foreseen, json_of
 from consumer.config import load_config
-from ordering.errors import DifferencesError
+from ordering.errors import DifferencesError, UnjudgedError
 
 
 @click.command()
@@ -27,7 +27,8 @@ from ordering.errors import DifferencesError
 def verify(config: Path, as_json: bool, **options: Any) -> None:
     """Compare the target with the upstream at the checkpoint; name the rows and columns that differ.
 
-    Exits 0 if they are equal and 6 if they differ. The reconciler may run on meanwhile (docs/verify.md).
+    Exits 0 if they are equal, 6 if they differ, 7 if not all could be compared (docs/verify.md). The reconciler may
+    run on meanwhile.
 
     \b
     Examples:
@@ -42,6 +43,9 @@ def verify(config: Path, as_json: bool, **options: Any) -> None:
     else:
         for line in outcome.lines():
             click.echo(line)
-    if not outcome.is_equal:
+    if outcome.differs:
         hint = "" if options["fix_sql"] else "--fix-sql FILE writes the SQL that mends the target"
         raise DifferencesError(outcome.fact, hint=hint)
+    if not outcome.is_equal:
+        fact = f"nothing differs, but not all could be compared: {'; '.join(outcome.plan.unjudged)}"
+        raise UnjudgedError(fact, hint="docs/verify.md says what each one needs")

@@ -17,6 +17,7 @@
     ├── LeadershipLostError 5    another instance took over
     │   └── LeaderLivesError         another instance leads, and who wants to lead can't wait any longer
     ├── DifferencesError   6     `verify` found differences
+    ├── UnjudgedError      7     `verify` found none, but could not compare all that it was to compare
     ├── WorkerLostError    1     a Spark worker died; worth a retry
     └── LocalDiskError     1     this machine's disk is full or fails; worth a retry
 
@@ -125,6 +126,12 @@ class DifferencesError(ReconcilerError):
     """Target and upstream were compared, and differ."""
 
     exit_code = 6
+
+
+class UnjudgedError(ReconcilerError):
+    """Target and upstream were compared and nothing differs, but something could not be compared."""
+
+    exit_code = 7
 
 
 class WorkerLostError(ReconcilerError):

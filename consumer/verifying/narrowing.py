@@ -20,6 +20,8 @@ LARGE_ROWS_AT_ONCE = 20_000
 MOST_ROWS = 2_000_000
 """Rows of a chunk that can't be parted into buckets, beyond which it is not looked into."""
 
+UNNAMED = "unnamed"
+"""The kind of a difference of which no row is known."""
 Row = tuple[str | None, ...]
 Answer = TypeVar("Answer")
 Ask = Callable[[int, Callable[[Selection], Answer]], Answer]
@@ -43,6 +45,12 @@ class Difference:
         row = self.right if self.left is None else self.left
         texts = dict(zip((p.left.name for p in comparison.pairs), row or (), strict=False))
         return {pair.left.name: texts.get(pair.left.name) for pair in comparison.keys or comparison.pairs}
+
+    def identity(self, comparison: Comparison) -> tuple[object, ...]:
+        """What the row's key means, whichever side spells it."""
+        row = (self.right if self.left is None else self.left) or ()
+        cells = zip(comparison.pairs, row, strict=False)
+        return tuple(pair.meaning(text) for pair, text in cells if pair in comparison.keys)
 
     def changed(self, comparison: Comparison) -> list[tuple[Pair, str | None, str | None]]:
         """The columns that differ, with both values; none unless the row is on both sides."""
@@ -90,7 +98,7 @@ class Narrowing:
         if count == 1:
             if left.rows + right.rows > MOST_ROWS:
                 note = f"{rows} rows in one piece: too many to be compared one by one"
-                yield Difference(self.comparison.name, "unnamed", note=note)
+                yield Difference(self.comparison.name, UNNAMED, note=note)
             else:
                 yield from self._rows(Buckets())
             return
@@ -122,6 +130,18 @@ def different(comparison: Comparison, left: Sequence[Row], right: Sequence[Row])
             by_key.setdefault(key, ([], []))[side].append(row)
     found = [one for pair in by_key.values() for one in _of_key(comparison, *pair)]
     return sorted(found, key=lambda one: _order(one, places))
+
+
+def still_differing(
+    comparison: Comparison, before: Sequence[Difference], now: Sequence[Difference]
+) -> list[Difference]:
+    """What a second look leaves of the first: only rows that it found equal are dropped, whatever the others hold now.
+
+    Rows that can't be told apart by a key are all that the second look found; one without a name was not looked at.
+    """
+    keys = {one.identity(comparison) for one in before if one.kind != UNNAMED}
+    unnamed = [one for one in before if one.kind == UNNAMED]
+    return unnamed + [one for one in now if not comparison.keys or one.identity(comparison) in keys]
 
 
 def _of_key(comparison: Comparison, left: list[Row], right: list[Row]) -> Iterator[Difference]:

@@ -44,8 +44,17 @@ class Outcome:
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing differs of what was compared."""
-        return not self.plan.schema and not any(table.differences for table in self.tables)
+        """Whether all that was to be compared was compared, and nothing differs."""
+        return bool(self.tables) and not self.differs and not self.plan.unjudged
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything differs of what was compared."""
+        return bool(self.plan.schema) or any(table.differences for table in self.tables)
+
+    @property
+    def _verdict(self) -> str:
+        return "DIFFERENT" if self.differs else "equal" if self.is_equal else "UNJUDGED"
 
     @property
     def fact(self) -> str:
@@ -70,6 +79,7 @@ class Outcome:
             "tables": [self._table(table) for table in self.tables],
             "schema": [{"table": str(name), "kind": kind, "text": text} for name, kind, text in self.plan.schema],
             "left_out": [{"table": str(name), "text": text} for name, text in self.plan.left_out],
+            "unjudged": self.plan.unjudged,
             "notes": self.notes,
         }
 
@@ -87,14 +97,14 @@ class Outcome:
             more = len(table.differences) - self.limit
             if more > 0:
                 yield f"...       {table.comparison.name}: {more} more (--limit)"
+        yield from (f"UNJUDGED  {text}" for text in self.plan.unjudged)
         yield from (f"left out  {name}: {text}" for name, text in self.plan.left_out)
         yield from (f"note      {note}" for note in self.notes)
         rows, at = (
             sum(table.rows for table in self.tables),
             f"{self.checkpoint_ts} ({utc_text(self.checkpoint_ts)} UTC)",
         )
-        verdict = "equal" if self.is_equal else "DIFFERENT"
-        yield f"{verdict}: {len(self.tables)} tables, {rows:,} rows at checkpoint {at}, in {self.seconds:.1f} s"
+        yield f"{self._verdict}: {len(self.tables)} tables, {rows:,} rows at checkpoint {at}, in {self.seconds:.1f} s"
 
 
 def _told(comparison: Comparison, one: Difference) -> dict[str, Any]:

@@ -38,12 +38,16 @@ class Comparison:
 
 @dataclass(slots=True)
 class Plan:
-    """What is to be compared, how the schemas differ, and what is left out, each with the reason."""
+    """What is to be compared, how the schemas differ, and what is left out, each with the reason.
+
+    `unjudged`: what should be compared and can't be; what is left out is not to be compared.
+    """
 
     tables: list[Comparison] = field(default_factory=list)
     schema: list[tuple[TableName, str, str]] = field(default_factory=list)
     """Table, kind, text."""
     left_out: list[tuple[TableName, str]] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def _compared(
             if not column.virtual or rules.virtual:
                 plan.schema.append((name, "missing column", f"the target has no column {column.name!r}"))
         elif not (left[1].is_comparable(column) and right[1].is_comparable(other)):
-            plan.left_out.append((name, f"column {column.name!r} ({column.type}) can't be compared"))
+            plan.unjudged.append(f"{name}: column {column.name!r} ({column.type}) can't be compared")
         else:
             traits: tuple[Trait | None, Trait | None] = left[1].trait(column), right[1].trait(other)
             pairs.append(paired(column, other, traits, invalid_dates_are_null=rules.invalid_dates_are_null))

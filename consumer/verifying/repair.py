@@ -18,6 +18,7 @@ def repair(outcome: Outcome, mender: Mender) -> Iterator[str]:
     """The lines of the file, each a whole statement or a comment; deterministic."""
     at = f"{outcome.checkpoint_ts} ({utc_text(outcome.checkpoint_ts)} UTC)"
     yield f"-- makes {outcome.sides[1]} as {outcome.sides[0]} was at checkpoint {at}; look through it before you run it"
+    yield "-- run it so that it ends at the first error: psql -v ON_ERROR_STOP=1, mysql without --force, sqlite3 -bail"
     yield "-- right only while the checkpoint is this one: stop `reconciler run` first, start it again afterwards"
     yield from (f"-- not mended here: {_plain(f'{name}: {text}')}" for name, _, text in outcome.plan.schema)
     differing = [table for table in outcome.tables if table.differences]

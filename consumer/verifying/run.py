@@ -5,7 +5,7 @@ Only the order of chunks decides the order of what is reported, not which of the
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from consumer.filters.changefeed import read_filter
 from consumer.filters.tables import table_filter
 from consumer.targets import target_of
 from consumer.verifying.comparing import Comparer, Results, Work
+from consumer.verifying.narrowing import UNNAMED, Difference, still_differing
 from consumer.verifying.outcome import Outcome, TableOutcome
 from consumer.verifying.pacing import Bar, Pace
 from consumer.verifying.plan import Comparison, Plan, Rules, chunks, planned
@@ -27,6 +28,7 @@ from consumer.verifying.sides import Side, open_other_side, open_target_side, op
 from consumer.verifying.state import State, Subject, schema_digest
 from ordering import quarantine
 from ordering.errors import ConfigError
+from ordering.events import TableName
 from sinks.ddl_log import DdlState
 from sinks.reading import Selection, Span
 from sinks.target import Stored
@@ -66,7 +68,7 @@ class Verification:
         begun = time.monotonic()
         with self._sides() as (left, right, stored):
             outcome = self._compared(left, right, stored)
-            if self.options.against and not outcome.is_equal:
+            if self.options.against and outcome.differs:
                 left.open(1)
                 right.open(1)
                 self._again(outcome, (left, right))
@@ -123,6 +125,7 @@ class Verification:
 
     def _compared(self, left: Side, right: Side, stored: Stored | None) -> Outcome:
         plan = self._plan(left, right)
+        plan.unjudged += self._held(right, stored)
         checkpoint = 0 if stored is None else int(stored.progress.checkpoint_ts)
         sides = (left.name, right.name)
         subject = Subject(self.config.changefeed, checkpoint, sides, schema_digest(plan), self.options.chunk_rows)
@@ -145,7 +148,30 @@ class Verification:
             virtual=target in {"mysql", "mariadb", "tidb"},
         )
         catalogs = left.catalog(), right.catalog()
-        return planned((catalogs[0], left.readers[0]), (catalogs[1], right.readers[0]), rules)
+        plan = planned((catalogs[0], left.readers[0]), (catalogs[1], right.readers[0]), rules)
+        self._check_asked(plan, [name for catalog in catalogs for name in catalog.tables if rules.accepts(*name)])
+        return plan
+
+    def _check_asked(self, plan: Plan, names: Collection[TableName]) -> None:
+        """Whatever was asked for has to be there: nothing compared is no answer. Raises ConfigError."""
+        for pattern in self.options.tables:
+            asked = table_filter((pattern.lstrip().removeprefix("!"),), key="--tables")
+            if not any(asked(*name) for name in names):
+                hint = "patterns are spelled as in filter.rules, DATABASE.TABLE, and choose among the tables of those"
+                raise ConfigError(f"--tables {pattern!r} matches no table of either side", hint=hint)
+        if not plan.tables and not plan.schema:
+            left_out = "; ".join(f"{name}: {text}" for name, text in plan.left_out)
+            raise ConfigError(
+                "there is no table to compare" + (f": {left_out}" if left_out else ""),
+                hint="filter.rules, --tables and the rights of both users decide which tables there are",
+            )
+
+    def _held(self, right: Side, stored: Stored | None) -> list[str]:
+        """What a replay can't judge: it lacks the rows of held messages as the target does."""
+        if not self.options.replay or stored is None:
+            return []
+        held = _held_messages(right, self.config.changefeed)
+        return [f"{held} messages are held in the quarantine: a replay lacks their rows too"] if held else []
 
     def _notes(self, right: Side, stored: Stored | None) -> list[str]:
         """What may be why rows differ, and is no fault."""
@@ -155,9 +181,9 @@ class Verification:
         if stored is None:
             return notes
         target = right.targets[0]
-        held = [one for one in target.quarantined(self.config.changefeed) if one.state is quarantine.State.HELD]
+        held = _held_messages(right, self.config.changefeed)
         if held:
-            notes.append(f"{len(held)} messages are held in the quarantine: their rows are missing in the target")
+            notes.append(f"{held} messages are held in the quarantine: their rows are missing in the target")
         begun = [d.commit_ts for d in target.open_ddls(self.config.changefeed) if d.state == DdlState.INTENT.value]
         if begun:
             notes.append(
@@ -170,16 +196,26 @@ class Verification:
         readers = min(len(right.readers), len(left.readers) - 1) if several else 1
         planner = left.readers[-1]
         compare = Comparer(outcome, left, right, Pace(self.options.max_rows_per_second, self._stopping))
-        results = Results(outcome, state, self.bar)
-        doing = compare.at_once(readers) if several else compare.one_by_one()
-        with doing as do:
+        results, reused, total = Results(outcome, state, self.bar), 0, 0
+        with compare.at_once(readers) if several else compare.one_by_one() as do:
             for number, work in enumerate(self._work(outcome, left, planner)):
-                known = state.get(outcome.tables[work.at].comparison.name, work.spans[0])
+                known, total = state.get(outcome.tables[work.at].comparison.name, work.spans[0]), total + 1
                 if known is None:
                     do(work, partial(results.keep, work, number))
                 else:
+                    reused += 1
                     results.take(work, number, known)
+        if reused and total == reused:  # all of it is an earlier run's answer
+            state.begin_anew()
+            self._all_chunks(outcome, left, right, state)
+            return
         results.tell()
+        state.end()
+        if reused:
+            outcome.notes.append(
+                f"{reused} of {total} chunks were compared by a run that began at {state.begun}, and not again: what"
+                " has changed in them since is not seen; remove the state to compare all of them now"
+            )
 
     def _work(self, outcome: Outcome, left: Side, planner: object) -> Iterator[Work]:
         for at, table in enumerate(outcome.tables):
@@ -205,11 +241,11 @@ class Verification:
         for at, table in enumerate(outcome.tables):
             if table.differences:
                 names = table.comparison.span_column
-                still: set[object] = set()
+                now: list[Difference] = []
                 for span in _around(table, self.options.chunk_rows):
                     other = Span(names[1] if names else "", span.low, span.high)
-                    still |= set(compare.chunk(Work(at, (span, other)), 0).differences)
-                table.differences = [one for one in table.differences if one in still]
+                    now += compare.chunk(Work(at, (span, other)), 0).differences
+                table.differences = still_differing(table.comparison, table.differences, now)
 
     def _write_repair(self, path: Path, outcome: Outcome, right: Side) -> None:
         try:
@@ -219,13 +255,18 @@ class Verification:
             raise ConfigError(f"can't write {path}: {error.strerror}") from error
 
 
+def _held_messages(side: Side, changefeed: str) -> int:
+    return sum(one.state is quarantine.State.HELD for one in side.targets[0].quarantined(changefeed))
+
+
 def _around(table: TableOutcome, rows: int) -> Iterator[Span]:
     """Spans that hold the differing rows of a table: ranges between their keys, or all of it."""
     names = table.comparison.span_column
     if names is None:
         yield Span()
         return
-    numbers = sorted({int(one.key(table.comparison)[names[0]] or 0) for one in table.differences})
+    named = (one for one in table.differences if one.kind != UNNAMED)
+    numbers = sorted({int(one.key(table.comparison)[names[0]] or 0) for one in named})
     while numbers:
         low = numbers[0]
         some = [n for n in numbers if n < low + rows]

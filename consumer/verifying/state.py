@@ -1,11 +1,13 @@
 """What a verification has done, in a file of lines: the first says of what, each other one is a chunk.
 
-It holds for one C, one schema and one way to cut: with any other the comparison begins anew. A line that was cut off is
-a chunk that was not done.
+It holds for one C, one schema and one way to cut: with any other the comparison begins anew. So it does where the last
+line says that the comparison has ended: what it found is no answer about the target of today. A line that was cut off
+is a chunk that was not done.
 """
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +55,11 @@ class State:
     def __init__(self, path: Path | None, subject: Subject) -> None:
         self._path, self._subject = path, subject
         self._done: dict[tuple[TableName, int | None, int | None], Found] = {}
+        self.begun = _now()
+        """When the first of the chunks was compared, as text; of a state by an earlier version it is not known."""
         if path is not None:
             lines = self._lines(path)
-            self._begin_anew() if lines is None else self._take(lines)
+            self.begin_anew() if lines is None else self._take(lines)
 
     def _lines(self, path: Path) -> list[Any] | None:
         """The chunks of a file that is about the same; None if there is none."""
@@ -72,10 +76,24 @@ class State:
         if differing:
             log.warning("the state is of another comparison: begins anew", state=str(path), differing=differing)
             return None
+        if "ended" in found[-1]:
+            log.warning("the state is of a comparison that has ended: begins anew", state=str(path), **found[-1])
+            return None
+        self.begun = str(found[0].get("begun", "an unknown time"))
         return found[1:]
 
-    def _begin_anew(self) -> None:
-        self._write([self._subject.as_json()], "wb")
+    def begin_anew(self) -> None:
+        """Forget what is done."""
+        self._done, self.begun = {}, _now()
+        self._write([self._head()], "wb")
+
+    def end(self) -> None:
+        """Note that all chunks are done: nothing is gone on from here."""
+        if self._path is not None:
+            self._write([{"ended": _now()}], "ab")
+
+    def _head(self) -> dict[str, Any]:
+        return {**self._subject.as_json(), "begun": self.begun}
 
     def _take(self, lines: Iterable[Any]) -> None:
         for line in lines:
@@ -83,9 +101,7 @@ class State:
             differences = [_difference(table, one) for one in line["differences"]]
             self._done[(table, line["low"], line["high"])] = Found(line["rows"], differences)
         # what was cut off is cut away
-        self._write(
-            [self._subject.as_json(), *(_line(t, Span("", a, b), f) for (t, a, b), f in self._done.items())], "wb"
-        )
+        self._write([self._head(), *(_line(t, Span("", a, b), f) for (t, a, b), f in self._done.items())], "wb")
 
     def get(self, table: TableName, span: Span) -> Found | None:
         """What a chunk came to, if it is done."""
@@ -104,6 +120,10 @@ class State:
                 file.writelines(orjson.dumps(line) + b"\n" for line in lines)
         except OSError as error:
             raise ConfigError(f"can't write the state {self._path}: {error.strerror}") from error
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _read(text: bytes) -> Any:

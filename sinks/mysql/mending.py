@@ -22,6 +22,7 @@ class MysqlMender(Mender):
             f"SET SESSION sql_mode = '{SQL_MODE}';",
             "SET SESSION time_zone = '+00:00';",
             "SET SESSION foreign_key_checks = 0;",
+            "SET SESSION unique_checks = 1 /*M! , check_constraint_checks = 0 */;",
             "START TRANSACTION;",
         ]
 

@@ -10,13 +10,29 @@ from sinks.schema import Column
 _QUICK = {Form.NUMBER, Form.TEXT, Form.DATE, Form.DATETIME, Form.TIMESTAMP, Form.TIME, Form.BYTES}
 
 
+_SETTINGS = {
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "search_path": "pg_catalog",
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "row_security": "off",
+    "statement_timeout": "0",
+}
+"""What statements mean by, and the spelling of values that they compare: as the sink's own session. Without
+`row_security` off a statement would pass over rows that policies hide; with it, it is an error."""
+
+
 class PostgresMender(Mender):
     """Triggers and foreign keys act as the session that runs it lets them."""
 
     def head(self, databases: Iterable[str]) -> list[str]:
         """See `Mender.head`."""
         del databases
-        return ["SET timezone = 'UTC';", "SET datestyle = 'ISO, YMD';", "SET intervalstyle = 'postgres';", "BEGIN;"]
+        return [*(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()), "BEGIN;"]
 
     def literal(self, pair: Pair, text: str) -> str:
         """See `Mender.literal`."""
@@ -55,5 +71,5 @@ class PostgresMender(Mender):
 
 def _escaped(char: str) -> str:
     if char in "'\\":
-        return "\\" + char
+        return char * 2
     return char if char.isprintable() else f"\\U{ord(char):08x}"

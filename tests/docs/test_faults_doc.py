@@ -13,6 +13,7 @@ from tests.docs.test_readme import README, ROOT
 
 TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("faults.md", "performance.md"))
 DATES_FOR_PEOPLE = {
+    "consumer/verifying/state.py",
     "consumer/status.py",
     "consumer/embedded/trust.py",
     "consumer/serving/moments.py",

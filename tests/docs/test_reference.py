@@ -72,4 +72,4 @@ def test_every_route_and_every_type_of_the_api_is_told() -> None:
 
 def test_every_exit_code_is_told_with_the_words_of_its_errors() -> None:
     codes = re.findall(r"^\| (\d) \| .+ \|$", told("cli"), re.MULTILINE)
-    assert codes == [str(code) for code in range(7)]
+    assert codes == [str(code) for code in range(8)]

@@ -101,14 +101,16 @@ def test_a_run_goes_on_where_another_ended_unless_something_changed(origin: Orig
     state = verified.feed.directory / "state"
     first = verified.verify(state=state, chunk_rows=500)
     lines = state.read_text().splitlines(keepends=True)
-    assert (len(lines), first.tables[0].chunks) == (7, 6)
+    assert (len(lines), first.tables[0].chunks) == (8, 6)
+    assert '"ended":' in lines[-1]
     run(verified, origin, "UPDATE t SET v = -1 WHERE id = 710 OR id = 2400")
     state.write_text("".join(lines[:4]) + lines[4][:20])  # cut off in the middle of a line
     again = verified.verify(state=state, chunk_rows=500)
     # the second chunk was done before; the last one was not
     assert [one.key(again.tables[0].comparison)["id"] for one in again.tables[0].differences] == ["700", "2400"]
     assert again.tables[0].rows == ROWS
-    assert len(state.read_text().splitlines()) == 7
+    assert again.notes[0].startswith("3 of 6 chunks were compared by a run that began at 20")
+    assert len(state.read_text().splitlines()) == 8
     anew = verified.verify(state=state, chunk_rows=600)
     assert anew.tables[0].counts()["different"] == 3
     run(verified, origin, "ALTER TABLE t ADD COLUMN mine INT")
