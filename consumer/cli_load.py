@@ -24,6 +24,9 @@ from consumer.config import load_config
 @click.option("--csv-null-value", default=r"\N", show_default=True, help="What stands for NULL.")
 @click.option("--no-header", is_flag=True, help="The files of CSV do not name their columns.")
 @click.option("--no-escape-backslash", is_flag=True, help="Dumped with --escape-backslash=false.")
+@click.option("--ignore", "ignored", multiple=True, help="Files that nothing is done with, such as '*.log'; several.")
+@click.option("--checksums", type=click.Path(path_type=Path), help="What `sha256sum *` wrote: proof that all is whole.")
+@click.option("--no-rows", is_flag=True, help="The dump holds definitions alone, and upstream no rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 @foreseen
 def load(
@@ -36,6 +39,9 @@ def load(
     csv_null_value: str,
     no_header: bool,
     no_escape_backslash: bool,
+    ignored: tuple[str, ...],
+    checksums: Path | None,
+    no_rows: bool,
     as_json: bool,
 ) -> None:
     """Load a dump of Dumpling into the target of a new changefeed, which then begins at the dump's TSO (docs/load.md).
@@ -53,7 +59,8 @@ def load(
 
     read = load_config(config)
     form = Form(csv_separator, csv_delimiter, csv_null_value, header=not no_header, escapes=not no_escape_backslash)
-    options = LoadOptions(directory, workers or read.limits.writers, form, time_zone)
+    writers = workers or read.limits.writers
+    options = LoadOptions(directory, writers, form, time_zone, ignored, checksums, no_rows)
     with LoadDisplay() as show:
         work = Load(read, options, show)
         with stopped_by_signals(work.stopping):

@@ -1,8 +1,9 @@
 """The table `ticdc_reconciler.loaded`: how far each file of a dump has got, in SQL that all targets speak.
 
-A file's line is moved on in the transaction that writes its rows, and only from where the writer knows it to be: of two
-that write the same file, one of them a process that outlived its load, the second finds the line moved or under another
-epoch, and writes nothing.
+A file's line is moved on in the transaction that writes its rows, and only from where the writer knows it to be: what
+the UPDATE changed is counted. Of two that write the same file, one of them a process that outlived its load, the second
+finds the line moved or under another epoch, and writes nothing. So does one whose own COMMIT was in doubt, for the
+connection broke meanwhile: it looks again where the line is.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from ordering.errors import LeadershipLostError
+from ordering.errors import LeadershipLostError, TargetUnreachableError
 from ordering.events import TableName
 from sinks.quarantine import QuarantineTypes
 from sinks.spool import Spool
@@ -46,6 +47,10 @@ class LoadTable(ABC):
     @abstractmethod
     def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
         """Execute a statement with `?` for bound values."""
+
+    @abstractmethod
+    def _log_changed(self, sql: str, parameters: Sequence[Any]) -> int:
+        """As `_log_run`, of a statement that changes rows; how many it changed."""
 
     @abstractmethod
     def _log_query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -118,15 +123,25 @@ class LoadTable(ABC):
     def write_loaded(self, mark: Mark, before: Loaded, after: Loaded, rows: Spool) -> None:
         """Write some of a file's rows and move its line on, in one transaction.
 
-        Raises LeadershipLostError if the line is not where it was: another process writes this file.
+        Raises LeadershipLostError if the line is under another epoch, and TargetUnreachableError, which is tried again,
+        if it is not where it was: a commit of which no answer came was made all the same.
         """
-        update = f'UPDATE {self._loads} SET "row_count" = ?, "whole" = ? {_LINE} AND "epoch" = ? AND "row_count" = ?'  # noqa: S608 constants
-        told = (after.rows, int(after.whole), mark.changefeed, mark.file, mark.epoch, before.rows)
+        where = f'{_LINE} AND "epoch" = ? AND "row_count" = ? AND "whole" = ?'
+        update = f'UPDATE {self._loads} SET "row_count" = ?, "whole" = ? {where}'  # noqa: S608 constants
+        told = (after.rows, int(after.whole), mark.changefeed, mark.file, mark.epoch, before.rows, int(before.whole))
         with self._transaction():
-            self._log_run(self._spelled(update), told)
-            if self.loaded(mark) != after:
-                raise self._replaced(mark)
+            if self._log_changed(self._spelled(update), told) != 1:
+                raise self._moved(mark, before)
             self._write_groups(rows)
+
+    def _moved(self, mark: Mark, before: Loaded) -> TargetUnreachableError:
+        found = self.loaded(mark)  # not under our epoch: raises
+        return TargetUnreachableError(
+            f"{mark.file} is loaded up to row {found.rows}, not {before.rows}: an earlier commit, of which no answer"
+            " came, was made",
+            where=self.name,
+            hint="it is looked up and gone on from there; if this lasts, another process loads this file",
+        )
 
     def _replaced(self, mark: Mark) -> LeadershipLostError:
         return LeadershipLostError(

@@ -147,6 +147,9 @@ class ServerTarget(Target, Generic[S]):
     def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
         self._db.run(sql.replace("?", "%s"), parameters)
 
+    def _log_changed(self, sql: str, parameters: Sequence[Any]) -> int:
+        return self._db.run(sql.replace("?", "%s"), parameters)
+
     def _log_query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._db.query(sql.replace("?", "%s"), parameters)
 

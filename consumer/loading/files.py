@@ -14,7 +14,7 @@ from consumer.loading.inserts import InsertRows
 from consumer.loading.packed import UNREADABLE, opened
 from consumer.loading.pieces import Pieces
 from consumer.loading.separated import Form, SeparatedRows
-from consumer.loading.tokens import Convert, Notation, Row
+from consumer.loading.tokens import Convert, Notation, Row, numbers
 from consumer.loading.values import converter, plain_of
 from ordering.errors import InputError
 from ordering.events import Half
@@ -84,6 +84,8 @@ class _Cell:
     at: int
     column: Column
     convert: Convert
+    quoted: bool = False
+    """Whether Dumpling puts its values into delimiters, where there are any."""
 
 
 class _Batches:
@@ -112,12 +114,28 @@ class _Batches:
             rows, begun = [first], self._pieces.position
             if self.at == 0:
                 self._check_zone()
+                self._check_header(first)
             for row in self._read:
                 rows.append(row)
                 if len(rows) >= BATCH_ROWS or self._pieces.position - begun >= BATCH_BYTES:
                     break
             self.at += len(rows)
             yield _Batch(self._reader.columns, rows, self._reader.notation, self.at - len(rows))
+
+    def _check_header(self, first: Row) -> None:
+        """The columns are those upstream, each once, and the first row is none that names them."""
+        names, work = self._reader.columns, self._work
+        lacking = [column.name for column in work.defined if column.generated is None and column.name not in names]
+        if lacking or len(set(names)) < len(names):
+            what = f"lacks the column {lacking[0]!r}" if lacking else "names a column twice"
+            hint = "dump all columns; files of CSV without names need --no-header"
+            raise InputError(f"the file {what} of {work.file.table}", where=f"file={work.file.name}", hint=hint)
+        if work.file.form == "csv" and not work.form.header:
+            values = [self._reader.notation.value(token) for token in first]
+            if values == [name.encode() for name in names]:
+                raise InputError(
+                    "the file's first line names its columns", where=f"file={work.file.name}", hint="omit --no-header"
+                )
 
     def _check_zone(self) -> None:
         told = self._reader.time_zone
@@ -127,6 +145,24 @@ class _Batches:
                 where=f"file={self._work.file.name}",
                 hint=f"say --time-zone={told}",
             )
+
+
+def _cell(at: int, column: Column, defined: ColumnDef | None) -> _Cell:
+    convert = converter(defined, column)
+    return _Cell(at, column, convert, quoted=defined is not None and plain_of(convert) is not numbers)
+
+
+def _texts(notation: Notation, tokens: Sequence[bytes], cell: _Cell) -> list[str | None]:
+    """What messages would hold of a column. Raises ValueError, also for a text that should be in delimiters.
+
+    Where `--csv-null-value` is not the dump's, NULL would be a text.
+    """
+    if cell.quoted and notation.delimited:
+        bare = next((t for t in tokens if t[:1] != notation.quote and t != notation.null), None)
+        if bare is not None:
+            message = f"{bare[:50]!r} is neither in delimiters nor NULL: compare the options --csv-... with Dumpling's"
+            raise ValueError(message)
+    return notation.texts(tokens, cell.convert, plain_of(cell.convert))
 
 
 class FileLoad:
@@ -144,7 +180,7 @@ class FileLoad:
         done = self._target.loaded(self._mark)
         if not done.whole:
             with closing(self._opened()) as stream:
-                pieces = Pieces(stream, self._work.file.name, end=b"\n" if self._work.file.form == "csv" else b"")
+                pieces = Pieces(stream, self._work.file.name)
                 batches = _Batches(self._work, pieces)
                 batches.skip(done.rows)
                 for batch in batches:
@@ -154,6 +190,8 @@ class FileLoad:
                     done = after
                     if not tell(len(batch.rows)):
                         return False
+                if not batches.at:
+                    raise pieces.wrong("it holds no row, and Dumpling writes no file for a table without rows")
             self._write(done, Loaded(done.rows, whole=True))
         self._observe(LoadStep.FILE_DONE)
         return True
@@ -187,7 +225,7 @@ class FileLoad:
 
     def _encoded(self, cells: Sequence[_Cell], rows: Sequence[Row], notation: Notation) -> bytes:
         tokens = list(zip(*rows, strict=True))
-        told = [notation.texts(tokens[cell.at], cell.convert, plain_of(cell.convert)) for cell in cells]
+        told = [_texts(notation, tokens[cell.at], cell) for cell in cells]
         texts = list(zip(*told, strict=True)) if cells else [()] * len(rows)
         return self._target.encoder.encode([cell.column for cell in cells], texts)
 
@@ -198,7 +236,7 @@ class FileLoad:
             defined = {column.name: column for column in self._work.defined}
             chosen = [(at, schema.column(names[at])) for at in writable(schema, names, deleted_first=False)]
             cells = [(at, column) for at, column in chosen if column is not None]
-            self._plans[names] = [_Cell(at, c, converter(defined.get(c.name), c)) for at, c in cells]
+            self._plans[names] = [_cell(at, c, defined.get(c.name)) for at, c in cells]
         return self._plans[names]
 
     def _unfit(self, batch: _Batch) -> InputError:

@@ -20,6 +20,7 @@ import structlog
 from consumer.config import Config
 from consumer.ddl import refuse_what_is_not_theirs, why_ignored
 from consumer.filters.changefeed import ChangefeedFilter, read_filter
+from consumer.loading.checksums import check_sums
 from consumer.loading.directory import DataFile, Dump, read_dump
 from consumer.loading.files import FileWork, LoadStep, Observe, observe_nothing
 from consumer.loading.schemas import ddl_of, in_order, view_of
@@ -41,22 +42,34 @@ from sinks.spool import Spool
 from sinks.target import Lease, Target
 
 log = structlog.get_logger()
+_SHOWN = 10
 _AGAIN = "to begin anew: drop its tables, `reconciler progress reset CONFIG --yes`, then load (docs/load.md)"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What the command line says. `workers`: processes that write; `time_zone`: of TIMESTAMP, "": the source's."""
+    """What the command line says. `workers`: processes that write; `time_zone`: of TIMESTAMP, "": the source's.
+
+    `ignored`: patterns of files that nothing is done with; `checksums`: a list by `sha256sum`; `no_rows`: whether the
+    dump may hold definitions alone.
+    """
 
     directory: Path
     workers: int = 1
     form: Form = field(default_factory=Form)
     time_zone: str = ""
+    ignored: tuple[str, ...] = ()
+    checksums: Path | None = None
+    no_rows: bool = False
 
 
 @dataclass(slots=True)
 class LoadOutcome:
-    """What a load did. `finished`: the checkpoint is set; `resumed`: an earlier load had begun."""
+    """What a load did. `finished`: the checkpoint is set; `resumed`: an earlier load had begun.
+
+    `without_rows`: tables that were made and of which the dump holds no rows; `unproven`: how many files would look
+    whole if they had been cut off between two rows.
+    """
 
     checkpoint_ts: int
     tables: int = 0
@@ -64,14 +77,17 @@ class LoadOutcome:
     files: int = 0
     rows: int = 0
     left_out: list[str] = field(default_factory=list)
+    without_rows: list[str] = field(default_factory=list)
+    unproven: int = 0
     resumed: bool = False
     finished: bool = False
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """The object of `--json`."""
-        named = ("checkpoint_ts", "tables", "views", "files", "rows", "left_out", "resumed", "finished")
-        return {**{name: getattr(self, name) for name in named}, "seconds": round(self.seconds, 3)}
+        named = ("checkpoint_ts", "tables", "views", "files", "rows", "left_out", "without_rows", "unproven", "resumed")
+        told = {name: getattr(self, name) for name in named}
+        return {**told, "finished": self.finished, "seconds": round(self.seconds, 3)}
 
 
 class Show:
@@ -104,8 +120,11 @@ class Load:
     def run(self) -> LoadOutcome:
         """Load, or go on with a load. Raises ReconcilerError."""
         begun = time.monotonic()
-        dump = read_dump(self._options.directory)
+        dump = read_dump(self._options.directory, self._options.ignored)
         self._check_start(dump)
+        self._check_rows(dump)
+        if self._options.checksums is not None:
+            check_sums(dump, self._options.checksums)
         outcome = LoadOutcome(dump.tso)
         with self._leading() as target:
             stored = target.stored(self._config.changefeed)
@@ -141,6 +160,15 @@ class Load:
                 hint="leave start-ts out: a loaded dump decides where the changefeed begins",
             )
 
+    def _check_rows(self, dump: Dump) -> None:
+        """A dump of definitions alone (`--no-data`) would begin a changefeed with nothing."""
+        if not (dump.files or self._options.no_rows):
+            raise ConfigError(
+                "the dump holds no rows at all",
+                where=str(dump.directory),
+                hint="dump without --no-data; if upstream really holds none, say --no-rows",
+            )
+
     def _is_done(self, progress: Progress, dump: Dump, target: Target) -> bool:
         """Whether this very dump has been loaded and nothing else has happened since."""
         files = target.loads(self._config.changefeed, progress.ledger)
@@ -166,6 +194,7 @@ class Load:
             self._check_same(known, dump, names, noted)
         else:
             noted = {}
+        if not noted:
             self._check_empty(dump)
         claimed = target.claim(changefeed, first)
         if claimed.progress != (known or first):
@@ -215,6 +244,7 @@ class Load:
             raise TargetError(f"the progress of changefeed {lease.changefeed!r} is gone", where=self._target.name)
         schemas = Schemas(self, self._target, lease, progress.progress, self._filter)
         schemas.define(dump, outcome)
+        self._account(dump, schemas, outcome)
         self._observe(LoadStep.DEFINED)
         if not self._rows(dump, lease, schemas, outcome):
             return
@@ -226,6 +256,22 @@ class Load:
             self._target.apply(nothing, first, lease, lambda _: None)
         outcome.finished = True
         self._observe(LoadStep.DONE)
+
+    def _account(self, dump: Dump, schemas: "Schemas", outcome: LoadOutcome) -> None:
+        """Name what there is no proof of, and what is left out without a definition that says so."""
+        wanted = self._wanted(dump)
+        held = {file.table for file in wanted}
+        unwanted = {str(file.table) for file in dump.files} - {str(name) for name in (*held, *dump.tables)}
+        outcome.left_out += sorted(unwanted)
+        outcome.without_rows = [str(name) for name in schemas.columns.keys() - schemas.passed - held]
+        outcome.without_rows.sort()
+        if outcome.without_rows:
+            log.warning("the dump holds no rows of these tables", tables=outcome.without_rows[:_SHOWN])
+        if self._options.checksums is None:
+            outcome.unproven = sum(not file.is_proven for file in wanted)
+        if outcome.unproven:
+            advice = "--checksums, gzip or zstd prove the files whole; `reconciler verify --upstream` proves the result"
+            log.warning("files cut off between two rows would look whole", files=outcome.unproven, hint=advice)
 
     def _rows(self, dump: Dump, lease: Lease, schemas: "Schemas", outcome: LoadOutcome) -> bool:
         files = [file for file in self._wanted(dump) if file.table not in schemas.passed]

@@ -28,9 +28,8 @@ class RowPattern(NamedTuple):
 class Pieces:
     """A stream and a position in it. `data[at:]` is what was read and not stepped over yet."""
 
-    def __init__(self, stream: IO[bytes], name: str, *, end: bytes = b"") -> None:
-        """`end`: what is to stand at the end, and is added where it does not."""
-        self.name, self._stream, self._end = name, stream, end
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self.name, self._stream = name, stream
         self._passed = 0
         self.data, self.at, self.ended = b"", 0, False
 
@@ -45,7 +44,6 @@ class Pieces:
             raise self.wrong(f"it can't be read: {error}") from error
         if not found:
             self.ended = True
-            found = b"" if self.data.endswith(self._end) or not self.data else self._end
         self._passed += self.at
         self.data, self.at = rest + found, 0
         return bool(found)

@@ -1,7 +1,8 @@
 """Reads rows out of separated values (CSV), as Dumpling writes them.
 
 Strings stand in delimiters, numbers and NULL do not; what would end a string is escaped by a backslash, or, with
-`--escape-backslash=false`, doubled. The first line names the columns (`--no-header`: it does not).
+`--escape-backslash=false`, doubled. The first line names the columns (`--no-header`: it does not). Dumpling ends every
+line, also the last: one that lacks its end was cut off, maybe within a number that would look whole.
 """
 
 import re
@@ -15,6 +16,7 @@ from ordering.errors import ConfigError
 _MEANT = {b"0": b"\0", b"n": b"\n", b"r": b"\r"}
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _ENDS = rb"\r?\n"
+_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,12 @@ class Form:
     def __post_init__(self) -> None:
         if not self.separator or len(self.delimiter) > 1 or "\\" in self.separator + self.delimiter:
             raise ConfigError("the separator of CSV must not be empty, its delimiter is one character or none")
+        if not self.delimiter and not (self.escapes and self.null.startswith("\\")):
+            hint = r"dump with a delimiter, or with backslashes and \N for NULL"
+            raise ConfigError(f"without a delimiter the text {self.null!r} and NULL are the same", hint=hint)
+        if _NUMBER.fullmatch(self.null):
+            hint = "dump with another --csv-null-value"
+            raise ConfigError(f"the number {self.null} and NULL are the same", hint=hint)
 
     def field(self) -> bytes:
         """The expression of one value: in delimiters, or bare."""
@@ -48,7 +56,6 @@ class SeparatedRows:
     """The rows of a file. `columns`: as `InsertRows` has them."""
 
     def __init__(self, pieces: Pieces, columns: tuple[str, ...], form: Form) -> None:
-        """`pieces` has to end with a newline."""
         self._pieces, self._form = pieces, form
         self.columns = columns
         self.time_zone: str | None = None
@@ -58,7 +65,7 @@ class SeparatedRows:
     @property
     def notation(self) -> Notation:
         """How its values are written."""
-        return Notation(self._quote, self._form.escapes, self._null, self._value)
+        return Notation(self._quote, self._form.escapes, self._null, self._value, delimited=bool(self._quote))
 
     def rows(self) -> Iterator[Row]:
         """All rows. Raises InputError where the file is not as expected, or ends too early."""
@@ -78,7 +85,7 @@ class SeparatedRows:
             if not found:
                 match = pieces.match(one)
                 if match is None:
-                    raise pieces.wrong(f"no row of {len(self.columns)} values can be read")
+                    raise pieces.wrong(f"no row of {len(self.columns)} values and a line's end can be read")
                 yield match.groups()
 
     def _header(self, field: bytes) -> Iterator[str]:

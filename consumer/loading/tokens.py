@@ -21,6 +21,8 @@ class Notation:
     null: bytes
     value: Callable[[bytes], Value]
     """What a token says."""
+    delimited: bool = False
+    """Whether each text is in quotes: one that is not is an error (CSV)."""
 
     def texts(self, tokens: Sequence[bytes], convert: Convert, plain: "Plain | None") -> list[str | None]:
         """What messages would hold of a column. Raises ValueError."""

@@ -209,6 +209,9 @@ class SqliteTarget(Target):
     def _log_run(self, sql: str, parameters: Sequence[object]) -> None:
         self._run(sql, tuple(parameters))
 
+    def _log_changed(self, sql: str, parameters: Sequence[object]) -> int:
+        return self._run(sql, tuple(parameters)).rowcount
+
     def _log_query(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         return self._run(sql, tuple(parameters)).fetchall()
 

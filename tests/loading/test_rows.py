@@ -84,7 +84,7 @@ def inserted(data: bytes, most: int, columns: tuple[str, ...] = tuple(NAMES), **
 
 
 def separated(data: bytes, most: int, form: Form | None = None, columns: tuple[str, ...] = ()) -> list[list[Value]]:
-    pieces = Pieces(Dribble(data, most), "d.t.0.csv", end=b"\n")
+    pieces = Pieces(Dribble(data, most), "d.t.0.csv")
     return values_of(SeparatedRows(pieces, columns, form or Form()))
 
 
@@ -176,8 +176,9 @@ def test_separated_values_that_are_cut_off_are_told(data: bytes) -> None:
         separated(data, 4)
 
 
-def test_the_last_line_may_lack_its_end_and_an_empty_file_has_no_rows() -> None:
-    assert separated(b"a\n1\n2", 3) == [[b"1"], [b"2"]]
+def test_the_last_line_has_an_end_and_an_empty_file_has_no_rows() -> None:
+    with pytest.raises(InputError, match="a line's end"):
+        separated(b"a\n1\n2", 3)
     assert separated(b"", 3) == []
     assert separated(b"a\n", 3) == []
     assert inserted(b"", 3) == []

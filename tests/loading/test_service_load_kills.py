@@ -1,5 +1,6 @@
 """A load that is killed between any two steps goes on where it was, and writes nothing twice; what is wrong is told."""
 
+import hashlib
 import json
 import signal
 import subprocess
@@ -15,8 +16,10 @@ from consumer.config import config_from
 from consumer.loading import files
 from consumer.loading.files import LoadStep
 from consumer.loading.load import Load, LoadOptions
-from ordering.errors import ConfigError, LeadershipLostError, ReconcilerError
+from ordering.errors import ConfigError, LeadershipLostError, ReconcilerError, TargetUnreachableError
+from sinks.loads import Loaded, LoadTable, Mark
 from sinks.opening import open_target
+from sinks.spool import Spool
 from sinks.values import ValueRules
 from tests.loading.dumping import KEYS, METADATA, NAMES
 from tests.service.cells import Cells, MariaDbCells, SqliteCells
@@ -180,7 +183,8 @@ def test_workers_in_parallel_and_the_command(tmp_path: Path) -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     assert told.pop("seconds") >= 0
     assert told == {
-        "checkpoint_ts": TSO, "tables": 3, "views": 2, "files": 6, "rows": 6 * ROWS, "left_out": [], "resumed": False,
+        "checkpoint_ts": TSO, "tables": 3, "views": 2, "files": 6, "rows": 6 * ROWS, "left_out": [], "without_rows": [],
+        "unproven": 6, "resumed": False,
         "finished": True,
     }  # fmt: skip
     assert held(SqliteCells(tmp_path / "target"), "d") == WHOLE
@@ -257,3 +261,129 @@ def raise_epoch(directory: Path) -> None:
 
     with sqlite3.connect(directory / "ticdc_reconciler.sqlite") as connection:
         connection.execute("UPDATE loaded SET epoch = epoch + 1")
+
+
+def test_a_commit_of_which_no_answer_came_doubles_nothing(
+    place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks while the server commits; asked at once, it still says what was before."""
+    monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    uri, cells, database = place
+    write, look = LoadTable.write_loaded, LoadTable.loaded
+    committing: dict[tuple[str, Loaded], bool] = {}
+    stale: dict[str, Loaded] = {}
+
+    def write_without_answer(self: Any, mark: Mark, before: Loaded, after: Loaded, rows: Spool) -> None:
+        write(self, mark, before, after, rows)
+        if (mark.file, before) not in committing:
+            committing[mark.file, before] = True
+            stale[mark.file] = before
+            raise TargetUnreachableError("no answer to COMMIT")
+
+    def look_too_early(self: Any, mark: Mark) -> Loaded:
+        return stale.pop(mark.file, None) or look(self, mark)
+
+    monkeypatch.setattr(LoadTable, "write_loaded", write_without_answer)
+    monkeypatch.setattr(LoadTable, "loaded", look_too_early)
+    dump = write_dump(tmp_path / "dump", database)
+    changefeed = f"killed-{database}"
+    outcome = load(uri, dump, changefeed=changefeed, limits={"retry-seconds": 60}).run()
+    assert outcome.finished
+    assert len(committing) == 6 * 4
+    assert held(cells, database) == WHOLE
+
+
+def test_two_loads_of_one_epoch_write_a_file_once(tmp_path: Path) -> None:
+    """A worker that outlived its load comes behind another one: it writes nothing at the place that was passed."""
+    dump, uri = write_dump(tmp_path / "dump"), f"sqlite:///{tmp_path}/target"
+    assert load(uri, dump).run().finished
+    target = open_target(uri, ValueRules())
+    try:
+        epoch = target.stored("killed").epoch  # type: ignore[union-attr]
+        target.connect()
+        mark = Mark("killed", epoch, "d.c.000000000.sql")
+        whole = Loaded(ROWS, whole=True)
+        assert target.loaded(mark) == whole
+        for before, after in ((Loaded(0, whole=False), whole), (Loaded(0, whole=False), Loaded(ROWS, whole=False))):
+            with Spool() as nothing, pytest.raises(TargetUnreachableError, match="an earlier commit"):
+                target.write_loaded(mark, before, after, nothing)
+        with Spool() as nothing, pytest.raises(LeadershipLostError):
+            target.write_loaded(Mark("killed", epoch - 1, mark.file), Loaded(0, whole=False), whole, nothing)
+        assert target.loaded(mark) == whole
+    finally:
+        target.close()
+
+
+def test_rows_that_came_before_the_files_were_noted_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed right after it became the leader, nothing is noted; what lies in the tables then is nobody's."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    dump, uri = write_dump(tmp_path / "dump"), f"sqlite:///{tmp_path}/target"
+    with monkeypatch.context() as patched:
+        patched.setattr("sinks.sqlite.target.SqliteTarget.begin_load", killed)
+        with pytest.raises(Killed):
+            load(uri, dump).run()
+    SqliteCells(tmp_path / "target").run("d", "CREATE TABLE c (id INTEGER, v TEXT); INSERT INTO c VALUES (7, 'mine')")
+    with pytest.raises(ReconcilerError, match=r"table d\.c holds rows already"):
+        load(uri, dump).run()
+
+
+def told(tmp_path: Path, dump: Path, *options: object) -> tuple[int, dict[str, Any], str]:
+    """What the command says: exit code, its JSON, its errors."""
+    config = tmp_path / "c.toml"
+    config.write_text(toml_of(values(f"sqlite:///{tmp_path}/target")))
+    done = reconciler("load", config, "--dump", dump, "--workers", 1, "--json", *options)
+    lines = done.stdout.splitlines()
+    return done.exit_code, json.loads(lines[-1]) if done.exit_code == 0 else {}, done.output
+
+
+@pytest.mark.parametrize("name", ["t-000000000.csv", "d.a.000000002.csv.lz4", "more/d.a.000000002.sql", "D.A.2.SQL"])
+def test_files_of_other_names_end_the_command(tmp_path: Path, name: str) -> None:
+    dump = write_dump(tmp_path / "dump")
+    dump.joinpath("more").mkdir()
+    dump.joinpath(name).write_text("x")
+    code, _, output = told(tmp_path, dump)
+    assert code == 2
+    assert repr(name) in output
+    assert not (tmp_path / "target").exists()
+    code, done, _ = told(tmp_path, dump, "--ignore", name)
+    assert (code, done["finished"], done["left_out"], done["unproven"]) == (0, True, [name], 6)
+
+
+def test_a_number_that_is_cut_is_not_loaded(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "dump")
+    dump.joinpath("d.c.000000000.sql").unlink()
+    dump.joinpath("d.c.000000001.sql").unlink()
+    whole = b'"id","v"\r\n1,"x"\r\n12,\\N\r\n'
+    path = dump / "d.c.000000000.csv"
+    for data in (b'"v","id"\r\n"x",1\r\n"y",1', b'"v","id"\r\n"x",1\r\n"y",12', b"", b'"id","v"\r\n'):
+        path.write_bytes(data)
+        code, _, output = told(tmp_path, dump)
+        assert (code, "d.c.000000000.csv" in output) == (3, True)
+    path.write_bytes(whole)
+    code, done, _ = told(tmp_path, dump)
+    assert (code, done["finished"]) == (0, True)
+
+
+def test_what_a_dump_lacks_is_named(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "dump")
+    for path in dump.glob("d.a.*.sql"):
+        path.unlink()
+    sums = dump / "SHA256SUMS"
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(dump.iterdir())]
+    sums.write_text("".join(lines))
+    code, done, _ = told(tmp_path, dump, "--checksums", sums, "--ignore", sums.name)
+    assert (code, done["without_rows"], done["unproven"]) == (0, ["d.a"], 0)
+
+
+def test_a_dump_without_any_rows_is_refused_unless_it_is_said(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "dump")
+    for path in dump.glob("d.*.0*.sql"):
+        path.unlink()
+    code, _, output = told(tmp_path, dump)
+    assert (code, "the dump holds no rows at all" in output) == (2, True)
+    assert not (tmp_path / "target").exists()
+    code, done, _ = told(tmp_path, dump, "--no-rows")
+    assert (code, done["without_rows"], done["rows"]) == (0, ["d.a", "d.b", "d.c"], 0)

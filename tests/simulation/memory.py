@@ -185,6 +185,10 @@ class MemoryTarget(Target):
     def _log_run(self, sql: str, parameters: Sequence[object]) -> None:
         """Nobody asks for the log here."""
 
+    def _log_changed(self, sql: str, parameters: Sequence[object]) -> int:
+        """Nobody loads here."""
+        raise AssertionError(sql, parameters)
+
     def _log_query(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:  # noqa: ARG002 the interface's
         return [(0,)] if "LIMIT 1" in sql and "OFFSET" not in sql else []
 
