@@ -45,6 +45,10 @@ class Column:
     """Generated, and not stored: no key of rows."""
     folds: bool = False
     """The column's collation may take texts for equal that differ in their bytes ('a' and 'A')."""
+    pads: bool = False
+    """The column's collation takes texts for equal that differ in the blanks at their end alone ('b' and 'b ')."""
+    moved: bool = False
+    """The target sets it to the present in every UPDATE that does not name it (ON UPDATE CURRENT_TIMESTAMP)."""
     filled: bool = False
     """The target has a value for it where none is sent: a default or a counter."""
 

@@ -29,6 +29,7 @@ _JSON_CHECKS = f"""
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS
 WHERE LEVEL = 'Column' AND CHECK_CLAUSE LIKE 'json\\_valid(%' AND CONSTRAINT_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
 """MariaDB's JSON is a LONGTEXT with this constraint, named after the column."""
+_NO_PAD = re.compile(r"_nopad_|_0900_")
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 _NAMED = {shape.value for shape in Shape} - {Shape.TEXT.value, "integer", "bytes", "exact", "real"}
 _MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
@@ -105,8 +106,20 @@ def _column(
         members=members_of(column_type) if shape in {Shape.ENUM, Shape.SET} else (),
         virtual="VIRTUAL" in words,
         folds=collation is not None and not collation.endswith("_bin"),
+        pads=collation is not None and pads(column_type, collation),
+        moved="ON UPDATE" in words,
         filled=bool(has_default) or "AUTO_INCREMENT" in words,
     )
+
+
+def pads(column_type: str, collation: str) -> bool:
+    """Whether a `_bin` collation takes texts for equal that differ in the blanks at their end: all but a few do.
+
+    (MySQL documentation, "The binary Collation Compared to _bin Collations"; MariaDB: "NOPAD"; TiDB: "New framework
+    for collations"). A CHAR holds no blanks at its end, an ENUM or SET only its members.
+    """
+    holds_blanks = column_type.lower().startswith(("varchar", "text", "tinytext", "mediumtext", "longtext"))
+    return holds_blanks and collation.endswith("_bin") and not _NO_PAD.search(collation)
 
 
 def members_of(column_type: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """One connection to a MySQL-family server: session settings, streaming LOAD DATA, and errors by who must act."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
@@ -8,6 +9,7 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT
+from pymysql.cursors import Cursor
 from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
@@ -21,14 +23,28 @@ _AGAIN = {1020, 1205, 1213, 1689, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003
 _READ_ONLY, _OPTION = 1836, 1290
 """A server that takes no writes now, as in a failover: a new connection may reach another one."""
 _NOT_ASKED = 2068
+_DIGITS = re.compile(r"\d+")
 _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
 _WARNINGS = 64
 """So many of a statement are kept at least."""
+_ROW_ALIAS = (8, 0, 20)
+"""From this MySQL on VALUES(column) is deprecated, with a warning; the new row has a name of its own."""
+_PACKET_MARGIN = 64
+"""What a server's `max_allowed_packet` holds besides the statement's text, and a little more."""
 SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 """Strict, so that no value is changed silently; zero dates and a zero AUTO_INCREMENT as upstream holds them."""
 ROUNDING_MODE = f"{SQL_MODE},TIME_ROUND_FRACTIONAL"
 """For changes of columns in MariaDB: digits of a second that are lost are rounded, as upstream and MySQL do."""
+
+
+def _number_of(version: str) -> tuple[int, ...]:
+    return tuple(map(int, _DIGITS.findall(version)[:3]))
+
+
+def size_of(text: str) -> int:
+    """A statement's bytes."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogateescape"))
 
 
 def is_lost(error: pymysql.MySQLError) -> bool:
@@ -83,6 +99,8 @@ class MysqlConnection:
 
     def __init__(self, uri: TargetUri) -> None:
         self.where = uri.place
+        self.statement_bytes = 1 << 30
+        """The longest statement that the server takes; a longer one would end the connection."""
         try:
             self._connection = _Connection(
                 host=uri.host,
@@ -110,8 +128,11 @@ class MysqlConnection:
             raise TargetError(f"the target is another server: {self.version}", where=self.where, hint=hint)
         self.is_mariadb = "mariadb" in self.version.lower()
         self.has_full_collation_names = self.is_mariadb and self._has_full_collation_names()
+        self.has_row_alias = not (self._is_tidb or self.is_mariadb) and _number_of(self.version) >= _ROW_ALIAS
         self._set_up()
-        self.takes_load_data = self.value("SELECT @@local_infile") == 1
+        ((local_infile, packet),) = self.query("SELECT @@local_infile, @@max_allowed_packet")
+        self.takes_load_data = local_infile == 1
+        self.statement_bytes = int(packet) - _PACKET_MARGIN
 
     def _has_full_collation_names(self) -> bool:
         """Whether collations go by two names, as MariaDB's do since 10.10: without and with their character set."""
@@ -146,7 +167,7 @@ class MysqlConnection:
         """Execute a statement; rows affected."""
         try:
             with self._connection.cursor() as cursor:
-                return int(cursor.execute(sql, None if parameters is None else tuple(parameters)))
+                return self._executed(cursor, sql, parameters)
         except pymysql.MySQLError as error:
             raise self._as_error(error) from error
 
@@ -154,7 +175,7 @@ class MysqlConnection:
         """Execute a query; all rows."""
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(sql, None if parameters is None else tuple(parameters))
+                self._executed(cursor, sql, parameters)
                 return list(cursor.fetchall())
         except pymysql.MySQLError as error:
             raise self._as_error(error) from error
@@ -164,16 +185,37 @@ class MysqlConnection:
         rows = self.query(sql, parameters)
         return rows[0][0] if rows else None
 
-    def write(self, sql: str, parameters: Iterable[Any]) -> None:
-        """Execute a statement that writes rows; a value that the server would change is an error."""
+    def _executed(self, cursor: Cursor, sql: str, parameters: Iterable[Any] | None) -> int:
+        """Execute a statement that the server can take; rows affected."""
+        text = cursor.mogrify(sql, None if parameters is None else tuple(parameters))
+        self._check_size(text)
+        return int(cursor.execute(text))
+
+    def _check_size(self, text: str) -> None:
+        if len(text) * 4 <= self.statement_bytes or (size := size_of(text)) <= self.statement_bytes:
+            return
+        raise TargetError(
+            f"a statement of {size} bytes is more than the server takes ({self.statement_bytes}): {text[:60]!r}...",
+            where=self.where,
+            hint=f"set max_allowed_packet of the server to {size + _PACKET_MARGIN} or more (SET GLOBAL, and its file)",
+        )
+
+    def spelled(self, marks: str, values: Iterable[Any]) -> str:
+        """A text in which literals stand for its `%s`."""
+        escape, encoders = self._connection.escape, self._connection.encoders
+        return marks % tuple([escape(value, encoders) for value in values])
+
+    def write(self, sql: str) -> int:
+        """Execute a statement that writes rows; rows affected. A value that the server would change is an error."""
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(sql, tuple(parameters))
+                affected = self._executed(cursor, sql, None)
                 warned = cursor.warning_count
         except pymysql.MySQLError as error:
             raise self._as_error(error) from error
         if warned:
             self._refuse_warnings()
+        return affected
 
     def load(self, into: str, path: str) -> int:
         """Execute LOAD DATA LOCAL of a file, with all that the statement says behind the file's name; rows affected.
