@@ -29,7 +29,7 @@ from consumer.bodies.configured import bodies_of
 from consumer.config import Config, load_config
 from consumer.ddl import why_ignored
 from consumer.feed_tasks import ChangesTask
-from consumer.job import Ready, SparkJob, SparkJobs
+from consumer.job import Ready, SparkJob, SparkJobs, Waiting
 from consumer.kafka_settings import reader_settings
 from consumer.pipeline import Pipeline
 from consumer.source import Source
@@ -225,6 +225,7 @@ class _Feed:
             raise RuntimeError("the next item was asked for before commit() of the last")
 
     def _changes(self, ready: Ready) -> DataFrame:
-        job: SparkJob = ready.rows  # type: ignore[assignment]  # made by the SparkJobs that the pipeline has
-        rows = job.records.mapPartitions(ChangesTask(bodies_of(self.config), self.net))
+        waiting: Waiting = ready.rows  # type: ignore[assignment]  # `_begun_by_tasks`: they stay where they are
+        job: SparkJob = waiting.job  # type: ignore[assignment]  # made by the SparkJobs that the pipeline has
+        rows = job.records.mapPartitionsWithIndex(ChangesTask(bodies_of(self.config), self.net, waiting.accounts))
         return self.session.createDataFrame(rows, SCHEMA, verifySchema=False)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from consumer import canal
 from consumer.bodies.fetching import Bodies
-from consumer.scan import decode_block
-from consumer.tasks import REPORTS, Record, names_in
+from consumer.intake import REPORTS, Record, taken
+from consumer.tasks import names_in
 from ordering.events import Half, TableName
 from ordering.identity import commit_ts_of, key_values, table_of
+from ordering.manifest import Accounts
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import net_effect
 from ordering.transactions import in_order
@@ -28,15 +29,18 @@ class ChangesTask:
 
     bodies: Bodies
     net: bool
+    accounts: Accounts
 
-    def __call__(self, records: Iterable[Record]) -> Iterator[ChangeRow]:
-        """Run in a Spark task. Raises ReconcilerError, which fails the job."""
-        blocks = [decode_block(payload) for bucket, payload in records if bucket != REPORTS]
+    def __call__(self, bucket: int, records: Iterable[Record]) -> Iterator[ChangeRow]:
+        """Run in a Spark task, for one bucket. Raises ReconcilerError, which fails the job."""
+        if bucket == REPORTS:
+            return
+        blocks = taken(records).blocks(self.accounts)
         names = names_in(blocks)
         if self.net:
-            halves: Iterable[KeyedHalf] = net_effect(half for _, some in blocks for half in some)
+            halves: Iterable[KeyedHalf] = net_effect(half for block in blocks for half in block.halves)
         else:
-            halves = in_order([some for _, some in blocks])
+            halves = in_order([block.halves for block in blocks])
         yield from self._rows(halves, names)
 
     def _rows(self, halves: Iterable[KeyedHalf], names: Mapping[str, tuple[str, ...]]) -> Iterator[ChangeRow]:

@@ -5,7 +5,8 @@ A small window takes a short way through the same code: one task, no shuffle.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
@@ -13,13 +14,15 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import BatchedSerializer, pack_long
 
 from consumer.explain import Content, ContentTask, Place, RowTask, Sought
+from consumer.intake import REPORTS, Record
 from consumer.reader import KafkaReaders
-from consumer.report import Report
+from consumer.report import Report, accounts_of
 from consumer.scan import ReadSpec
 from consumer.spark import telling_lines
-from consumer.tasks import REPORTS, Failure, OrderTask, Part, ReadTask, Record, RowsOnly, Unfetched
+from consumer.tasks import Answered, Failure, OrderTask, Part, ReadTask, RowsOnly, Unfetched
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
+from ordering.manifest import Accounts, check_answers
 from ordering.progress import Progress
 from ordering.window import Range, Window, divided, together
 from sinks.chunk import Chunk
@@ -41,8 +44,8 @@ class Job(Protocol):
         """Over how many buckets the rows are spread."""
         ...
 
-    def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
-        """Yield the rows' chunks; where they are in one bucket, all reports before.
+    def outcomes(self, order: OrderTask) -> Iterator[Outcome | Answered]:
+        """Yield the rows' chunks, and the end of each bucket; where they are in one bucket, all reports before.
 
         Raises what a reading task met, and WorkerLostError; what an ordering task met comes as a Failure.
         """
@@ -58,12 +61,21 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Rows that stay in their buckets until tasks take them."""
+
+    job: Job
+    accounts: Accounts
+    """What the window was judged by: the tasks demand it of what the buckets hold then."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """A window that was read and judged: what is left to do is to apply it."""
 
     window: Window
     reports: list[Report]
-    rows: Iterator[Outcome] | Job
+    rows: Iterator[Outcome] | Waiting
     progress: Progress
     """As it is after the window, DDLs apart."""
 
@@ -140,7 +152,7 @@ class SparkJob:
         """See `Job.parts`."""
         return self.spec.buckets
 
-    def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
+    def outcomes(self, order: OrderTask) -> Iterator[Outcome | Answered]:
         """See `Job.outcomes`."""
         if self.parts == 1 or order.whole_transactions:
             work = order if self.parts == 1 else RowsOnly(order)
@@ -150,7 +162,7 @@ class SparkJob:
         else:
             yield from self._in_groups(RowsOnly(order))
 
-    def _in_groups(self, work: RowsOnly) -> Iterator[Outcome]:
+    def _in_groups(self, work: RowsOnly) -> Iterator[Outcome | Answered]:
         """The outcomes of some buckets at once: of so many that what they yield fits the driver's memory.
 
         An iterator over partitions begins a job for each, which takes longer than to order and encode its rows.
@@ -185,6 +197,42 @@ class SparkJob:
         return outcome
 
 
+def reported_apart(job: Job, order: OrderTask, *, by_tasks: bool) -> tuple[list[Report], Iterator[Outcome] | Waiting]:
+    """The reports, and what becomes of rows in several buckets: they are looked at once it is known they are wanted."""
+    reports = job.reports()
+    accounts = accounts_of(reports)
+    if by_tasks:
+        return reports, Waiting(job, accounts)
+    return reports, complete(job.outcomes(replace(order, accounts=accounts)), job.parts)
+
+
+def reported_first(job: Job, order: OrderTask) -> tuple[list[Report], Iterator[Outcome]]:
+    """The reports, and the rows that come behind them: one task has read them all."""
+    reports: list[Report] = []
+    outcomes = complete(job.outcomes(order), job.parts)
+    for outcome in outcomes:
+        if not isinstance(outcome, Report):
+            return reports, chain([outcome], outcomes)
+        reports.append(outcome)
+    return reports, iter(())
+
+
+def complete(outcomes: Iterator[Outcome | Answered], parts: int) -> Iterator[Outcome]:
+    """The outcomes of so many buckets. Raises WorkerLostError if a bucket, or one of its outcomes, did not come."""
+    answered: list[int] = []
+    count = 0
+    for outcome in outcomes:
+        if not isinstance(outcome, Answered):
+            count += not isinstance(outcome, Report)
+            yield outcome
+            continue
+        if count != outcome.outcomes:
+            raise WorkerLostError(f"of bucket {outcome.bucket} {count} of {outcome.outcomes} outcomes came")
+        answered.append(outcome.bucket)
+        count = 0
+    check_answers(answered, parts)
+
+
 def succeeded(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
     """The outcomes up to the first failure, which is raised."""
     for outcome in outcomes:
@@ -209,12 +257,12 @@ def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> 
     """The window's records by bucket, not yet read."""
     buckets = read.spec.buckets
     if buckets == 1:
-        return spark.parallelize([ranges], 1).mapPartitions(read)
+        return spark.parallelize([(0, ranges)], 1).mapPartitions(read)
     parts = list(ranges)
     if not read.spec.force_replicate:  # passes are told apart within a partition, so one task has to see all of it
         parts = divided(ranges, _TASKS_A_CORE * spark.defaultParallelism, _SMALLEST_RANGE)
     groups = together(parts, _TASKS_A_CORE * spark.defaultParallelism)
-    records = spark.parallelize(groups, len(groups)).mapPartitions(read)
+    records = spark.parallelize(list(enumerate(groups)), len(groups)).mapPartitions(read)
     return shuffled(records, buckets + 1)
 
 

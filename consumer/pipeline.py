@@ -19,7 +19,7 @@ from consumer.doubts import refused_rows
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.executing import Execution
 from consumer.filters.changefeed import read_filter
-from consumer.job import Job, Jobs, Outcome, Ready, succeeded
+from consumer.job import Job, Jobs, Outcome, Ready, Waiting, reported_apart, reported_first, succeeded
 from consumer.keyless import net_chunks
 from consumer.ledger import Ledger
 from consumer.loading.unfinished import refuse_unfinished_load
@@ -49,7 +49,7 @@ from ordering.quarantine import Changes
 from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.topics import end_of
-from ordering.window import Cuts, Scanned, Window, cuts, rows_below
+from ordering.window import Cuts, Scanned, Window, check_whole, cuts, rows_below
 from sinks.chunk import Chunk
 from sinks.ddl_log import DdlRecord
 from sinks.refusal import RowRefusedError
@@ -106,7 +106,7 @@ class Pipeline:
         if not isinstance(ready, Ready):
             return ready
         with self._placing(ready.window):
-            if not isinstance(ready.rows, Iterator):
+            if isinstance(ready.rows, Waiting):
                 self._apply_rows(ready.window, ready.reports, ready.rows, ready.progress)
             elif self._nets():
                 self._apply_snapshot(ready.reports, ready.rows, ready.progress)
@@ -167,7 +167,7 @@ class Pipeline:
         progress = self.progress
         return pending(self._ddls.values(), progress.start_ts, progress.checkpoint_ts, progress.executed)
 
-    def _read(self, window: Window) -> tuple[Window, list[Report], Iterator[Outcome] | Job]:
+    def _read(self, window: Window) -> tuple[Window, list[Report], Iterator[Outcome] | Waiting]:
         """Run the window's job; once more with a nearer end if it met a DDL or more rows than the limit.
 
         Returns what becomes of its rows: they come to the driver, or tasks are to write them.
@@ -178,6 +178,7 @@ class Pipeline:
             spec = self._spec(window, spread)
             job = self.jobs.job(window.ranges, spec)
             reports, rows = self._reported(job, spec)
+            check_whole(window.ranges, [report.range for report in reports])
             reports = counted(kept_reports(reports), self.progress)
             self._remember(window, reports)
             # one that was begun is ended as it was recorded, whatever the limits are now
@@ -237,20 +238,12 @@ class Pipeline:
             return window.messages
         return 2 * sum(rows_below(histogram, window.high) for histogram in self._scanned.histograms)
 
-    def _reported(self, job: Job, spec: ReadSpec) -> tuple[list[Report], Iterator[Outcome] | Job]:
+    def _reported(self, job: Job, spec: ReadSpec) -> tuple[list[Report], Iterator[Outcome] | Waiting]:
         doubtful = None if spec.window.to_end or spec.window == self.progress.window else spec.window
         order = replace(self._order(whole_transactions=spec.whole_transactions), doubtful=doubtful)
-        if spec.buckets > 1:
-            # the rows are looked at once it is known that they are wanted
-            by_tasks = self._in_rows() or self._begun_by_tasks()
-            return job.reports(), job if by_tasks else job.outcomes(order)
-        reports: list[Report] = []
-        outcomes = job.outcomes(order)
-        for outcome in outcomes:
-            if not isinstance(outcome, Report):
-                return reports, chain([outcome], outcomes)
-            reports.append(outcome)
-        return reports, iter(())
+        if spec.buckets == 1:
+            return reported_first(job, order)
+        return reported_apart(job, order, by_tasks=self._in_rows() or self._begun_by_tasks())
 
     def _remember(self, window: Window, reports: list[Report]) -> None:
         """Keep what the reports tell beyond this window: DDLs, watermarks, sizes, where to cut."""
@@ -319,14 +312,15 @@ class Pipeline:
         with Spool() as nothing:
             self._apply(nothing, replace(progress, counts=replace(progress.counts, rows_written=rows)))
 
-    def _apply_rows(self, window: Window, reports: list[Report], job: Job, progress: Progress) -> None:
+    def _apply_rows(self, window: Window, reports: list[Report], waiting: Waiting, progress: Progress) -> None:
         """Let tasks write the window (`row`). It is recorded before: after a crash exactly it is done again."""
         rows = 0
         if any(report.released for report in reports):
             self.progress = replace(self.progress, window=window)
             writing = ParallelWriting(self.target, self.lease, self.observe, self.config.limits.writers)
             deletes = deletes_any(reports, self.target.catalog())
-            rows = writing.write(job, self._order(), self.progress, deletes=deletes)
+            order = replace(self._order(), accounts=waiting.accounts)
+            rows = writing.write(waiting.job, order, self.progress, deletes=deletes)
         with Spool() as spool:
             for chunk in self._keyless(copies_in(reports)):
                 spool.add(chunk)

@@ -1,13 +1,17 @@
 """What a task tells the driver of one range, rows apart."""
 
 from array import array
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
+import xxhash
 
 from ordering.copies import Copies
 from ordering.events import Position, TableName, ddl_identity
+from ordering.manifest import Accounts
 from ordering.timestamps import CommitTs
 from ordering.window import Histogram, Range
 
@@ -113,6 +117,30 @@ class Report:
     """Of rows that are missing while an event of theirs is held: the highest commitTs of a later event."""
     watermarks: bytes = b""
     """With `force_replicate`: all of them, two numbers each: offset, watermark."""
+    task: int = 0
+    """The reading task that made it."""
+    digest: bytes = b""
+    """Of all the rest: what the range held, as far as the driver judges it."""
+
+
+def sealed(report: Report, task: int) -> Report:
+    """The report, signed by its task. Two readings of one range agree if and only if their digests do."""
+    report = replace(report, task=task, digest=b"")
+    report.digest = xxhash.xxh3_128_digest(msgspec.msgpack.encode(report))
+    return report
+
+
+def digest_of(reports: Iterable[Report]) -> bytes:
+    """One digest for the reports of one task."""
+    return xxhash.xxh3_128_digest(b"".join(sorted(report.digest for report in reports)))
+
+
+def accounts_of(reports: Iterable[Report]) -> Accounts:
+    """What each reading task has to have delivered, by the reports as they came."""
+    by_task: dict[int, list[Report]] = {}
+    for report in reports:
+        by_task.setdefault(report.task, []).append(report)
+    return {task: digest_of(some) for task, some in by_task.items()}
 
 
 def histogram_of(commits: "array[int]") -> Histogram:

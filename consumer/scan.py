@@ -5,20 +5,20 @@ range; `Reduction` the rows of the task.
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-import msgspec
-
 from consumer import canal
 from consumer.bodies.reference import reference
 from consumer.canal import KINDS, envelope
 from consumer.images import TableKeys, unfit_images
+from consumer.intake import Block, encode_block
 from consumer.keyless import KeylessRows
 from consumer.reader import Reached
-from consumer.report import RawDdl, RepeatedOf, Report, Unfit, histogram_of
+from consumer.report import RawDdl, RepeatedOf, Report, Unfit, histogram_of, sealed
 from ordering.errors import InputError, SourceUnreachableError, UnfitRowError
 from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import content_hash, fingerprint, ordinal
@@ -44,11 +44,6 @@ _DELETE, _UPDATE = Kind.DELETE, Kind.UPDATE
 _UNDOCUMENTED = "not written by TiCDC as documented"
 _SHOWN = 200
 """Characters of a name in a message."""
-
-encode_block = msgspec.msgpack.Encoder().encode
-Block = tuple[dict[str, list[str]], list[KeyedHalf]]
-"""(table as `database NUL table` -> handle key columns, halves): what goes through the shuffle."""
-decode_block = msgspec.msgpack.Decoder(Block).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +86,10 @@ class Plain(NamedTuple):
 class Reduction:
     """The survivors of a task, spread over the shuffle's buckets whenever enough have gathered."""
 
-    def __init__(self, spec: ReadSpec) -> None:
-        self.spec = spec
+    def __init__(self, spec: ReadSpec, task: int = 0) -> None:
+        self.spec, self.task = spec, task
+        self.sent: Counter[int] = Counter()
+        """Blocks, by bucket."""
         self.net = NetEffect()
         self.all: list[KeyedHalf] = []
         self.all_bytes = 0
@@ -122,7 +119,8 @@ class Reduction:
             halves.sort(key=sort_key)
         names = {f"{name.database}\0{name.table}": key for name, key in self.names.items()}
         for bucket, part in self._spread(halves).items():
-            yield bucket, encode_block((names, part))
+            self.sent[bucket] += 1
+            yield bucket, encode_block(Block(self.task, names, part))
 
     def _spread(self, halves: list[KeyedHalf]) -> dict[int, list[KeyedHalf]]:
         spread: dict[int, list[KeyedHalf]] = {}
@@ -393,4 +391,4 @@ class Scan:
         report.histogram = histogram_of(self._commits)
         if self._keyless is not None:
             report.copies, report.watermarks = self._keyless.found(), self._keyless.watermarks.tobytes()
-        return report
+        return sealed(report, self.reduction.task)

@@ -14,13 +14,15 @@ from consumer import canal
 from consumer.bodies.fetching import Bodies
 from consumer.bodies.reference import is_reference
 from consumer.doubts import is_in_doubt
+from consumer.intake import REPORTS, Block, Intake, Record, manifests, refusals
 from consumer.reader import Readers
-from consumer.report import Report
-from consumer.scan import Block, ReadSpec, Reduction, decode_block
+from consumer.report import Report, digest_of
+from consumer.scan import ReadSpec, Reduction
 from consumer.tolerant import scan_of
 from ordering.errors import InputError, ReconcilerError, TableMismatchError, TargetError
 from ordering.events import Half, TableName
 from ordering.identity import fingerprint, key_values, table_of
+from ordering.manifest import Accounts
 from ordering.neteffect import Half as KeyedHalf
 from ordering.neteffect import net_effect
 from ordering.timestamps import CommitTs
@@ -29,14 +31,9 @@ from ordering.window import Range, Window
 from sinks.chunk import Chunk, Encoder, writable
 from sinks.schema import Column, TableSchema
 
-REPORTS = 0
-"""The bucket of reports and errors; rows' buckets count from 1."""
-
 _CHUNK_ROWS = 20_000
 _CHUNK_BYTES = 8 << 20
 """Bytes of images at which a chunk ends: in `row` a chunk is a transaction, and TiDB bounds those."""
-
-Record = tuple[int, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +59,14 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """The end of a bucket that was complete: so many outcomes came of its rows."""
+
+    bucket: int
+    outcomes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unfetched:
     """Rows that are not in their message, left to the driver: they may be too large to pass through Spark's memory."""
 
@@ -79,22 +84,26 @@ class RowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """First stage: reads its ranges from Kafka, decodes, reduces; yields blocks for the shuffle, then reports."""
+    """First stage: reads its ranges from Kafka, decodes, reduces; yields blocks for the shuffle, manifests, reports.
+
+    An error goes into every bucket: where the stage is done again, nobody looks at the reports once more.
+    """
 
     spec: ReadSpec
     readers: Readers
 
-    def __call__(self, ranges: Iterable[tuple[Range, ...]]) -> Iterator[Record]:
-        """Run in a Spark task."""
-        try:
-            for some in ranges:
-                yield from self._read(some)
-        except ReconcilerError as error:
-            self.readers.forget()
-            yield REPORTS, error
+    def __call__(self, groups: Iterable[tuple[int, tuple[Range, ...]]]) -> Iterator[Record]:
+        """Run in a Spark task, for groups of ranges, each with its number among all groups of the window."""
+        for number, ranges in groups:
+            try:
+                yield from self._read(number, ranges)
+            except ReconcilerError as error:
+                self.readers.forget()
+                yield from refusals(self.spec.buckets, number, error)
+                yield REPORTS, error
 
-    def _read(self, ranges: tuple[Range, ...]) -> Iterator[Record]:
-        reduction = Reduction(self.spec)
+    def _read(self, number: int, ranges: tuple[Range, ...]) -> Iterator[Record]:
+        reduction = Reduction(self.spec, number)
         scans = {r.partition: scan_of(self.spec, r, reduction) for r in ranges}
         reader = self.readers.get()
         for partition, run in reader.read([(r.partition, r.start, r.stop) for r in ranges]):
@@ -105,8 +114,9 @@ class ReadTask:
         yield from reduction.blocks()
         for partition, scan in scans.items():
             scan.account(reader.reached(partition))
-        for scan in scans.values():
-            yield REPORTS, scan.finished()
+        reports = [scan.finished() for scan in scans.values()]
+        yield from manifests(self.spec.buckets, number, digest_of(reports), reduction.sent)
+        yield from ((REPORTS, report) for report in reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +133,41 @@ class OrderTask:
     """Of writes only: some may have been done, by an attempt that was lost, so plain inserts need their deletes."""
     doubtful: Window | None = None
     """The window, where it may yet be cut: with its reports at hand, nothing is encoded that will not be applied."""
+    accounts: Accounts | None = None
+    """What the reading tasks have to have delivered; None: there is one, and its reports come along."""
 
     def __call__(
         self, records: Iterable[Record]
-    ) -> Iterator[Report | ReconcilerError | Chunk | Part | Unfetched | Failure]:
+    ) -> Iterator[Report | ReconcilerError | Chunk | Part | Unfetched | Failure | Answered]:
         """Run in a Spark task. Reports come first, for the driver decides by them what to do with the rows."""
-        blocks, reports = [], []
+        intake, reports = Intake(), []
         for bucket, payload in records:
-            if bucket == REPORTS:
-                yield payload
+            if bucket != REPORTS:
+                intake.take((bucket, payload))
+                continue
+            if isinstance(payload, Report):
                 reports.append(payload)
-            else:
-                blocks.append(decode_block(payload))
-        if self.doubtful is not None and is_in_doubt([r for r in reports if isinstance(r, Report)], self.doubtful):
+            yield payload
+        if intake.bucket == REPORTS:
+            return
+        if self.doubtful is not None and is_in_doubt(reports, self.doubtful):
             yield Failure(ReconcilerError("rows of a window that has to be cut were asked for"))  # nobody asks for it
             return
-        names = names_in(blocks)
+        count = 0
         try:
-            if self.whole_transactions:
-                yield from self._transactions([halves for _, halves in blocks], names)
-            else:
-                yield from self._to_driver(net_effect(half for _, halves in blocks for half in halves), names)
+            accounts = {0: digest_of(reports)} if self.accounts is None else self.accounts
+            for count, outcome in enumerate(self._ordered(intake.blocks(accounts)), 1):  # noqa: B007 the last counts
+                yield outcome
         except (ReconcilerError, RowError) as error:
             yield failure_of(error)
+        else:
+            yield Answered(intake.bucket, count)
+
+    def _ordered(self, blocks: list[Block]) -> Iterator[Chunk | Part | Unfetched]:
+        names = names_in(blocks)
+        if self.whole_transactions:
+            return self._transactions([block.halves for block in blocks], names)
+        return self._to_driver(net_effect(half for block in blocks for half in block.halves), names)
 
     def _transactions(self, runs: list[list[KeyedHalf]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
         for commit_ts, halves in transactions(in_order(runs)):
@@ -259,7 +281,7 @@ class RowsOnly:
 
     order: OrderTask
 
-    def __call__(self, records: Iterable[Record]) -> Iterator[Chunk | Part | Unfetched | Failure]:
+    def __call__(self, records: Iterable[Record]) -> Iterator[Chunk | Part | Unfetched | Failure | Answered]:
         """Run in a Spark task."""
         return self.order(record for record in records if record[0] != REPORTS)  # type: ignore[return-value]
 
@@ -279,7 +301,7 @@ class _UnencodedError(Exception):
 
 def names_in(blocks: Iterable[Block]) -> dict[str, tuple[str, ...]]:
     """The handle key columns of the tables in blocks."""
-    return {table: tuple(key) for tables, _ in blocks for table, key in tables.items()}
+    return {table: tuple(key) for block in blocks for table, key in block.keys.items()}
 
 
 def failure_of(error: ReconcilerError | RowError) -> Failure:

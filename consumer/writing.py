@@ -14,11 +14,12 @@ from uuid import uuid4
 
 from pyspark import TaskContext
 
+from consumer.intake import REPORTS, Block, Record, taken
 from consumer.report import Report
-from consumer.scan import Block, decode_block
-from consumer.tasks import REPORTS, Failure, OrderTask, Record, RowError, failure_of, names_in
+from consumer.tasks import Failure, OrderTask, RowError, failure_of, names_in
 from ordering.errors import ReconcilerError
 from ordering.events import Half
+from ordering.manifest import check_answers
 from ordering.neteffect import net_effect
 from ordering.progress import Progress
 from sinks.parts import Attempt, Phase
@@ -28,8 +29,9 @@ from sinks.target import Lease, Observer, Step, Target
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How many rows a task has written."""
+    """How many rows of a bucket a task has written."""
 
+    bucket: int
     rows: int
 
 
@@ -50,19 +52,17 @@ class WriteTask:
 
     def __call__(self, records: Iterable[Record]) -> Iterator[Written | Failure]:
         """Run in a Spark task."""
+        intake = taken(records)
+        if intake.bucket == REPORTS:
+            return
         try:
-            part, blocks = None, []
-            for bucket, payload in records:
-                if bucket != REPORTS:
-                    part = bucket - 1
-                    blocks.append(decode_block(payload))
-            if part is not None:
-                yield Written(self._written(part, blocks))
+            blocks = intake.blocks(self.order.accounts or {})
+            yield Written(intake.bucket, self._written(intake.bucket - 1, blocks))
         except (ReconcilerError, RowError) as error:
             yield failure_of(error)
 
     def _written(self, part: int, blocks: list[Block]) -> int:
-        names, halves = names_in(blocks), net_effect(half for _, some in blocks for half in some)
+        names, halves = names_in(blocks), net_effect(half for block in blocks for half in block.halves)
         blocks.clear()
         if next(self.order.chunks(halves, names), None) is None:
             return 0
@@ -116,12 +116,13 @@ class ParallelWriting:
         return total
 
     def _phase(self, rows: Rows, task: WriteTask) -> int:
-        total = 0
+        done: list[Written] = []
         for outcome in rows.written(task, self.writers):
             if isinstance(outcome, Failure):
                 raise outcome.raised
-            total += outcome.rows
-        return total
+            done.append(outcome)
+        check_answers((one.bucket for one in done), rows.parts)
+        return sum(one.rows for one in done)
 
 
 def deletes_any(reports: Iterable[Report], catalog: Catalog) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ordering.errors import WorkerLostError
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, CommitTs, ResolvedTs
 
@@ -144,6 +145,20 @@ def _parts(whole: Range, size: int) -> list[Range]:
     bounds = [*range(whole.start, whole.stop, step)][:count] if step else [whole.start]
     ends = [*bounds[1:], whole.stop]
     return [Range(whole.partition, a, b, whole.counted_to) for a, b in zip(bounds, ends, strict=True)]
+
+
+def check_whole(ranges: Iterable[Range], parts: Iterable[Range]) -> None:
+    """Raise WorkerLostError unless the parts make up the ranges, of which a partition has one: each offset once."""
+    by_partition: dict[Partition, list[Range]] = {}
+    for part in sorted(parts, key=lambda part: (part.partition, part.start, part.stop)):
+        by_partition.setdefault(part.partition, []).append(part)
+    for whole in ranges:
+        some = by_partition.pop(whole.partition, [])
+        if not some or [p.start for p in some] + [whole.stop] != [whole.start] + [p.stop for p in some]:
+            fact = f"of offsets {whole.start} to {whole.stop} was read {[(p.start, p.stop) for p in some[:10]]}"
+            raise WorkerLostError(fact, where=str(whole.partition))
+    if by_partition:
+        raise WorkerLostError("a partition was read that is not in the window", where=str(min(by_partition)))
 
 
 def together(parts: Iterable[Range], groups: int) -> list[tuple[Range, ...]]:

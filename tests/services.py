@@ -92,10 +92,10 @@ def database_prefix() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkContext]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
     """Spark as the reconciler starts it; a process has one. Its workers are warmed up once, not for every run."""
     logs.set_up(json=False, verbose=False)
-    context = start_spark("tests", Spark(master="local[2]"))
+    context = start_spark("tests", Spark(master="local[2]"), tmp_path_factory.mktemp("spark"))
     warm_up(context)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "warm_up", lambda _: None)

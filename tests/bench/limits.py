@@ -77,7 +77,7 @@ def _read(bootstrap: str, ranges: list[Range]) -> None:
 
 
 def _reduce(bootstrap: str, ranges: Iterable[Range]) -> None:
-    for _ in ReadTask(whole(ranges), KafkaReaders(reader_settings(bootstrap, {})))((part,) for part in ranges):
+    for _ in ReadTask(whole(ranges), KafkaReaders(reader_settings(bootstrap, {})))((0, (part,)) for part in ranges):
         pass
 
 

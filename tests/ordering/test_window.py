@@ -3,12 +3,14 @@
 from bisect import bisect_right
 from itertools import groupby, pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordering.errors import WorkerLostError
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, CommitTs, ResolvedTs
-from ordering.window import Cuts, Range, Window, budget, cuts, divided, shares, together
+from ordering.window import Cuts, Range, Window, budget, check_whole, cuts, divided, shares, together
 
 ROWS = st.lists(st.lists(st.integers(1, 12), max_size=15), min_size=1, max_size=4)
 P = Partition("t", 0)
@@ -116,3 +118,18 @@ def test_a_window_is_read_up_to_a_watermark_above_it_or_to_the_end() -> None:
 
 def test_nothing_is_cut_off_before_a_first_large_transaction() -> None:
     assert cuts([[(4, 0), (5, 900), (8, 905)]], 100) == [5]
+
+
+WHOLES = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 60)), min_size=1, max_size=4).map(
+    lambda spans: [Range(Partition("t", p), a, a + n, a) for p, (a, n) in enumerate(spans)]
+)
+
+
+@given(WHOLES, st.integers(1, 9), st.integers(1, 20), st.randoms())
+def test_parts_of_ranges_are_whole(ranges: list[Range], pieces: int, smallest: int, chance: object) -> None:
+    parts = divided(ranges, pieces, smallest)
+    chance.shuffle(parts)  # type: ignore[attr-defined]
+    check_whole(ranges, parts)
+    for wrong in (parts[1:], [*parts, parts[0]], [*parts, Range(Partition("u", 0), 0, 1, 0)]):
+        with pytest.raises(WorkerLostError):
+            check_whole(ranges, wrong)

@@ -7,15 +7,19 @@ from itertools import count
 from typing import Any
 
 from consumer.explain import Content, ContentTask, Place, RowTask, Sought
+from consumer.intake import REPORTS, Record, decode_block
 from consumer.job import Outcome
 from consumer.report import Report
 from consumer.scan import ReadSpec
-from consumer.tasks import REPORTS, Failure, OrderTask, ReadTask, Record
+from consumer.tasks import Answered, Failure, OrderTask, ReadTask
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
+from ordering.manifest import Manifest
 from ordering.window import Range, divided, together
 from tests.simulation.log import FakeLog
 from tests.simulation.zombies import Zombie
+
+Group = tuple[int, tuple[Range, ...]]
 
 
 @dataclass(slots=True)
@@ -35,16 +39,21 @@ class LocalJobs:
         if self.log.faults.happens("worker lost"):
             raise WorkerLostError("simulated: a worker died")
         buckets = spec.spread.buckets if spec.spread else self.buckets
-        read = ReadTask(replace(spec, buckets=buckets), self.log)
         if spec.buckets == 1:
-            return LocalJob(self, 1, [list(ReadTask(spec, self.log)([ranges]))], parted=False)
-        tasks = [list(read([group])) for group in together(divided(ranges, self.tasks, 1), self.tasks)]
+            return LocalJob(self, 1, [list(ReadTask(spec, self.log)([(0, ranges)]))], parted=False)
+        read = ReadTask(replace(spec, buckets=buckets), self.log)
+        groups = list(enumerate(together(divided(ranges, self.tasks, 1), self.tasks)))
+        return LocalJob(self, buckets, self.shuffled(read, groups), read=read, groups=groups)
+
+    def shuffled(self, read: ReadTask, groups: list[Group]) -> list[list[Record]]:
+        """Run the first stage; what it leaves, by bucket."""
+        tasks = [list(read([group])) for group in groups]
         self.log.faults.chance.shuffle(tasks)
-        shuffled: list[list[Record]] = [[] for _ in range(buckets + 1)]
+        found: list[list[Record]] = [[] for _ in range(read.spec.buckets + 1)]
         for records in tasks:
             for bucket, payload in records:
-                shuffled[bucket].append((bucket, pickle.loads(pickle.dumps(payload))))  # noqa: S301 our own
-        return LocalJob(self, buckets, shuffled)
+                found[bucket].append((bucket, pickle.loads(pickle.dumps(payload))))  # noqa: S301 our own
+        return found
 
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """As `Jobs.contents`."""
@@ -71,12 +80,27 @@ class LocalJob:
     buckets: list[list[Record]]
     parted: bool = True
     """Whether reports have a bucket of their own."""
+    read: ReadTask | None = None
+    groups: list[Group] = field(default_factory=list)
 
-    def outcomes(self, order: OrderTask) -> Iterator[Outcome]:
+    def outcomes(self, order: OrderTask) -> Iterator[Outcome | Answered]:
         """As `Job.outcomes`."""
-        for records in self.buckets[self.parted :]:
-            for outcome in order(iter(records)):
+        for bucket in range(int(self.parted), len(self.buckets)):
+            self._lose()
+            for outcome in order(iter(self.buckets[bucket])):
                 yield _raised(outcome)
+
+    def _lose(self) -> None:
+        """Let some of the first stage's tasks be done again: their executor was lost. Kafka may refuse by now."""
+        faults = self.jobs.log.faults
+        if self.read is None or not faults.happens("stage done again"):
+            return
+        lost = faults.chance.sample(self.groups, faults.chance.randrange(1, len(self.groups) + 1))
+        numbers = {number for number, _ in lost}
+        anew = self.jobs.shuffled(self.read, lost)
+        for bucket in range(REPORTS + 1, len(self.buckets)):
+            kept = [record for record in self.buckets[bucket] if _task_of(record) not in numbers]
+            self.buckets[bucket] = kept + anew[bucket]
 
     def reports(self) -> list[Report]:
         """As `Job.reports`."""
@@ -89,6 +113,7 @@ class LocalJob:
         order = list(range(1, len(self.buckets)))
         faults.chance.shuffle(order)
         for bucket in order:
+            self._lose()
             if faults.happens("worker lost"):
                 raise WorkerLostError("simulated: a worker died while it wrote")
             if faults.happens("attempt lost"):
@@ -99,6 +124,10 @@ class LocalJob:
     def _attempt(self, task: WriteTask) -> WriteTask:
         number = next(self.jobs.attempts)
         return replace(task, attempt=lambda: number)
+
+
+def _task_of(record: Record) -> int:
+    return (record[1] if isinstance(record[1], Manifest) else decode_block(record[1])).task
 
 
 def _raised(outcome: Any) -> Any:

@@ -91,6 +91,7 @@ _FAULTS = {
     "kafka hiccup": 0.02,
     "worker lost": 0.05,
     "attempt lost": 0.2,
+    "stage done again": 0.1,
 }
 
 

@@ -32,7 +32,7 @@ def test_the_seeds_make_all_sorts_of_worlds() -> None:
         feed = plan.feed
         seen.update([plan.workload, plan.consistency, plan.redis, feed["dispatcher"], feed["topic"], *plan.faults])
         seen.update(name for name in MISHAPS if feed.get(name))
-    assert len(seen) == 2 + 3 + 3 + 5 + 3 + 6 + 6
+    assert len(seen) == 2 + 3 + 3 + 5 + 3 + 7 + 6
     assert min(seen.values()) >= 5
 
 
