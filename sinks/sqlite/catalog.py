@@ -34,6 +34,16 @@ def file_of(directory: Path, database: str) -> Path:
     return directory / f"{name}.sqlite"
 
 
+def remove_database(directory: Path, database: str) -> None:
+    """Remove a database that nobody has attached: its file, then what SQLite may have left beside it.
+
+    A journal that stayed would be played back into a database of the same name that is made later.
+    """
+    path = file_of(directory, database)
+    for name in (path.name, f"{path.name}-journal", f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
 def databases_in(directory: Path) -> list[str]:
     """The databases that have a file."""
     return sorted(unquote(path.stem) for path in directory.glob("*.sqlite"))

@@ -23,7 +23,14 @@ from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog, Column, TableSchema
 from sinks.spool import Group
 from sinks.sqlite import checking, journal
-from sinks.sqlite.catalog import databases_in, file_of, place_of, quoted_database, read_catalog
+from sinks.sqlite.catalog import (
+    databases_in,
+    file_of,
+    place_of,
+    quoted_database,
+    read_catalog,
+    remove_database,
+)
 from sinks.sqlite.copies import delete_by_content
 from sinks.sqlite.ddl import Translation
 from sinks.sqlite.encode import SqliteEncoder, decode_rows
@@ -102,7 +109,9 @@ class SqliteTarget(Target):
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             path = file_of(self.directory, PROGRESS_DATABASE)
-            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            connection = sqlite3.connect(
+                path.absolute().as_uri(), timeout=BUSY_TIMEOUT_S, isolation_level=None, uri=True
+            )
             connection.execute("PRAGMA foreign_keys = OFF")  # upstream sends the rows that its own cascaded to
             connection.execute("PRAGMA legacy_alter_table = ON")  # views keep to names, as upstream's do
             journal.prepare(connection, journal.MAIN)
@@ -157,11 +166,17 @@ class SqliteTarget(Target):
     def _attach(self, connection: sqlite3.Connection, database: str) -> None:
         if database in self._attached:
             return
+        path = file_of(self.directory, database).absolute()
         try:
-            path = str(file_of(self.directory, database))
-            connection.execute(f"ATTACH DATABASE ? AS {quoted_database(database)}", (path,))
+            # a file that another leader has removed meanwhile is not made again
+            connection.execute(f"ATTACH DATABASE ? AS {quoted_database(database)}", (f"{path.as_uri()}?mode=rw",))
             journal.prepare(connection, quoted_database(database))
         except sqlite3.OperationalError as error:
+            if not path.exists():
+                hint = "another instance has dropped the database just now, or it is a link that leads nowhere"
+                raise TargetBusyError(
+                    f"the file of database {database!r} is gone", where=str(path), hint=hint
+                ) from error
             hint = "SQLite attaches 10 databases at most: use several changefeeds with filter rules, or another target"
             raise TargetError(f"can't attach database {database!r}: {error}", where=self.name, hint=hint) from error
         self._attached.append(database)
@@ -327,22 +342,28 @@ class SqliteTarget(Target):
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`.
 
-        A database is a file: making or removing one can be done twice; the rest is one transaction with the progress.
+        A database is a file: making or removing one can be done twice, and is done only while a transaction holds the
+        epoch: a leader that was stopped and goes on would remove its successor's. The rest is one transaction with the
+        progress.
         """
         statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
         with self._transaction():
             self.check_epoch(lease)
             entered = self._enter(ddl, "", lease.changefeed, {})
+            if statement.kind is DdlKind.CREATE_DATABASE:
+                file_of(self.directory, statement.database or "").touch()
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
         if statement.kind is DdlKind.CREATE_DATABASE:
             self._attach(self._db, statement.database or "")
         if statement.kind is DdlKind.DROP_DATABASE:
-            self._drop_database(statement.database or "")
+            self._detach(statement.database or "")
         translation = self._translation(statement, ddl)
         try:
             with self._transaction():
                 self.check_epoch(lease)
+                if statement.kind is DdlKind.DROP_DATABASE:
+                    remove_database(self.directory, statement.database or "")
                 executed = list(translation.executed())
                 observe(Step.DDL_EXECUTED)
                 self._save(progress, lease)
@@ -360,11 +381,10 @@ class SqliteTarget(Target):
         circumstances = Circumstances(session, self._rules.moment(physical_ms(ddl.commit_ts)))
         return Translation(placed, self.catalog(), site, circumstances)
 
-    def _drop_database(self, database: str) -> None:
+    def _detach(self, database: str) -> None:
         if database in self._attached:
             self._run(f"DETACH DATABASE {quoted_database(database)}")
             self._attached.remove(database)
-        file_of(self.directory, database).unlink(missing_ok=True)
 
 
 def _equal(name: str, number: int, column: Column | None) -> str:
