@@ -11,6 +11,7 @@ from dataclasses import replace
 import structlog
 
 from consumer.config import Config
+from consumer.fates import Fate, fate_of
 from consumer.outlet import Outlet
 from consumer.placing import Refusal
 from consumer.report import Report, Unreadable
@@ -19,6 +20,7 @@ from ordering.errors import InputError, TableMismatchError
 from ordering.events import Partition, Position
 from ordering.identity import key_values, table_of
 from ordering.quarantine import UNDECIDED, Changes, Marks, Mode, Quarantined, State
+from sinks.ddl_log import KEPT
 from sinks.target import Target
 
 log = structlog.get_logger()
@@ -35,6 +37,7 @@ class Quarantining:
 
     def __init__(self, config: Config, target: Target, source: Source) -> None:
         self._section, self._target, self._source = config.quarantine, target, source
+        self._changefeed = config.changefeed
         self._known = {one.position: one for one in target.quarantined(config.changefeed)}
         self._new: dict[Position, Quarantined] = {}
         self._modes: dict[Position, Mode] = {}
@@ -103,12 +106,17 @@ class Quarantining:
         self._hold(position, one.fact)
 
     def _supersede(self, touched: Mapping[bytes, int]) -> None:
+        """Note whose row was written or deleted since: by an event of the same table, not only of its name."""
         if not touched:
             return
+        log = self._target.ddl_log(self._changefeed, KEPT)
         for one in self._missing():
-            later = touched.get(one.row or b"", 0)
-            if later > (one.commit_ts or 0):
-                self._later[one.position] = later
+            row, commit_ts = one.row or b"", one.commit_ts or 0
+            later = touched.get(row, 0)
+            if later > commit_ts:
+                change = fate_of(log, table_of(row), commit_ts, later)
+                if change is None or change.fate in (Fate.CHANGED, Fate.EMPTIED):
+                    self._later[one.position] = later
 
     def _hold(
         self, position: Position, reason: str, commit_ts: int | None = None, row: bytes | None = None, about: str = ""

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from consumer import canal
 from consumer.config import Config
+from consumer.fates import RAN
 from consumer.filters.changefeed import read_filter
 from consumer.source import Source
 from consumer.targets import target_of
@@ -21,15 +22,12 @@ from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, State
 from ordering.rewinding import reached, rewound
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
-from sinks.ddl_log import KEPT, DdlRecord, DdlState
+from sinks.ddl_log import KEPT, DdlRecord
 from sinks.keeping import Definition
 from sinks.target import Stored, Target
 
 FORMAT = 1
 """Of exported progress."""
-
-RAN = {DdlState.DONE.value, DdlState.INTENT.value, DdlState.TAKE.value}
-"""States of DDLs that were executed, or may have been."""
 
 Decide = Callable[[Progress], Progress]
 
@@ -183,7 +181,10 @@ def reset_progress(config: Config) -> None:
         refuse_living_leader(config, target)
         start = CheckpointTs(config.source.start_ts)
         first = Progress.first(start, read_filter(config.filter).digest, uuid4().hex)
-        target.replace_progress(config.changefeed, first, known, _retried(config, target, start))
+        # of whatever was held nothing is known any more: its offset may be another message's in a topic made anew
+        held = [one.position for one in target.quarantined(config.changefeed) if one.state is State.HELD]
+        aside = Changes(decided=tuple((p, State.RETRIED, "the progress was reset") for p in held))
+        target.replace_progress(config.changefeed, first, known, aside)
 
 
 def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:

@@ -5,7 +5,8 @@ A message is applied only if that brings its row to the upstream's state at the 
 - the checkpoint has passed it, and no window is half applied;
 - nothing newer of its row was applied since: that is noted while later events are applied (`superseded`). Of a message
   that could not be decoded nobody knew the row, so nobody looked: it is applied by rewinding to before it;
-- no DDL was executed on its table since: it may have removed the row, or changed what a row is.
+- no DDL was executed on its table since: it may have removed the row, or changed what a row is, or given the table's
+  name to another one (`consumer.fates`).
 
 Then its row is missing in the target (or, where a DELETE was refused, still there), and all other rows are as upstream
 has them, so writing it meets no other row. The message's new state is saved in the transaction that writes the row.
@@ -19,8 +20,9 @@ from consumer import canal
 from consumer.bodies.configured import bodies_of
 from consumer.bodies.reference import reference
 from consumer.config import Config
+from consumer.fates import Fate, fate_of
 from consumer.filters.changefeed import read_filter
-from consumer.recovery import RAN, opened, refuse_living_leader, stored_of
+from consumer.recovery import opened, refuse_living_leader, stored_of
 from consumer.targets import target_of
 from consumer.tasks import OrderTask, RowError
 from ordering.errors import TRANSIENT, ConfigError, InputError, TargetError
@@ -29,13 +31,10 @@ from ordering.identity import table_of
 from ordering.progress import Progress
 from ordering.quarantine import UNDECIDED, Changes, Quarantined, State
 from ordering.split import split
-from ordering.timestamps import CommitTs, utc_text
-from sinks.ddl.statement import DdlKind, read_statement
-from sinks.ddl_log import KEPT, DdlRecord
+from ordering.timestamps import MAX_TSO, CommitTs, utc_text
+from sinks.ddl_log import KEPT
 from sinks.spool import Spool
 from sinks.target import Lease, Target
-
-_EMPTYING = {DdlKind.DROP_TABLE, DdlKind.TRUNCATE_TABLE, DdlKind.DROP_DATABASE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class _Replay:
     def __init__(self, config: Config, target: Target, progress: Progress, lease: Lease) -> None:
         self._config, self._target, self._progress, self._lease = config, target, progress, lease
         self._filter = read_filter(config.filter)
-        self._ddls = [line for line in target.ddl_log(config.changefeed, KEPT) if line.state in RAN]
+        self._ddls = target.ddl_log(config.changefeed, KEPT)
         self._bodies = bodies_of(config)
 
     def replayed(self, one: Quarantined) -> Verdict:
@@ -128,7 +127,7 @@ class _Replay:
         self._check_ddls(name, ts)
         schema = self._target.catalog().get(name)
         if schema is None:
-            raise _Undecided(f"table {name} is missing in the target", State.SUPERSEDED)
+            raise _Undecided(f"table {name} is missing in the target, and no DDL is known that took it away")
         names = tuple(message.primary_key or schema.handle_key)
         changes = Changes(decided=((one.position, State.REPLAYED, ""),))
         order = OrderTask(self._target.catalog().tables, self._target.encoder, self._bodies, whole_transactions=False)
@@ -173,15 +172,14 @@ class _Replay:
 
     def _check_ddls(self, name: TableName, ts: int) -> None:
         """Raise for a DDL about the table, or about its whole database, that was executed since."""
-        for line in self._ddls:
-            about = (line.database.lower(), line.table or name.table) == (name.database.lower(), name.table)
-            if not about or line.commit_ts < ts:
-                continue
-            if _empties(line):
+        change = fate_of(self._ddls, name, ts, MAX_TSO)
+        if change is not None:
+            fate, line = change
+            if fate is Fate.EMPTIED:
                 raise _Undecided(f"by the DDL at {line.commit_ts}: {line.sql[:200]}", State.SUPERSEDED)
             raise _Undecided(
-                f"its table was changed since, at {line.commit_ts} ({utc_text(line.commit_ts)} UTC): {line.sql[:200]};"
-                " write the row by hand as upstream has it, then discard the message"
+                f"its table {fate.value} since, at {line.commit_ts} ({utc_text(line.commit_ts)} UTC): {line.sql[:200]};"
+                " write the row by hand where upstream has it, then discard the message"
             )
         if len(self._ddls) == KEPT and min(line.commit_ts for line in self._ddls) > ts:
             raise _Undecided("the DDL log does not reach back to it: its table may have been changed since")
@@ -194,14 +192,6 @@ class _Replay:
         elsewhere = message.tidb.claim_check_location or message.tidb.only_handle_key
         content = reference(message.tidb.claim_check_location, one.position) if elsewhere else bytes(message.data[0])
         return one.row or b"", order, content
-
-
-def _empties(line: DdlRecord) -> bool:
-    """Whether a DDL took all rows away. One that can't be read, so made by hand, may have done anything."""
-    try:
-        return read_statement(line.sql).kind in _EMPTYING
-    except InputError:
-        return False
 
 
 @contextmanager
