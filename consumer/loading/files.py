@@ -119,6 +119,7 @@ class _Batches:
                 rows.append(row)
                 if len(rows) >= BATCH_ROWS or self._pieces.position - begun >= BATCH_BYTES:
                     break
+            self._check_one_file(rows)
             self.at += len(rows)
             yield _Batch(self._reader.columns, rows, self._reader.notation, self.at - len(rows))
 
@@ -136,6 +137,11 @@ class _Batches:
                 raise InputError(
                     "the file's first line names its columns", where=f"file={work.file.name}", hint="omit --no-header"
                 )
+
+    def _check_one_file(self, rows: Sequence[Row]) -> None:
+        head = self._reader.head
+        if head is not None and head in rows:
+            raise self._pieces.wrong("its first line, which names the columns, comes again: two files are in one")
 
     def _check_zone(self) -> None:
         told = self._reader.time_zone

@@ -5,7 +5,7 @@ Values are MySQL's literals: NULL, numbers, strings with backslash escapes and d
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from consumer.loading.pieces import CHUNK, Pieces, RowPattern
@@ -25,6 +25,7 @@ _COLUMN = re.compile(rb"`((?:[^`]++|``)*+)`|([^`,\s]++)")
 _ZONE = re.compile(r"SET\s+TIME_ZONE\s*=\s*'([^']*)'", re.IGNORECASE)
 _ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
 _MEANT = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"Z": b"\x1a"}
+_ITSELF = {b"\\", b"'", b'"'}
 _QUOTE, _BACKSLASH = ord("'"), b"\\"
 
 
@@ -50,6 +51,7 @@ class InsertRows:
     def __init__(self, pieces: Pieces, table: str, columns: tuple[str, ...], *, escapes: bool = True) -> None:
         self._pieces, self._table, self._escapes = pieces, table, escapes
         self.columns = columns
+        self.head: Row | None = None
         self.time_zone: str | None = None
         """The one that the file says its TIMESTAMP values are in."""
         self._first: tuple[str, ...] | None = None
@@ -97,6 +99,8 @@ class InsertRows:
             match = pieces.match(_PASSED, CHUNK)
             if match is None:
                 raise pieces.wrong("no INSERT statement")
+            if self._first is not None and match[0].strip(b" \t\r\n;"):
+                raise pieces.wrong("what stands at a file's beginning comes again: two files are in one")
             zone = _ZONE.search((match["comment"] or match[0]).decode("utf-8", "replace"))
             self.time_zone = zone[1] if zone else self.time_zone
         return False
@@ -156,7 +160,17 @@ def _literal_at(token: bytes) -> int:
 
 def _meant(match: "re.Match[bytes]") -> bytes:
     escaped = match[1]
-    return b"'" if escaped is None else _MEANT.get(escaped, escaped)
+    if escaped is None or escaped in _ITSELF:
+        return escaped or b"'"
+    return meant_by(escaped, _MEANT)
+
+
+def meant_by(escaped: bytes, known: Mapping[bytes, bytes]) -> bytes:
+    """What a character behind a backslash means. Raises ValueError where Dumpling writes none before it."""
+    if escaped not in known:
+        message = f"there is a backslash before {escaped!r}: was it dumped with --escape-backslash=false?"
+        raise ValueError(message)
+    return known[escaped]
 
 
 def _name(quoted: bytes) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from consumer.loading.inserts import meant_by
 from consumer.loading.pieces import CHUNK, Pieces, RowPattern
 from consumer.loading.tokens import Notation, Row, Value
 from ordering.errors import ConfigError
@@ -59,7 +60,11 @@ class SeparatedRows:
         self._pieces, self._form = pieces, form
         self.columns = columns
         self.time_zone: str | None = None
+        self.head: Row | None = None
+        """The line that names the columns."""
         self._null = form.null.encode()
+        special = {form.delimiter[:1].encode(), form.separator[:1].encode(), b"\\"} - {b""}
+        self._meant = {**_MEANT, **{char: char for char in special}}
         self._quote = form.delimiter.encode()
 
     @property
@@ -95,6 +100,7 @@ class SeparatedRows:
             match = self._pieces.match(pattern, CHUNK)
             if match is None:
                 raise self._pieces.wrong("its first line does not name columns")
+            self.head = (*(self.head or ()), match[1])
             yield (self._value(match[1]) or b"").decode("utf-8", "replace")
             if match[2].endswith(b"\n"):
                 return
@@ -104,11 +110,13 @@ class SeparatedRows:
         if not quote or token[:1] != quote:
             return None if token == self._null else self._plain(token)
         quoted = token[1:-1]
-        return self._plain(quoted if self._form.escapes else quoted.replace(quote * 2, quote))
+        if not self._form.escapes:
+            return quoted.replace(quote * 2, quote)
+        if quote * 2 in quoted.replace(b"\\" + quote, b""):
+            raise ValueError("a delimiter is doubled: was it dumped with --escape-backslash=false?")
+        return self._plain(quoted)
 
     def _plain(self, text: bytes) -> bytes:
-        return _ESCAPE.sub(_meant, text) if self._form.escapes and b"\\" in text else text
-
-
-def _meant(match: "re.Match[bytes]") -> bytes:
-    return _MEANT.get(match[1], match[1])
+        if not (self._form.escapes and b"\\" in text):
+            return text
+        return _ESCAPE.sub(lambda match: meant_by(match[1], self._meant), text)

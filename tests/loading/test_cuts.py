@@ -150,6 +150,11 @@ def test_a_list_of_checksums_shows_every_cut(tmp_path: Path, suffix: str, how: D
         (Dumping(filetype="csv"), b'"s","n","b"\r\n', "holds no row"),
         (Dumping(filetype="csv"), b'"s","n","b"\r\n"a",12,""\r\n"a",3', "is not as Dumpling writes it"),
         (Dumping(filetype="csv"), b'"s","n","b"\r\n"a",12,""\r', "is not as Dumpling writes it"),
+        (Dumping(filetype="csv"), b'"s","n","b"\r\n"a\\N",12,""\r\n', "escape-backslash=false"),
+        (Dumping(filetype="csv"), b'"s","n","b"\r\n"a""q",12,""\r\n', "escape-backslash=false"),
+        (Dumping(), b"INSERT INTO `t` VALUES\n('C:\\doc',1,x'');\n", "escape-backslash=false"),
+        (Dumping(), b"/*!40101 x*/;\nINSERT INTO `t` VALUES\n('a',1,x'');\n" * 2, "two files are in one"),
+        (Dumping(filetype="csv"), b'"s","n","b"\r\n"a",12,""\r\n' * 2, "two files are in one"),
     ],
 )  # fmt: skip
 def test_what_would_be_loaded_as_something_else_is_refused(
