@@ -142,6 +142,6 @@ class LocalDiskError(ReconcilerError):
     """A temporary file of this machine can't be written or read."""
 
 
-NO_ROW_AT_FAULT = (TargetUnreachableError, TransactionLimitError, RowCountError)
+NO_ROW_AT_FAULT = (TargetUnreachableError, TransactionLimitError, RowCountError, TableMismatchError)
 """What a target says that is not about one of the rows: no other try with fewer rows, or in another way, helps."""
 TRANSIENT = (SourceUnreachableError, BodyMissingError, TargetUnreachableError, WorkerLostError, LocalDiskError)

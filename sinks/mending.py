@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from ordering.events import TableName
 from sinks.forms import Pair
 from sinks.reading import Reader
-from sinks.schema import Column
+from sinks.schema import Column, TableSchema
 
 Texts = Sequence[str | None]
 
@@ -63,14 +63,16 @@ class Mender(ABC):
         return f"INSERT INTO {self._reader.place(table)} ({names}) VALUES ({values});"  # noqa: S608 quoted
 
     def update(
-        self, table: TableName, keys: Sequence[Pair], key: Texts, changed: Sequence[tuple[Pair, str | None]]
+        self, table: TableSchema, keys: Sequence[Pair], key: Texts, changed: Sequence[tuple[Pair, str | None]]
     ) -> str:
-        """Give the row of a key other values."""
+        """Give the row of a key other values; columns that an UPDATE sets to the present are set to what they hold."""
         written = [(p, text) for p, text in changed if not p.right.generated]
         if not written:
             return ""
-        values = ", ".join(f"{self._reader.quoted(p.right.name)} = {self._value(p, text)}" for p, text in written)
-        return f"UPDATE {self._reader.place(table)} SET {values} WHERE {self._where(keys, key)};"  # noqa: S608 quoted
+        values = {p.right.name: self._value(p, text) for p, text in written}
+        kept = {c.name: self._reader.quoted(c.name) for c in table.columns if c.moved and c.name not in values}
+        assigned = ", ".join(f"{self._reader.quoted(name)} = {value}" for name, value in {**values, **kept}.items())
+        return f"UPDATE {self._reader.place(table.name)} SET {assigned} WHERE {self._where(keys, key)};"  # noqa: S608 quoted
 
     def _value(self, pair: Pair, text: str | None) -> str:
         return "NULL" if text is None or pair.meaning(text) is None else self.literal(pair, text)

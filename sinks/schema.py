@@ -66,6 +66,10 @@ class TableSchema:
     unique_keys: tuple[tuple[str, ...], ...]
     valid_indexes: frozenset[str] = frozenset()
     """The target's names for what could be the handle key; `PRIMARY` for the primary key."""
+    unfit: str = ""
+    """Why no row may be written here: what the target does with this table can't be right."""
+    remedy: str = ""
+    """The statement that makes it fit."""
 
     def column(self, name: str) -> Column | None:
         """The column of that name."""

@@ -74,7 +74,7 @@ def _write(comparison: Comparison, one: Difference, mender: Mender) -> str:
     if one.right is None or _replaces(comparison):
         return mender.insert(comparison.right.name, comparison.pairs, one.left or ())
     changed = [(pair, value) for pair, value, _ in one.changed(comparison)]
-    return mender.update(comparison.right.name, comparison.keys, _key(comparison, one.right), changed)
+    return mender.update(comparison.right, comparison.keys, _key(comparison, one.right), changed)
 
 
 def _key(comparison: Comparison, row: tuple[str | None, ...]) -> list[str | None]:

@@ -33,6 +33,12 @@ NEAREST = {
 }
 """Collations of TiDB that some servers lack, and what comes nearest in case, accents and padding, best first."""
 
+_OTHER_ENGINES = {
+    "MYISAM", "MEMORY", "HEAP", "ARIA", "CSV", "ARCHIVE", "BLACKHOLE", "MERGE", "MRG_MYISAM", "FEDERATED", "NDB",
+    "NDBCLUSTER", "ROCKSDB", "TOKUDB", "COLUMNSTORE", "SPIDER", "CONNECT", "EXAMPLE",
+}  # fmt: skip
+_OTHER_FORMATS = {"FIXED", "PAGE"}
+"""What InnoDB has not, and refuses in its strict mode."""
 Edit = tuple[int, int, str]
 """Positions in the statement from and up to, and what stands there instead."""
 
@@ -191,6 +197,7 @@ def _is_index(texts: Sequence[str]) -> bool:
 def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
     yield from _collations(clause, server, notes)
     yield from _types(clause, server, notes)
+    yield from _engines(clause, notes)
     if not server.is_mariadb:
         # TiDB parses CHECK and by default does not enforce it; MariaDB is told so by its session
         unenforced = (w for at, w in enumerate(clause) if _is(w, "ENFORCED") and not _is(clause[at - 1], "NOT"))
@@ -270,6 +277,23 @@ def _types(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator
             yield word.start, last.stop, "LONGTEXT"
         if _is(word, "TIMESTAMP") and not server.null_timestamps and not _says_null(clause):
             yield clause[-1].stop, clause[-1].stop, " NULL"
+
+
+def _engines(clause: Sequence[Word], notes: list[str]) -> Iterator[Edit]:
+    """TiDB knows one storage engine, whatever a statement names; here only InnoDB's rows are in a transaction."""
+    depth = 0
+    for at, word in enumerate(clause):
+        depth += _is(word, "(") - _is(word, ")")
+        value = _value(clause, at)
+        if value is None:
+            continue
+        name = value.text.strip("'\"").upper()
+        is_option = not depth and _is(clause[at + 1], "=")
+        if _is(word, "ENGINE") and name != "INNODB" and (is_option or name in _OTHER_ENGINES):
+            notes.append(f"storage engine {name}: InnoDB, for TiDB's tables are transactional")
+            yield value.start, value.stop, "InnoDB"
+        elif _is(word, "ROW_FORMAT") and name in _OTHER_FORMATS:
+            yield value.start, value.stop, "DEFAULT"
 
 
 def _says_null(clause: Sequence[Word]) -> bool:

@@ -18,7 +18,7 @@ SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, C
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN {_SYSTEM}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"""  # noqa: S608 a constant
 _TABLES = f"""
-SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES
 WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
 """By itself: a server that joins it with the columns opens each table once a column."""
 _UNIQUES = f"""
@@ -29,6 +29,8 @@ _JSON_CHECKS = f"""
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS
 WHERE LEVEL = 'Column' AND CHECK_CLAUSE LIKE 'json\\_valid(%' AND CONSTRAINT_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
 """MariaDB's JSON is a LONGTEXT with this constraint, named after the column."""
+ENGINE = "InnoDB"
+"""The one in whose transactions rows and progress commit together."""
 _NO_PAD = re.compile(r"_nopad_|_0900_")
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 _NAMED = {shape.value for shape in Shape} - {Shape.TEXT.value, "integer", "bytes", "exact", "real"}
@@ -68,12 +70,12 @@ def read_catalog(query: Query, made: MadeIndexes, *, mariadb: bool) -> Catalog:
         keys.whole[index] = (*keys.whole.get(index, ()), column if whole else "")
         keys.spread[index] = (*keys.spread.get(index, ()), column or "")
     json = {tuple(row) for row in query(_JSON_CHECKS)} if mariadb else set()
-    tables, base = {}, {tuple(row) for row in query(_TABLES)}
+    tables, base = {}, {(row[0], row[1]): str(row[2]) for row in query(_TABLES)}
     columns_of = (row for row in query(_COLUMNS) if tuple(row[:2]) in base)
     for (database, table), rows in groupby(columns_of, key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
         columns = [_column(*row[2:], is_json=tuple(row[:3]) in json) for row in rows]
-        tables[name] = _table(name, columns, uniques.get(name, _Keys()), made)
+        tables[name] = _table(name, columns, uniques.get(name, _Keys()), made, base[database, table])
     return Catalog(tables)
 
 
@@ -131,7 +133,19 @@ def _plain(match: re.Match[str]) -> str:
     return "'" if match[0] == "''" else _ESCAPES.get(match[0][1], match[0][1])
 
 
-def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexes) -> TableSchema:
+def to_innodb(name: TableName) -> str:
+    """The statement that makes a table transactional."""
+    return f"ALTER TABLE {quoted(name.database)}.{quoted(name.table)} ENGINE = InnoDB;"
+
+
+def unfit_engine(engine: str) -> str:
+    """Why rows can't be written with a storage engine; "" for the one that they can."""
+    if engine.lower() == ENGINE.lower():
+        return ""
+    return f"its storage engine is {engine}, so that its rows are not in one transaction with the progress"
+
+
+def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexes, engine: str) -> TableSchema:
     primary = keys.spread.get("PRIMARY", ())
     secondary = {index: key for index, key in keys.spread.items() if index != "PRIMARY"}
     named = {c.name: c for c in columns}
@@ -139,7 +153,10 @@ def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexe
         secondary = {index: secondary[index] for index in made(name) if index in secondary}
     handle = choose_handle_key(primary, secondary, named)
     valid = valid_indexes(primary, secondary, named)
-    return TableSchema(name, tuple(columns), handle, tuple(keys.whole.values()), valid)
+    unfit = unfit_engine(engine)
+    return TableSchema(
+        name, tuple(columns), handle, tuple(keys.whole.values()), valid, unfit, to_innodb(name) if unfit else ""
+    )
 
 
 def _is_tie(keys: Mapping[str, tuple[str, ...]]) -> bool:

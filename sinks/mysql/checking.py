@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from ordering.errors import TargetError
+from ordering.events import TableName
+from sinks.mysql.catalog import ENGINE, to_innodb, unfit_engine
 from sinks.mysql.connection import MysqlConnection
 from sinks.schema import Catalog
 from sinks.target import PROGRESS_DATABASE
@@ -17,6 +19,9 @@ _CASCADES = f"""
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA NOT IN {_SYSTEM} AND (DELETE_RULE IN ('CASCADE', 'SET NULL')
   OR UPDATE_RULE IN ('CASCADE', 'SET NULL')) ORDER BY 1, 2, 3"""  # noqa: S608 a constant
+_OUR_ENGINES = f"""
+SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = '{PROGRESS_DATABASE}' AND TABLE_TYPE = 'BASE TABLE' AND ENGINE <> '{ENGINE}'"""  # noqa: S608 constants
 _GRANT = re.compile(r"GRANT (.+?) ON (?:TABLE )?(\*|`(?:[^`]|``)+`|\w+)\.(\*|`(?:[^`]|``)+`|\w+) TO ", re.IGNORECASE)
 _OURS = {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "CREATE TEMPORARY TABLES"}
 _THEIRS = {
@@ -88,6 +93,13 @@ def _covers(place: str, database: str) -> bool:
     return fnmatchcase(database, re.sub(r"(?<!\[)%", "*", re.sub(r"(?<!\[)_", "?", pattern)))
 
 
+def check_engines(connection: MysqlConnection) -> None:
+    """Raise TargetError if a progress table is in no transaction: its storage engine is another one than InnoDB."""
+    for name, engine in connection.query(_OUR_ENGINES):
+        table = TableName(PROGRESS_DATABASE, name)
+        raise TargetError(f"table {table}: {unfit_engine(engine)}", where=connection.where, hint=to_innodb(table))
+
+
 def told_of_tables(connection: MysqlConnection, catalog: Catalog) -> Iterator[str]:
     """What is worth knowing of tables that are there already, a line each."""
     for database, table, name in connection.query(_TRIGGERS):
@@ -95,6 +107,8 @@ def told_of_tables(connection: MysqlConnection, catalog: Catalog) -> Iterator[st
     for database, table, name in connection.query(_CASCADES):
         yield f"foreign key {name} of {database}.{table} will not cascade: upstream sends the rows that it cascaded to"
     for schema in catalog.tables.values():
+        if schema.unfit:
+            yield f"table {schema.name} takes no rows: {schema.unfit}; make it so: {schema.remedy}"
         folding = [column.name for column in schema.columns if column.folds and column.name in schema.handle_key]
         if folding:
             yield (

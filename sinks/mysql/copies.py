@@ -21,8 +21,8 @@ _BY_SHAPE = {
     **dict.fromkeys((Shape.BIT, Shape.ENUM, Shape.SET), "CAST({} AS UNSIGNED) <=> %s"),
 }
 _BY_TYPE = {
-    "decimal": "{} <=> CAST(%s AS DECIMAL(65,30))",
-    "json": "{} <=> CAST(%s AS JSON)",
+    "json": "CAST({} AS CHAR) <=> CAST(CAST(%s AS JSON) AS CHAR)",  # 1 and 1.0 are equal as JSON
+    "year": "CAST({} AS CHAR) <=> CAST(%s AS CHAR)",  # a number is taken for a year of two digits
 }
 _BYTEWISE = "CAST(CAST({} AS CHAR) AS BINARY) <=> CAST(%s AS BINARY)"
 _WHOLE = (Shape.INTEGER, Shape.BIT, Shape.ENUM, Shape.SET)
@@ -46,6 +46,9 @@ def _base(column: Column) -> str:
 
 
 def _match(column: Column) -> str:
+    if _base(column) == "decimal":
+        digits = column.type.partition("(")[2].partition(")")[0]
+        return f"{quoted(column.name).replace('%', '%%')} <=> CAST(%s AS DECIMAL({digits}))"
     form = _BY_TYPE.get(_base(column)) or _BY_SHAPE.get(column.shape, _BYTEWISE)
     # the driver takes a percent sign in a name for a place holder
     return form.replace("{}", quoted(column.name).replace("%", "%%"))
@@ -54,7 +57,7 @@ def _match(column: Column) -> str:
 def _bound(column: Column, text: str | None) -> str | int | float | None:
     if text is None:
         return None
-    if column.shape in _WHOLE:
+    if column.shape in _WHOLE and _base(column) != "year":
         return int(text)
     if column.shape is not Shape.REAL:
         return text

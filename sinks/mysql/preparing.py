@@ -12,7 +12,7 @@ from sinks.ddl.definition import ChangeColumn
 from sinks.ddl.reading import read_changes
 from sinks.ddl.statement import DdlKind, read_statement
 from sinks.mysql.catalog import quoted
-from sinks.schema import Catalog, Column, Shape
+from sinks.schema import Catalog, Column, Shape, TableSchema
 
 _TEXT = re.compile(r"char|varchar|\w*text", re.IGNORECASE)
 _FRACTION = re.compile(r"(datetime|timestamp|time)\([1-6]\)", re.IGNORECASE)
@@ -28,16 +28,17 @@ def prepared(sql: str, session: str | None, catalog: Catalog) -> Iterator[str]:
     for change in read_changes(sql):
         if isinstance(change, ChangeColumn) and change.column.type.base in INTEGERS and schema is not None:
             columns = (column for column in schema.columns if column.name.lower() == change.old.lower())
-            yield from (update for column in columns if (update := _rounding(schema.name, column)))
+            yield from (update for column in columns if (update := _rounding(schema, column)))
 
 
-def _rounding(table: TableName, column: Column) -> str:
-    """The statement that rounds a column's values; "" for a type whose values need none."""
-    name, place = quoted(column.name), f"{quoted(table.database)}.{quoted(table.table)}"
+def _rounding(schema: TableSchema, column: Column) -> str:
+    """The statement that rounds a column's values and changes no other; "" for a type whose values need none."""
+    name, place = quoted(column.name), f"{quoted(schema.name.database)}.{quoted(schema.name.table)}"
+    kept = "".join(f", {quoted(c.name)} = {quoted(c.name)}" for c in schema.columns if c.moved and c is not column)
     if column.shape is Shape.TEXT and _TEXT.match(column.type):
         rounded = f"CAST(ROUND(CAST({name} AS DECIMAL(65,30))) AS CHAR)"
-        return f"UPDATE {place} SET {name} = {rounded} WHERE {name} REGEXP '[^0-9]'"  # noqa: S608 quoted
+        return f"UPDATE {place} SET {name} = {rounded}{kept} WHERE {name} REGEXP '[^0-9]'"  # noqa: S608 quoted
     if moment := _FRACTION.match(column.type):
         kind = "TIME" if moment[1].lower() == "time" else "DATETIME"
-        return f"UPDATE {place} SET {name} = CAST({name} AS {kind})"  # noqa: S608 quoted
+        return f"UPDATE {place} SET {name} = CAST({name} AS {kind}){kept}"  # noqa: S608 quoted
     return ""

@@ -22,7 +22,7 @@ from sinks.mysql import ddl as rules
 from sinks.mysql import leftovers
 from sinks.mysql.adapt import Adapted, adapted, server_of
 from sinks.mysql.catalog import quoted, read_catalog
-from sinks.mysql.checking import check_rights, told_of_tables
+from sinks.mysql.checking import check_engines, check_rights, told_of_tables
 from sinks.mysql.connection import ROUNDING_MODE, MysqlConnection
 from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
@@ -102,6 +102,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         if self._lacks_ddl_columns():
             self._db.run(f"ALTER TABLE {DDL} ADD COLUMN duration_ms BIGINT, ADD COLUMN reason LONGTEXT NOT NULL")
         self._make_quarantine()
+        check_engines(self._db)
         self._catalog = None
 
     def check(self) -> list[str]:
@@ -109,6 +110,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         version = self._db.value("SELECT VERSION()")
         engine = "LOAD DATA LOCAL" if self._db.takes_load_data else "multi-row statements (local_infile is off: slower)"
         lines = [f"{self.name}: version {version}, rows are written by {engine}", check_rights(self._db)]
+        check_engines(self._db)
         return [*lines, *told_of_tables(self._db, self.catalog())]
 
     def _read_catalog(self) -> Catalog:
