@@ -51,6 +51,12 @@ class _Entry:
     parts: int
     size: int
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether a window can be listed so."""
+        whole, rest = divmod(self.size, 8)
+        return rest == 0 and whole >= 0 and self.parts == -(-whole // _PART)
+
 
 class Ledger:
     """The ledger of one changefeed. No method raises for Redis's sake: it answers "not covered" instead."""
@@ -60,7 +66,8 @@ class Ledger:
         self._prefix = f"ticdc-reconciler:{changefeed}:{identity}"
         self._loaded: OrderedDict[tuple[int, int], Fingerprints] = OrderedDict()
         self._last: _Window | None = None
-        self._bytes = 0
+        self._bytes: int | None = None
+        """What Redis holds of this ledger; None: whatever earlier processes left is not summed up yet."""
         self.available = self._redis is not None
         """Whether the last call reached Redis."""
 
@@ -81,18 +88,20 @@ class Ledger:
     def _write(self, client: "redis.Redis", new: "_Window", replaced: "_Window | None") -> None:
         parts = [new.prints[i : i + _PART] for i in range(0, len(new.prints), _PART)]
         pipe = client.pipeline(transaction=False)
+        entry = {"parts": len(parts), "bytes": int(new.prints.nbytes)}
+        # listed first: a value that no list names would be outside of the cap, an entry without values covers nothing
+        pipe.hset(self._index, f"{new.low}-{new.high}", orjson.dumps(entry))
         for i, part in enumerate(parts):
             pipe.set(self._part(new.low, new.high, i), part.tobytes(), ex=_EXPIRE_S)
-        entry = {"parts": len(parts), "bytes": int(new.prints.nbytes)}
-        pipe.hset(self._index, f"{new.low}-{new.high}", orjson.dumps(entry))
         if replaced is not None:
             pipe.hdel(self._index, f"{replaced.low}-{replaced.high}")
             pipe.delete(self._part(replaced.low, replaced.high, 0))
         pipe.expire(self._index, _EXPIRE_S)
         pipe.hlen(self._index)
         listed = pipe.execute()[-1]
-        self._bytes += entry["bytes"]
-        if listed > _KEPT_WINDOWS or self._bytes > _KEPT_BYTES:
+        if self._bytes is not None:
+            self._bytes += entry["bytes"]
+        if self._bytes is None or listed > _KEPT_WINDOWS or self._bytes > _KEPT_BYTES:
             self._trim(client)
 
     def judge(self, events: Fingerprints) -> Judgement:
@@ -143,9 +152,14 @@ class Ledger:
         index: Mapping[bytes, bytes] = client.hgetall(self._index)  # type: ignore[assignment]
         found = []
         for name, value in index.items():
-            low, high = name.decode().split("-")
-            entry = orjson.loads(value)
-            found.append(_Entry(int(low), int(high), entry["parts"], entry["bytes"]))
+            try:
+                low, high = map(int, name.decode().split("-"))
+                entry = orjson.loads(value)
+                told = _Entry(low, high, int(entry["parts"]), int(entry["bytes"]))
+            except (ValueError, TypeError, KeyError):
+                continue  # Redis is others' to write to: what is no entry covers nothing
+            if told.is_possible:
+                found.append(told)
         return sorted(found, key=lambda e: (e.high, e.low))
 
     def _fingerprints(self, entry: _Entry) -> Fingerprints | None:
@@ -165,12 +179,14 @@ class Ledger:
     def _trim(self, client: "redis.Redis") -> None:
         """Drop the oldest windows above the cap; the last one always stays."""
         size, kept = 0, 0
+        pipe = client.pipeline(transaction=False)
         for entry in reversed(self._entries(client)):
             if kept and (kept >= _KEPT_WINDOWS or size + entry.size > _KEPT_BYTES):
-                client.hdel(self._index, f"{entry.low}-{entry.high}")
-                client.delete(*(self._part(entry.low, entry.high, i) for i in range(max(1, entry.parts))))
+                pipe.delete(*(self._part(entry.low, entry.high, i) for i in range(max(1, entry.parts))))
+                pipe.hdel(self._index, f"{entry.low}-{entry.high}")
             else:
                 size, kept = size + entry.size, kept + 1
+        pipe.execute()
         self._bytes = size
 
     def publish(self, status: Mapping[str, Any]) -> None:
