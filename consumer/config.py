@@ -83,6 +83,9 @@ class Source(_Section):
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
     """Checkpoint of a new changefeed, a TSO: events at or below it are in the target already. 0: apply all that the
     topics hold. `reconciler load` sets it by itself."""
+    unproven_beginning: Literal["error", "accept"] = "error"
+    """Where retention deleted the beginning of a partition and nothing proves that all of it lies at or below
+    `start-ts`: an error, or go on from what is left, because you know it; see `docs/recovery.md`."""
     time_zone: Annotated[str, AfterValidator(checks.zone)] = "UTC"
     """Zone in which TiCDC prints TIMESTAMP values (its server's `--tz`): a name, or `+08:00`."""
     kafka: Annotated[dict[str, str | int | bool], AfterValidator(checks.kafka)] = {}

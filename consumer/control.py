@@ -17,6 +17,7 @@ from kafka.errors import (
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import OffsetAndMetadata
 
+from consumer.kafka_epochs import epochs_asked
 from consumer.kafka_login import control_arguments
 from consumer.kafka_settings import Settings
 from consumer.kafka_tokens import TokenEndpoint
@@ -123,6 +124,14 @@ class Control:
         """The offset that the next message gets, whatever transactions are open."""
         found = self._listed(dict.fromkeys(partitions, OffsetSpec.LATEST), IsolationLevel.READ_UNCOMMITTED)
         return {p: at.offset for p, at in found.items()}
+
+    def epoch_ends(self, epochs: Mapping[Partition, int]) -> dict[Partition, int | None]:
+        """Up to which offset an epoch's leader wrote each partition; None: nobody knows the epoch (KIP-320)."""
+        if not epochs:
+            return {}
+        asked = {TopicPartition(p.topic, p.partition): epoch for p, epoch in epochs.items()}
+        found = self._call(lambda admin: admin._manager.run(epochs_asked, admin, asked))  # noqa: SLF001 no other way
+        return {Partition(tp.topic, tp.partition): end for tp, end in found.items()}
 
     def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> dict[Partition, int]:
         return {p: at.offset for p, at in self._listed(dict.fromkeys(partitions, spec)).items()}

@@ -29,25 +29,25 @@ class KeylessRows:
         self.watermarks = array("Q")
         """Two numbers each: offset, watermark."""
         self._counter = CopyCounter()
+        self._in_pass = (0, 0)
 
     def watermark(self, offset: int, ts: int) -> None:
         """Take a watermark."""
         self.passes.watermark(ts)
         self.watermarks.extend((offset, ts))
 
-    def seen(self, name: TableName, commit_ts: int) -> tuple[int, int]:
-        """Take a row event's place in the order of passes: once for each, also for those that a later window takes."""
-        return self.passes.row(name, commit_ts)
+    def seen(self, name: TableName, commit_ts: int) -> None:
+        """Take a row event's place in the order of passes: once for each that is read, before `add`."""
+        self._in_pass = self.passes.row(name, commit_ts)
 
     def add(self, name: TableName, kind: Kind, message: canal.Envelope, position: Position, *, keep: bool) -> list[int]:
         """Count a row event; the fingerprints of its halves. `keep`: else it is only fingerprinted."""
         ts = CommitTs(message.tidb.commit_ts) if message.tidb else CommitTs(0)
         mark = message.tidb.row_key if message.tidb else b""
-        in_pass = self.seen(name, ts)
         found = []
         for content, half in _halves(name, kind, message, position):
             order = ordinal(ts, half)
-            copy = self._counter.add(content, order, mark, in_pass) if keep else 0
+            copy = self._counter.add(content, order, mark, self._in_pass) if keep else 0
             found.append(_fingerprint(content, order, mark, copy))
         return found
 

@@ -37,7 +37,7 @@ from consumer.progressing import (
 from consumer.quarantine import Quarantining, SetAside
 from consumer.report import Report
 from consumer.scan import ReadSpec
-from consumer.source import Probe, Source
+from consumer.source import Probe, Source, added
 from consumer.spreading import Spreading
 from consumer.tasks import OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
@@ -275,13 +275,13 @@ class Pipeline:
         refused_rows(reports)
         refused_tables(reports, self.target.catalog(), self.progress)
         verdict = judged(reports, self.ledger, lambda: Altered.in_target(self.target, self.config.changefeed))
-        suspects = suspicious(reports)
-        if suspects:
+        if suspects := suspicious(reports):
             check_contents(self.jobs.contents(window.ranges, self._spec(window), suspects), suspects)
         # what is applied once more was counted before
         proven = verdict.proven + (0 if window.rewound else duplicates_in(reports))
         waiting = {ddl.identity for ddl in self._pending()}
-        return advanced(self.progress, window, reports, waiting, proven=proven, unproven=verdict.unproven)
+        found = added(self.progress, self.probe)
+        return advanced(found, window, reports, waiting, proven=proven, unproven=verdict.unproven)
 
     def _keyless(self, found: Iterable[Copies]) -> Iterator[Chunk]:
         return net_chunks(found, self.target.catalog(), self.target.encoder)

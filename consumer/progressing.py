@@ -79,7 +79,8 @@ def _check_table(name: TableName, position: Position, catalog: Catalog, *, keyle
 
 def _check_new_topic(report: Report, progress: Progress) -> None:
     """A topic that is new to a running changefeed must not hold rows at or below the checkpoint (R8)."""
-    new = report.range.partition not in progress.partitions
+    known = progress.partitions.get(report.range.partition)
+    new = known is None or known.is_unread
     if new and (report.repeated or report.unjudged) and progress.base_ts > progress.start_ts:
         raise InputError(
             "a topic or partition that is new to this changefeed holds rows at or below its checkpoint",
@@ -155,10 +156,11 @@ def _partition(known: PartitionProgress | None, reports: list[Report], waiting: 
     before = known or PartitionProgress(first, first)
     watermark = raised(before.watermark, *watermarks)
     if before.start < first:  # only looked further: what is held before it stays held, and nothing of it is counted
-        return replace(before, read_to=max(stop, before.read_to), watermark=watermark)
+        return replace(before, read_to=max(stop, before.read_to), watermark=watermark, epoch=reports[-1].range.epoch)
     counted = max(before.counted_to, reports[-1].counted_to)
     start = min([*held, stop])
-    return PartitionProgress(start, max(stop, before.read_to), watermark, counted, _passed(before, reports, start))
+    passed, epoch = _passed(before, reports, start), reports[-1].range.epoch
+    return PartitionProgress(start, max(stop, before.read_to), watermark, counted, passed, epoch)
 
 
 def _passed(before: PartitionProgress, reports: list[Report], start: int) -> ResolvedTs | None:

@@ -170,6 +170,7 @@ class Scan:
             if event.is_ddl or commit_ts <= 0:
                 self._uncommon(offset, value, unpacked=unpacked)
                 continue
+            self._place(commit_ts, event)
             if commit_ts > high:
                 self._above(offset, commit_ts, event)
             report.events += self._count_from <= offset < self._count_to
@@ -208,14 +209,18 @@ class Scan:
             return False
         return self._ignored.ignores_row(kind, name, value, lambda: Position(*self.report.range.partition, offset))
 
+    def _place(self, commit_ts: CommitTs, message: canal.Envelope) -> None:
+        """Note where a row without key lies in the order of passes, whatever this window does, or one before did."""
+        keyless = self._keyless
+        if keyless is not None and not message.primary_key and self.spec.accepts(message.database, message.table):
+            keyless.seen(spelled(TableName(message.database, message.table), self.spec.handle_keys), commit_ts)
+
     def _above(self, offset: int, commit_ts: CommitTs, message: canal.Envelope) -> None:
         """Note a row event that the window leaves in Kafka."""
         if not self.spec.accepts(message.database, message.table):
             return
         report, name = self.report, self._spelled(message)
         report.above[name] = max(commit_ts, report.above.get(name, commit_ts))
-        if self._keyless is not None and not message.primary_key:
-            self._keyless.seen(name, commit_ts)
         if report.first_above is None:
             report.first_above = offset
             if self.spec.window.to_end:

@@ -9,19 +9,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-import msgspec
 import structlog
 
-from consumer.canal import UNREADABLE, Tso
-from consumer.compression import BadCompressionError, decompressed, is_compressed
 from consumer.config import Config
-from consumer.control import Control, Topic, require
+from consumer.continuity import check_beginnings, check_kept, first_times
+from consumer.control import Control, End, Topic, require
 from consumer.kafka_settings import reader_settings
+from consumer.marks import plain_or_none, watermark_in
 from consumer.reader import Messages, Reader
 from ordering.errors import InputError, SourceError
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
-from ordering.timestamps import ResolvedTs, utc_text
+from ordering.timestamps import ResolvedTs
 from ordering.watermark import Resolved, global_resolved, raised
 from ordering.window import Range, budget, shares
 
@@ -46,21 +45,10 @@ _SMALL_FETCHES = {"fetch.message.max.bytes": 64 << 10, "queued.min.messages": 1}
 for: with settings meant for reading all, looking cost more than twice what reading the topic does."""
 
 _COMMIT_EVERY_S = 5.0
-_MARK = b'"TIDB_WATERMARK"'
 _DDL = b'"isDdl":true'
 
 
-class _Tidb(msgspec.Struct):
-    watermark_ts: Tso = msgspec.field(default=0, name="watermarkTs")
-
-
-class _Mark(msgspec.Struct):
-    type: str
-    tidb: _Tidb = msgspec.field(name="_tidb")
-
-
 log = structlog.get_logger()
-_decode_mark = msgspec.json.Decoder(_Mark).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +63,7 @@ class PartitionProbe:
     end: int
     watermark: ResolvedTs | None
     begin: int = 0
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +78,9 @@ class Probe:
     def ranges(self) -> tuple[Range, ...]:
         """What there is to read of each partition."""
         return tuple(
-            Range(partition, found.progress.start, found.bound, found.progress.counted_to, found.progress.passed)
+            Range(partition, at.start, found.bound, at.counted_to, at.passed, found.epoch)
             for partition, found in sorted(self.partitions.items())
-            if found.progress.start < found.bound
+            if (at := found.progress).start < found.bound
         )
 
     def may_have_ended(self, topic: str) -> bool:
@@ -116,6 +105,11 @@ class _Memory:
 
     looked_to: int = 0
     watermark: ResolvedTs | None = None
+    epoch: int | None = None
+
+    def reached(self, at: PartitionProgress) -> End:
+        """Up to where the partition was read or looked through, and under which leader."""
+        return End(at.read_to, at.epoch) if at.read_to > self.looked_to else End(self.looked_to, self.epoch)
 
 
 @dataclass(slots=True)
@@ -131,6 +125,8 @@ class Source:
     """The driver's own reader, for watermarks only; made when it is first needed."""
     _memory: dict[Partition, _Memory] = field(default_factory=dict)
     _begins: Mapping[Partition, int] = field(default_factory=dict)
+    _starts: dict[Partition, int] = field(default_factory=dict)
+    """Where partitions began when they were first seen, of which the progress knows nothing yet."""
     _begins_with_ddl: bool | None = None
     """Whether a DDL is among the first messages of a new changefeed; None until there are many and it matters."""
     _committed: dict[Partition, int] = field(default_factory=dict)
@@ -214,16 +210,15 @@ class Source:
         begins = self._begins = self.control.begins(everything)
         for topic in listed:
             self._check_identity(topic, topics)
-            fresh = [p for p in topic.partitions if p not in partitions]
-            for p in fresh:
-                partitions[p] = PartitionProgress(begins[p], begins[p])
+        starts = self._new_starts(progress, {p: begin for p, begin in begins.items() if p not in partitions})
+        partitions |= {p: PartitionProgress(start, start) for p, start in starts.items()}
+        for topic in listed:
             if topic.name not in topics:
-                complete = progress.start_ts == 0 and all(begins[p] == 0 for p in fresh)
+                complete = progress.start_ts == 0 and not any(starts[p] for p in topic.partitions)
                 topics[topic.name] = TopicProgress(topic.id, complete=complete)
         self._check_gone(progress, listed)
         for p, begin in begins.items():
             _check_retention(p, begin, partitions[p])
-        self._check_start(progress, begins)
         present = {topic.name for topic in listed}
         kept = {p: value for p, value in partitions.items() if p.topic in present}
         return replace(progress, topics=topics, partitions=kept)
@@ -244,29 +239,29 @@ class Source:
                 hint = "if its tables are gone for good: `reconciler topic retire CONFIG TOPIC`"
                 raise InputError("a topic of this changefeed is gone", where=f"topic={name}", hint=hint)
 
-    def _check_start(self, progress: Progress, begins: Mapping[Partition, int]) -> None:
-        if progress.start_ts == 0 or progress.partitions:
-            return
-        gone = [p for p, begin in sorted(begins.items()) if begin > 0]
-        if gone and self._first_ts(gone[0], begins[gone[0]]) > progress.start_ts:
-            raise InputError(
-                f"the log begins after start-ts {progress.start_ts} ({utc_text(progress.start_ts)} UTC)",
-                where=f"{gone[0]} offset={begins[gone[0]]}",
-                hint="retention deleted what lies between: take a newer dump, and its position as start-ts",
-            )
+    def _new_starts(self, progress: Progress, begins: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Where to begin in partitions that are new. Raises InputError where what they lack may be needed."""
+        new = {p: begin for p, begin in begins.items() if p not in self._starts}
+        if self.config.source.unproven_beginning == "accept" or not (progress.start_ts or progress.partitions):
+            for p, begin in sorted(new.items()):
+                if begin > 0:
+                    log.warning(
+                        "retention deleted the beginning of a partition; what it held is not applied", at=str(p)
+                    )
+        else:
+            check_beginnings(new, progress.start_ts, self._first_times)
+        self._starts |= new
+        return {p: self._starts[p] for p in begins}
 
-    def _first_ts(self, partition: Partition, begin: int) -> int:
-        """The first watermark behind the beginning of a partition; 0 if there is none near."""
-        (end,) = self.control.ends([partition]).values()
-        for _, run in self._reader().read([(partition, begin, min(end, begin + _LARGEST_CHUNK))]):
-            found = [ts for message in run if (ts := self._watermark_ts(message.value())) is not None]
-            if found:
-                return found[0]
-        return 0
+    def _first_times(self, begins: Mapping[Partition, int]) -> dict[Partition, int]:
+        ends = self.control.ends(begins)
+        return first_times(self._reader(), {p: (begin, ends[p]) for p, begin in begins.items()})
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
         partitions = list(known.partitions)
-        ends = self.control.ends(partitions)
+        found = self.control.stable_ends(partitions)
+        self._check_kept(known, found)
+        ends = {p: end.offset for p, end in found.items()}
         tops = {p: min(end, caps.get(p, end)) for p, end in ends.items()}
         waiting = {p: max(0, tops[p] - max(at.start, at.read_to)) for p, at in known.partitions.items()}
         share = self._share(known, waiting)
@@ -276,17 +271,26 @@ class Source:
         # whether nothing is left to come of a topic that may have ended is seen by what open transactions hold, too
         may_have_ended = [p for p in partitions if p.topic in self.dead_at or known.topics[p.topic].ended]
         ends |= self.control.written_ends(may_have_ended)
-        return {p: self._partition_probe(p, at, bounds[p], ends[p]) for p, at in known.partitions.items()}
+        return {
+            p: self._partition_probe(p, at, bounds[p], End(ends[p], found[p].epoch))
+            for p, at in known.partitions.items()
+        }
+
+    def _check_kept(self, known: Progress, ends: Mapping[Partition, End]) -> None:
+        memories = {p: self._memory.setdefault(p, _Memory()) for p in known.partitions}
+        check_kept(self.control, {p: memories[p].reached(at) for p, at in known.partitions.items()}, ends)
+        for p, memory in memories.items():
+            memory.epoch = ends[p].epoch
 
     def _bound(self, p: Partition, at: PartitionProgress, share: int) -> int:
         """Its share further than was read; never short of a remembered watermark, as it vouches for all before it."""
         memory = self._memory.get(p)
         return max(at.start + share, at.read_to + share, 0 if memory is None else memory.looked_to)
 
-    def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: int) -> PartitionProbe:
-        dead_at = self.dead_at.get(p.topic) if bound == end else None
+    def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: End) -> PartitionProbe:
+        dead_at = self.dead_at.get(p.topic) if bound == end.offset else None
         watermark = raised(at.watermark, self._memory[p].watermark, dead_at)
-        return PartitionProbe(at, bound, end, watermark, self._begins.get(p, 0))
+        return PartitionProbe(at, bound, end.offset, watermark, self._begins.get(p, 0), end.epoch)
 
     def _share(self, known: Progress, waiting: Mapping[Partition, int]) -> int:
         limits = self.config.limits
@@ -301,7 +305,7 @@ class Source:
     def _is_ddl_among_first(self, starts: Mapping[Partition, int], waiting: Mapping[Partition, int]) -> bool:
         each, limit = max(1, FIRST_LOOK // len(starts)), self.config.limits.message_bytes
         runs = self._reader().read([(p, start, start + min(waiting[p], each)) for p, start in starts.items()])
-        return any(_DDL in (_plain(message.value(), limit) or b"") for _, run in runs for message in run)
+        return any(_DDL in (plain_or_none(message.value(), limit) or b"") for _, run in runs for message in run)
 
     def _look(self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int) -> None:
         """Find a watermark above the checkpoint in each partition's budget; where there is none, widen the budget."""
@@ -349,7 +353,7 @@ class Source:
         return found
 
     def _watermark_ts(self, value: bytes | None) -> ResolvedTs | None:
-        return _watermark_ts(value, self.config.limits.message_bytes)
+        return watermark_in(value, self.config.limits.message_bytes)
 
     def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
         """Take the highest watermark that a task saw before the offset `upto`."""
@@ -358,24 +362,10 @@ class Source:
         memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
 
 
-def _plain(value: bytes | None, limit: int) -> bytes | None:
-    """A message's JSON; what is wrong with an unreadable one is said by the task that decodes it."""
-    try:
-        return decompressed(value, limit) if value and is_compressed(value) else value
-    except BadCompressionError:
-        return None
-
-
-def _watermark_ts(value: bytes | None, limit: int) -> ResolvedTs | None:
-    """The watermark that a message is."""
-    plain = _plain(value, limit)
-    if not plain or _MARK not in plain:
-        return None
-    try:
-        mark = _decode_mark(plain)
-    except UNREADABLE:
-        return None
-    return ResolvedTs(mark.tidb.watermark_ts) if mark.type == "TIDB_WATERMARK" else None
+def added(progress: Progress, probe: Probe | None) -> Progress:
+    """The progress with all partitions that were found, also empty ones: later their beginning may be gone."""
+    found = probe.partitions if probe else {}
+    return replace(progress, partitions={p: at.progress for p, at in found.items()} | dict(progress.partitions))
 
 
 def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> bool:

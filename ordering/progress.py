@@ -27,13 +27,22 @@ leave unread does not raise it. Progress without a number is of the first."""
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """Offsets and the highest watermark of one partition; `passed` is the last one before `start` (see `Range`)."""
+    """Offsets and the highest watermark of one partition; `passed` is the last one before `start` (see `Range`).
+
+    `epoch`: of a leader that led when the log reached `read_to`, where it is known.
+    """
 
     start: int
     read_to: int
     watermark: ResolvedTs | None = None
     counted_to: int = 0
     passed: ResolvedTs | None = None
+    epoch: int | None = None
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether nothing of it was ever read."""
+        return self.read_to <= self.start and not self.counted_to and self.watermark is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +132,7 @@ class Progress:
         for (topic, number), p in sorted(self.partitions.items()):
             entry = {"offset": p.start, "read_to": p.read_to, "watermark": p.watermark, "counted_to": p.counted_to}
             entry |= {} if p.passed is None else {"passed": p.passed}
+            entry |= {} if p.epoch is None else {"leader_epoch": p.epoch}
             found.setdefault(topic, {})[str(number)] = entry
         return found
 
@@ -147,7 +157,7 @@ class Progress:
         _check_format(state.get("format", 1))
         partitions = {
             Partition(topic, int(number)): PartitionProgress(
-                p["offset"], p["read_to"], p["watermark"], p["counted_to"], p.get("passed")
+                p["offset"], p["read_to"], p["watermark"], p["counted_to"], p.get("passed"), p.get("leader_epoch")
             )
             for topic, numbers in offsets.items()
             for number, p in numbers.items()
@@ -194,18 +204,23 @@ def _window_state(window: Window) -> dict[str, Any]:
         "high": window.high,
         "resolved": window.resolved,
         "ranges": ranges,
+        "epochs": [r.epoch for r in window.ranges],
         "to_end": window.to_end,
         "rewound": window.rewound,
     }
 
 
 def _window(value: dict[str, Any]) -> Window:
+    epochs = value.get("epochs") or [None] * len(value["ranges"])  # versions before 0.2 knew none
     return Window(
         CheckpointTs(value["low"]),
         CheckpointTs(value["base"]),
         ResolvedTs(value["high"]),
         ResolvedTs(value["resolved"]),
-        tuple(Range(Partition(topic, number), *rest) for topic, number, *rest in value["ranges"]),
+        tuple(
+            replace(Range(Partition(topic, number), *rest), epoch=epoch)
+            for (topic, number, *rest), epoch in zip(value["ranges"], epochs, strict=True)
+        ),
         to_end=value["to_end"],
         rewound=value.get("rewound", False),
     )

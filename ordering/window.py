@@ -27,7 +27,8 @@ Histogram = Sequence[tuple[int, int]]
 class Range:
     """What one task reads: offsets [start, stop) of a partition; those before `counted_to` were counted already.
 
-    `passed`: the last watermark before `start`, where it matters (`ordering.copies`).
+    `passed`: the last watermark before `start`, where it matters (`ordering.copies`). `epoch`: of the leader that named
+    `stop`, where it is known.
     """
 
     partition: Partition
@@ -35,6 +36,7 @@ class Range:
     stop: int
     counted_to: int
     passed: ResolvedTs | None = None
+    epoch: int | None = None
 
     @property
     def messages(self) -> int:
@@ -144,7 +146,9 @@ def _parts(whole: Range, size: int) -> list[Range]:
     step = -(-whole.messages // count)
     bounds = [*range(whole.start, whole.stop, step)][:count] if step else [whole.start]
     ends = [*bounds[1:], whole.stop]
-    return [Range(whole.partition, a, b, whole.counted_to) for a, b in zip(bounds, ends, strict=True)]
+    return [
+        Range(whole.partition, a, b, whole.counted_to, epoch=whole.epoch) for a, b in zip(bounds, ends, strict=True)
+    ]
 
 
 def check_whole(ranges: Iterable[Range], parts: Iterable[Range]) -> None:

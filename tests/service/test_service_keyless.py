@@ -193,3 +193,25 @@ def test_runs_that_end_anywhere_apply_each_copy_once(
         break
     assert patience > 10
     assert differences(oracle("nokey"), feed.cells) == []
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_a_pass_that_begins_in_what_an_earlier_window_applied(sqlite_feed: Feed, consistency: str) -> None:
+    """The range is read again from the row above the first window, and a row below tells that TiCDC went back."""
+    feed = forced(sqlite_feed, consistency)
+    once = [event("INSERT", 7, a=1, b="x"), event("INSERT", 10, a=2, b="x")]
+    feed.send([*once, *once, watermark(12, 0), watermark(8, 1), watermark(12, 2)])
+    assert feed.once().checkpoint_ts == at(8)
+    assert len(rows(feed)) == 1
+    feed.send([watermark(12, 1)])
+    assert feed.once().checkpoint_ts == at(12)
+    assert len(rows(feed)) == 2
+
+
+def test_a_pass_that_begins_with_an_event_that_a_filter_leaves_out(sqlite_feed: Feed) -> None:
+    left_out = {"matcher": ["d.t"], "ignore-insert-value-expr": "a = 1"}
+    feed = forced(sqlite_feed).with_(filter={**FORCED, "event-filters": [left_out]})
+    once = [event("INSERT", 7, a=1, b="x"), event("INSERT", 10, a=2, b="x")]
+    feed.send([*once, *once, *watermarks(12)])
+    assert feed.once().checkpoint_ts == at(12)
+    assert len(rows(feed)) == 1

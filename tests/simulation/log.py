@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from consumer.control import Topic
+from consumer.control import End, Topic
 from consumer.demo.upstream.changefeed import Message
 from consumer.reader import Reached
 from ordering.errors import SourceUnreachableError
@@ -66,6 +66,10 @@ class FakeLog:
         self.held: dict[Partition, list[bytes | Gap | None]] = {}
         self.open: dict[Partition, int] = {}
         """Where the open transaction of a partition begins."""
+        self.elections: dict[Partition, list[int]] = {}
+        """Where each leader but the first began to write."""
+        self.made: Counter[str] = Counter()
+        self.first: dict[Partition, int] = {}
         self.in_doubt = in_doubt
         self.creeping = False
 
@@ -115,6 +119,10 @@ class FakeLog:
         held[start:] = [Gap.GAP] * (len(lost) + 1)
         held.extend(message for message in lost if message is not Gap.GAP)
 
+    def messages(self, partition: Partition) -> list[tuple[int, bytes | None]]:
+        """Offset and value of all that is no gap."""
+        return [(at, one) for at, one in enumerate(self.held[partition]) if not isinstance(one, Gap)]
+
     def settle(self) -> None:
         """End all open transactions."""
         for partition in sorted(self.open):
@@ -129,11 +137,14 @@ class FakeLog:
         self._creep()
         pattern = re.compile(next(iter(wanted)).removeprefix("~"))
         names = sorted({p.topic for p in self.held if pattern.fullmatch(p.topic)})
-        return [Topic(name, f"id-{name}", tuple(sorted(p for p in self.held if p.topic == name))) for name in names]
+        return [
+            Topic(name, f"id-{name}-{self.made[name]}", tuple(sorted(p for p in self.held if p.topic == name)))
+            for name in names
+        ]
 
     def begins(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """As `Control.begins`: nothing is ever deleted."""
-        return dict.fromkeys(partitions, 0)
+        """As `Control.begins`."""
+        return {p: self.first.get(p, 0) for p in partitions}
 
     def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """As `Control.ends`; more may arrive between one partition's answer and the next one's."""
@@ -144,6 +155,31 @@ class FakeLog:
             found[partition] = self.open.get(partition, len(self.held[partition]))
             self._creep()
         return found
+
+    def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, End]:
+        """As `Control.stable_ends`."""
+        return {p: End(end, len(self.elections.get(p, ()))) for p, end in self.ends(partitions).items()}
+
+    def epoch_ends(self, epochs: Mapping[Partition, int]) -> dict[Partition, int | None]:
+        """As `Control.epoch_ends`: the next leader began where this one's messages ended."""
+        return {p: min(self.elections[p][epoch:], default=None) for p, epoch in epochs.items()}
+
+    def elect(self, partition: Partition, lost: int = 0) -> None:
+        """Another leader, which lacks so many of the last messages."""
+        held = self.held[partition]
+        del held[len(held) - lost :]
+        self.elections.setdefault(partition, []).append(len(held))
+
+    def make_anew(self, topic: str) -> None:
+        """Delete a topic and make it again: empty, with another id."""
+        for partition in [p for p in self.held if p.topic == topic]:
+            self.held[partition] = []
+            self.elections.pop(partition, None)
+        self.made[topic] += 1
+
+    def delete_before(self, partition: Partition, offset: int) -> None:
+        """Delete as retention does."""
+        self.first[partition] = offset
 
     def written_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """As `Control.written_ends`."""

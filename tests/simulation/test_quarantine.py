@@ -100,14 +100,14 @@ def world_of(seed: int) -> World:
 
 
 def places_of_junk(world: World) -> set[Position]:
-    return {Position(*p, at) for p, values in world.log.held.items() for at, v in enumerate(values) if v == JUNK}
+    return {Position(*p, at) for p in world.log.held for at, v in world.log.messages(p) if v == JUNK}
 
 
 def places_of_refused(world: World) -> set[Position]:
     """Where refused events lie."""
     found = set()
-    for partition, values in world.log.held.items():
-        for offset, value in enumerate(values):
+    for partition in world.log.held:
+        for offset, value in world.log.messages(partition):
             message = {} if value == JUNK else json.loads(value or b"{}")
             if message.get("type") in ("INSERT", "UPDATE") and not message["isDdl"]:
                 name = TableName(message["database"], message["table"])
@@ -135,7 +135,7 @@ def run(seed: int) -> World:
 
 
 def ts_of(world: World, position: Position) -> int:
-    value = world.log.held[Partition(position.topic, position.partition)][position.offset]
+    value = dict(world.log.messages(Partition(position.topic, position.partition)))[position.offset]
     return int(json.loads(value or b"{}")["_tidb"]["commitTs"])
 
 

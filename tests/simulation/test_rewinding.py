@@ -67,7 +67,7 @@ def rewinding(seed: int) -> int:
 
 
 def first_above(world: World, partition: Any, low: int) -> int:
-    for offset, value in enumerate(world.log.held[partition]):
+    for offset, value in world.log.messages(partition):
         text = value or b""
         if b'"commitTs":' in text and int(text.rpartition(b'"commitTs":')[2].split(b"}")[0].split(b",")[0]) > low:
             return offset
