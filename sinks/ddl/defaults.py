@@ -7,17 +7,21 @@ at which the statement began, a DDL's commitTs is the end of its work. `moment` 
 """
 
 import re
+import struct
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from ordering.errors import TargetError
 from sinks.ddl.definition import ColumnDef, TypeDef
+from sinks.ddl.literals import Number
+from sinks.ddl.moments import date_and_time, full_year, time_span
 
 INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
 REALS = {"float", "double"}
 BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 DATES = {"date", "datetime", "timestamp"}
 _ZEROS = {
-    "decimal": "0", "year": "0", "bit": "0", "enum": "1", "set": "0", "json": "null", "date": "0000-00-00",
+    "decimal": "0", "year": "0000", "bit": Number("0"), "enum": "1", "set": "0", "json": "null", "date": "0000-00-00",
     "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00",
     **dict.fromkeys(INTEGERS | REALS, "0"),
 }  # fmt: skip
@@ -25,7 +29,6 @@ _EXACT = Context(prec=100)
 """For 65 digits and more: the usual context has 28."""
 NOW = re.compile(r"(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)\s*(?:\(\s*(\d?)\s*\))?", re.IGNORECASE)
 """The moment as a default, with the digits of its fraction."""
-_DATE = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(.*)", re.DOTALL)
 
 
 def shown(column: ColumnDef, moment: str = "") -> str | None:
@@ -38,7 +41,9 @@ def shown(column: ColumnDef, moment: str = "") -> str | None:
         source = "AUTO_INCREMENT" if column.automatic else default.expression if default else ""
         if not is_volatile(column) or not moment:
             raise unknown_here(column.name, source)
-        return _moment(column.type, moment)
+        return _moment(
+            column.type, moment[: len("2024-01-02 03:04:05.") + column.type.number(0, 0)]
+        )  # cut, not rounded
     if default is None or default.value is None:
         return None if column.nullable else spelled(column.type, _ZEROS.get(column.type.base, ""))
     return spelled(column.type, default.value)
@@ -67,31 +72,75 @@ def unknown_here(column: str, source: str) -> TargetError:
 
 def spelled(kind: TypeDef, value: str | bytes) -> str:
     """A literal as a message spells the value that it becomes in a column of this type. Raises TargetError."""
-    if kind.base in BYTES:
-        return _bytes(kind, value if isinstance(value, bytes) else value.encode())
-    if isinstance(value, bytes):
-        numeric = kind.base in INTEGERS | REALS | {"decimal", "bit", "year", "enum", "set"}
-        value = str(int.from_bytes(value)) if numeric else value.decode()
     try:
+        if kind.base in BYTES:
+            return _bytes(kind, value if isinstance(value, bytes) else _as_text(value).encode())
+        if isinstance(value, bytes):
+            numeric = kind.base in INTEGERS | REALS | {"decimal", "bit", "year", "enum", "set"}
+            value = Number(int.from_bytes(value)) if numeric else value.decode()
         return _text(kind, value)
     except (ArithmeticError, ValueError) as error:
         raise TargetError(f"{value[:100]!r} is no value of the type {kind}") from error
 
 
-def _text(kind: TypeDef, text: str) -> str:  # noqa: PLR0911 a line a kind of type
-    if kind.base in INTEGERS or kind.base in {"bit", "year"}:
-        return str(int(Decimal(text).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)))
-    if kind.base == "decimal":
-        return format(Decimal(text).quantize(Decimal((0, (1,), -kind.number(1, 0))), ROUND_HALF_UP, _EXACT), "f")
-    if kind.base in REALS:
-        return format(Decimal(repr(float(text))), "f")
+def _text(kind: TypeDef, text: str) -> str:
+    if kind.base in DATES | {"time"}:
+        return _moment(kind, text)
     if kind.base == "enum":
         return str(_member(kind, text))
     if kind.base == "set":
         return text if text.isdecimal() else str(sum(1 << (_member(kind, m) - 1) for m in text.split(",") if m))
-    if kind.base in DATES | {"time"}:
-        return _moment(kind, text)
-    return text.rstrip(" ") if kind.base == "char" else text
+    if kind.base in _NUMBERS:
+        return _NUMBERS[kind.base](kind, text)
+    shown_as = _as_text(text)
+    return shown_as.rstrip(" ") if kind.base == "char" else shown_as
+
+
+def _whole(_: TypeDef, text: str) -> str:
+    """Halves go away from zero, those of a float to the even number."""
+    if "e" in text.lower():
+        return str(round(float(text)))
+    return str(int(Decimal(text).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)))
+
+
+def _year(_: TypeDef, text: str) -> str:
+    return str(full_year(text))
+
+
+def _bits(_: TypeDef, text: str) -> str:
+    """A text is its bytes."""
+    return str(int(text) if isinstance(text, Number) else int.from_bytes(text.encode()))
+
+
+def _decimal(kind: TypeDef, text: str) -> str:
+    return format(Decimal(text).quantize(Decimal((0, (1,), -kind.number(1, 0))), ROUND_HALF_UP, _EXACT), "f")
+
+
+def _real(kind: TypeDef, text: str) -> str:
+    """With (M,D) rounded, halves to even; a FLOAT has 32 bits."""
+    number = float(text)
+    if (digits := kind.number(1, 0)) or kind.number(0, 0):
+        number = round(number * 10**digits) / 10**digits
+    if kind.base == "float":
+        number = struct.unpack("f", struct.pack("f", number))[0]
+        number = next(short for n in range(1, 10) if _same_float(short := float(f"{number:.{n}g}"), number))
+    return format(Decimal(repr(number)), "f")
+
+
+def _same_float(one: float, other: float) -> bool:
+    return struct.pack("f", one) == struct.pack("f", other)
+
+
+_NUMBERS: dict[str, Callable[[TypeDef, str], str]] = {
+    **dict.fromkeys(INTEGERS, _whole), "year": _year, "bit": _bits, "decimal": _decimal, **dict.fromkeys(REALS, _real)
+}  # fmt: skip
+
+
+def _as_text(value: str) -> str:
+    """A literal as a text: of a float its shortest form."""
+    if isinstance(value, Number) and "e" in value.lower():
+        return format(Decimal(repr(float(value))).normalize(), "f")
+    return value
 
 
 def _member(kind: TypeDef, text: str) -> int:
@@ -108,13 +157,8 @@ def _bytes(kind: TypeDef, value: bytes) -> str:
 
 
 def _moment(kind: TypeDef, text: str) -> str:
-    parts = _DATE.fullmatch(text)
-    if parts:
-        text = f"{parts[1]}-{parts[2]:0>2}-{parts[3]:0>2}{parts[4]}"
-    if kind.base == "date":
-        return text[:10]
-    if kind.base != "time" and " " not in text:
-        text = f"{text} 00:00:00"
     digits = kind.number(0, 0)
-    whole, _, fraction = text.partition(".")
-    return f"{whole}.{fraction[:digits]:0<{digits}}" if digits else whole
+    if kind.base == "time":
+        return time_span(text, digits)
+    moment = date_and_time(text, digits)
+    return moment[: len("2024-01-02")] if kind.base == "date" else moment

@@ -3,7 +3,14 @@
 from sinks.ddl.definition import Default
 from sinks.ddl.words import Word, WordKind, Words
 
-_CONSTANTS = {"TRUE": "1", "FALSE": "0", "NULL": None}
+
+class Number(str):
+    """The text of a literal that is a number: 5 as a BIT is 5, '5' is a letter."""
+
+    __slots__ = ()
+
+
+_CONSTANTS = {"TRUE": Number("1"), "FALSE": Number("0"), "NULL": None}
 
 
 def read_default(words: Words) -> Default:
@@ -16,7 +23,7 @@ def read_default(words: Words) -> Default:
     words.skip("+")
     word = words.take()
     if (value := _value(word)) is not None:
-        return Default(sign + value if isinstance(value, str) else value)
+        return Default(type(value)(sign + value) if isinstance(value, str) else value)
     words.at -= 1
     return Default(expression=read_expression(words))
 
@@ -28,7 +35,9 @@ def _value(word: Word) -> str | bytes | None:
     if word.kind is WordKind.BITS:
         return int(word.text or "0", 2).to_bytes(max(1, -(-len(word.text) // 8)))
     number = word.kind is WordKind.PLAIN and (word.text[:1].isdigit() or word.text[:1] == ".")
-    return word.text if number or word.kind is WordKind.STRING else None
+    if number:
+        return Number(word.text)
+    return word.text if word.kind is WordKind.STRING else None
 
 
 def read_expression(words: Words) -> str:
