@@ -107,7 +107,7 @@ MUTANTS = (
     Mutant("consumer/pipeline.py", "return self.progress.window is not None or", "return False or"),
     Mutant("consumer/quarantine.py", "one.commit_ts is None or one.commit_ts <= checkpoint)", "True)"),
     Mutant("consumer/quarantine.py", "mode = Mode.SKIP if", "mode = Mode.SKIP if True or"),
-    Mutant("consumer/quarantine.py", "if later > (one.commit_ts or 0)", "if later >= 0"),
+    Mutant("consumer/quarantine.py", "if later > commit_ts:", "if later >= 0:"),
     Mutant("consumer/quarantine.py", "copy.position not in self._modes]", "not self._modes]"),
     Mutant("consumer/tolerant.py", "order & ~Half.WRITE", "order"),
     Mutant("consumer/tolerant.py", "if commit_ts > self._watched", "if commit_ts < self._watched"),
