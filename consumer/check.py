@@ -43,6 +43,7 @@ def findings(config: Config) -> Iterator[Finding]:
     yield Finding("config", f"changefeed {config.changefeed}, consistency {config.target.consistency}")
     yield from _tried("target", lambda: _target(config))
     yield from _tried("filter", lambda: _filter(config))
+    yield from _tried("tables", lambda: _tables(config))
     yield from _tried("kafka", lambda: _kafka(config))
     upstream = bodies_of(config).upstream
     if upstream is not None:
@@ -84,6 +85,16 @@ def _filter(config: Config) -> list[str]:
     except TargetError:
         catalog = None  # what is wrong with the target is told in its own line
     return told(read_filter(config.filter), catalog)
+
+
+def _tables(config: Config) -> list[str]:
+    """Whether the tables that are there can be written; TargetError for the first that can't."""
+    catalog = _catalog(config)
+    accepts = read_filter(config.filter).tables
+    wanted = [schema for name, schema in sorted(catalog.tables.items()) if accepts(*name)] if catalog else []
+    for schema in wanted:
+        schema.check_fit()
+    return [f"{len(wanted)} of the target's tables are replicated"]
 
 
 def _catalog(config: Config) -> Catalog | None:

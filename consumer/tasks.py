@@ -207,6 +207,7 @@ class OrderTask:
                 f"table {name} has the key {list(schema.handle_key)} in the target, {list(key)} upstream",
                 hint="give the target's table the upstream's primary key",
             )
+        schema.check_fit()
         return schema
 
     def _table_chunks(self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf]) -> Iterator[Chunk]:

@@ -50,8 +50,10 @@ class Encoder(Protocol):
 def writable(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -> list[int]:
     """Which of the sent columns are written: all but those that the target generates.
 
-    Raises TableMismatchError for a column that the target's table lacks, and for columns of its own that can't be kept.
+    Raises TableMismatchError for a column that the target's table lacks, for columns of its own that can't be kept, and
+    for a table that can't be written exactly.
     """
+    schema.check_fit()
     missing = [name for name in sent if schema.column(name) is None]
     if missing:
         raise TableMismatchError(

@@ -19,6 +19,8 @@ class Mender(ABC):
 
     no_limit = False
     """Whether DELETE knows no LIMIT."""
+    overriding = ""
+    """What lets an INSERT give values to columns that the target numbers by itself."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -60,7 +62,7 @@ class Mender(ABC):
         written = [(p, text) for p, text in zip(pairs, row, strict=True) if not p.right.generated]
         names = ", ".join(self._reader.quoted(p.right.name) for p, _ in written)
         values = ", ".join(self._value(p, text) for p, text in written)
-        return f"INSERT INTO {self._reader.place(table)} ({names}) VALUES ({values});"  # noqa: S608 quoted
+        return f"INSERT INTO {self._reader.place(table)} ({names}){self.overriding} VALUES ({values});"  # noqa: S608 quoted
 
     def update(
         self, table: TableSchema, keys: Sequence[Pair], key: Texts, changed: Sequence[tuple[Pair, str | None]]

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
+from ordering.errors import TableMismatchError
 from ordering.events import TableName
 
 
@@ -53,6 +55,13 @@ class Column:
     """The target has a value for it where none is sent: a default or a counter."""
 
 
+class Unfit(NamedTuple):
+    """Why a table can't be written exactly, and the statement that changes that."""
+
+    fact: str
+    remedy: str
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """A table of the target: columns in order, its handle key, its unique keys (the handle key among them).
@@ -70,6 +79,11 @@ class TableSchema:
     """Why no row may be written here: what the target does with this table can't be right."""
     remedy: str = ""
     """The statement that makes it fit."""
+
+    def check_fit(self) -> None:
+        """Raise TableMismatchError for a table that can't be written exactly."""
+        if self.unfit:
+            raise TableMismatchError(f"table {self.name}: {self.unfit}", hint=self.remedy)
 
     def column(self, name: str) -> Column | None:
         """The column of that name."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import orjson
 
-from ordering.errors import TableMismatchError, TargetError
+from ordering.errors import TargetError
 from ordering.events import TableName
 from ordering.progress import Progress
 from sinks.instances import Dialect, Instance, Instances
@@ -120,8 +120,7 @@ class ServerTarget(Target, Generic[S]):
         schema = self.catalog().get(table)
         if schema is None:
             raise TargetError(f"table {table} is missing in the target", where=self.name)
-        if schema.unfit:
-            raise TableMismatchError(f"table {table}: {schema.unfit}", where=self.name, hint=schema.remedy)
+        schema.check_fit()
         return schema
 
     def stored(self, changefeed: str) -> Stored | None:

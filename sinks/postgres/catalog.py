@@ -1,33 +1,46 @@
 """Reads tables, columns, keys and the members of ENUM and SET columns from PostgreSQL's catalog."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from ordering.events import TableName
+from sinks.postgres.exact import base_type, unfit_key
 from sinks.postgres.names import index_name, literal, quoted
-from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key, valid_indexes
+from sinks.schema import Catalog, Column, Shape, TableSchema, Unfit, choose_handle_key, valid_indexes
 
+NOTHING: Mapping[TableName, Unfit] = {}
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
 OURS = "n.nspname NOT IN ('public', 'information_schema', 'ticdc_reconciler') AND n.nspname NOT LIKE 'pg\\_%%'"
 """Schemas that mirror databases."""
-_COLUMNS = f"""
-SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated <> '',
-       a.attidentity = 'a', a.atthasdef OR a.attidentity <> '',
-       COALESCE(NOT o.collisdeterministic, false) OR format_type(a.atttypid, NULL) IN ('character', 'citext'),
-       (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid)
+_DOMAINS = """
+WITH RECURSIVE domain AS (
+  SELECT oid, typbasetype AS base, typtypmod AS typmod FROM pg_type WHERE typtype = 'd'
+  UNION ALL SELECT d.oid, t.typbasetype, t.typtypmod FROM domain d JOIN pg_type t ON t.oid = d.base AND t.typtype = 'd')
+"""
+"""Domains with what they are made of; a domain over a domain has several lines, the last of which is of a base type."""
+_COLUMNS = f"""{_DOMAINS}
+SELECT n.nspname, c.relname, a.attname,
+       format_type(COALESCE(d.base, a.atttypid), COALESCE(d.typmod, a.atttypmod)), a.attnotnull, a.attgenerated <> '',
+       a.atthasdef OR a.attidentity <> '', COALESCE(NOT o.collisdeterministic, false) OR t.typname = 'citext',
+       (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN domain d ON d.oid = a.atttypid AND NOT EXISTS (SELECT FROM domain u WHERE u.oid = d.base)
+  JOIN pg_type t ON t.oid = COALESCE(d.base, a.atttypid)
   LEFT JOIN pg_collation o ON o.oid = a.attcollation
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND {OURS}
 ORDER BY n.nspname, c.relname, a.attnum"""  # noqa: S608 a constant
 _KEYS = f"""
-SELECT n.nspname, c.relname, x.relname, i.indisprimary, i.indpred IS NULL AND i.indisunique,
+SELECT n.nspname, c.relname, x.relname, i.indisprimary, i.indpred IS NULL AND i.indisunique AND i.indisvalid,
        ARRAY(SELECT COALESCE(a.attname::text, '')
-             FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, number)
+             FROM unnest(i.indkey::smallint[], i.indcollation::oid[]) WITH ORDINALITY AS k(attnum, coll, number)
+               LEFT JOIN pg_collation o ON o.oid = k.coll
                LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+                 AND (k.coll = a.attcollation OR COALESCE(o.collisdeterministic, true))
              WHERE k.number <= i.indnkeyatts ORDER BY k.number),
        ARRAY(SELECT pg_get_indexdef(i.indexrelid, number, false) FROM generate_series(1, i.indnkeyatts) number)
 FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_class c ON c.oid = i.indrelid
@@ -58,7 +71,6 @@ _SHAPES = {
     "jsonb": Shape.JSON,
 }
 _BEGINNING = re.compile(r"""\(?(?:"left"|"substring")\(\(?(?:"((?:[^"]|"")+)"|(\w+))\)?(?:::text)?, (?:1, )?\d+\)\)?""")
-_MODIFIER = re.compile(r"\([\d,]+\)")
 
 
 class _Key(NamedTuple):
@@ -72,11 +84,6 @@ class _Key(NamedTuple):
     plain: bool
     columns: tuple[str, ...]
     spread: tuple[str, ...]
-
-
-def base_type(kind: str) -> str:
-    """A type without its length, precision and scale."""
-    return kind if kind.startswith('"') else _MODIFIER.sub("", kind)
 
 
 def members_check(column: str, members: tuple[str, ...], *, several: bool) -> str:
@@ -99,8 +106,8 @@ def members_of(definition: str) -> tuple[Shape, tuple[str, ...]] | None:
     return Shape.ENUM if head[1] else Shape.SET, tuple(found)
 
 
-def read_catalog(query: Query) -> Catalog:
-    """All tables of the schemas that mirror databases."""
+def read_catalog(query: Query, unfit: Mapping[TableName, Unfit] = NOTHING) -> Catalog:
+    """All tables of the schemas that mirror databases. `unfit`: those that can't be written."""
     members = {
         (TableName(schema, table), column): found
         for schema, table, column, definition in query(_MEMBERS)
@@ -114,20 +121,24 @@ def read_catalog(query: Query) -> Catalog:
     for (schema, table), rows in groupby(query(_COLUMNS), key=lambda row: (row[0], row[1])):
         name = TableName(schema, table)
         columns = [_column(row[2:], members.get((name, row[2]))) for row in rows]
-        tables[name] = _table(name, columns, keys.get(name, []))
+        tables[name] = _fit(_table(name, columns, keys.get(name, [])), unfit.get(name))
     return Catalog(tables, index_name)
 
 
+def _fit(table: TableSchema, unfit: Unfit | None) -> TableSchema:
+    found = unfit or unfit_key(table)
+    return table if found is None else replace(table, unfit=found.fact, remedy=found.remedy)
+
+
 def _column(row: tuple[Any, ...], checked: tuple[Shape, tuple[str, ...]] | None) -> Column:
-    name, kind, not_null, generated, identity, filled, folds, labels = row
+    name, kind, not_null, generated, filled, folds, labels = row
     shape = _SHAPES.get(base_type(kind), Shape.TEXT)
     members: tuple[str, ...] = ()
     if labels:
         shape, members = Shape.ENUM, tuple(labels)
     elif checked and shape is Shape.TEXT:
         shape, members = checked
-    computed = generated or identity
-    return Column(name, kind, shape, not not_null, computed, members, folds=folds, filled=filled)
+    return Column(name, kind, shape, not not_null, generated, members, folds=folds, filled=filled)
 
 
 def _begun(text: str) -> str:

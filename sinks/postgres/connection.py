@@ -25,7 +25,7 @@ _FOR_GOOD = re.compile(
 )
 """What a server says before a login that will say so again: libpq gives such errors no SQLSTATE."""
 _SESSION = {
-    "search_path": "pg_catalog",  # nothing of ours is ever looked for, or made, in `public`
+    "search_path": "pg_catalog, pg_temp",  # nothing of ours is ever looked for, or made, in `public`
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
     "intervalstyle": "postgres",
@@ -100,12 +100,14 @@ class PostgresConnection:
         rows = self.query(sql, parameters)
         return rows[0][0] if rows else None
 
-    def copy(self, sql: str, payloads: Iterable[bytes]) -> None:
-        """Execute a COPY FROM STDIN with these bytes."""
+    def copy(self, sql: str, payloads: Iterable[bytes]) -> int:
+        """Execute a COPY FROM STDIN with these bytes; rows copied."""
         try:
-            with self._connection.cursor() as cursor, cursor.copy(sql.encode()) as copy:
-                for payload in payloads:
-                    copy.write(payload)
+            with self._connection.cursor() as cursor:
+                with cursor.copy(sql.encode()) as copy:
+                    for payload in payloads:
+                        copy.write(payload)
+                return cursor.rowcount
         except psycopg.Error as error:
             raise self._as_error(error) from error
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sinks.ddl.converting import keeps_values
 from sinks.ddl.defaults import BYTES, INTEGERS
 from sinks.ddl.definition import TypeDef
-from sinks.postgres.catalog import base_type
+from sinks.postgres.exact import base_type
 from sinks.postgres.names import literal
 from sinks.postgres.types import type_of
 from sinks.schema import Column, Shape

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sinks.copies import delete_copies
-from sinks.postgres.catalog import base_type
 from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.exact import base_type
 from sinks.postgres.names import place, quoted
 from sinks.schema import Column, Shape, TableSchema
 from sinks.spool import Group
@@ -18,10 +18,11 @@ def delete_by_content(db: PostgresConnection, group: Group, schema: TableSchema)
     # psycopg takes a percent sign in a name for a place holder
     table, match = place(schema.name).replace("%", "%%"), " AND ".join(map(_match, columns))
     some = f"SELECT ctid FROM {table} WHERE {match} LIMIT %s"  # noqa: S608 quoted
-    sql = f"DELETE FROM {table} WHERE ctid = ANY (ARRAY({some}))"  # noqa: S608 quoted
+    # partitions number their rows alike: the row itself has to match too
+    sql = f"DELETE FROM {table} WHERE ctid = ANY (ARRAY({some})) AND {match}"  # noqa: S608 quoted
 
     def delete(row: Sequence[Any], count: int) -> int:
-        return db.run(sql, [*row, count])
+        return db.run(sql, [*row, count, *row])
 
     rows = (row for payload in group.payloads() for row in decode_rows(payload))
     delete_copies(schema.name, rows, delete)
@@ -29,10 +30,11 @@ def delete_by_content(db: PostgresConnection, group: Group, schema: TableSchema)
 
 def _match(column: Column) -> str:
     name = quoted(column.name).replace("%", "%%")
-    kind = base_type(column.type)
-    if kind == "json":  # has no equality
-        return f"{name}::text IS NOT DISTINCT FROM %s::text"
-    # `character` alone is one character long
-    compared = column.type if column.shape is Shape.BIT else "bpchar" if kind == "character" else kind
-    collated = ' COLLATE "C"' if kind in {"text", "character varying", "character"} else ""
-    return f"{name}{collated} IS NOT DISTINCT FROM %s::{compared}"
+    kind, value = base_type(column.type), f"%s::{column.type.replace('%', '%%')}"
+    if column.shape is Shape.JSON:  # one type has no equality, to the other 1.0 is 1
+        return f"{name}::text IS NOT DISTINCT FROM ({value})::text"
+    if column.folds or kind in {"text", "character varying"}:
+        return f'{name}::text COLLATE "C" IS NOT DISTINCT FROM %s::text'
+    if column.shape is Shape.REAL:  # to whom 0 is -0
+        return f"{name}::text IS NOT DISTINCT FROM ({value})::text"
+    return f"{name} IS NOT DISTINCT FROM {value}"

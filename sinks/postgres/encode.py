@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from functools import partial
 
 from sinks.chunk import Texts
@@ -16,7 +17,14 @@ Spelling = Callable[[str], str | None]
 
 _FLOAT_DIGITS = 9
 """So many digits tell any two 32-bit floats apart; a text with more was no such float."""
-_NUMBERS = re.compile(r"\d+")
+_DOUBLE_DIGITS = 15
+"""So many digits any 64-bit float keeps."""
+_NAME_BYTES = 63
+_NUMBERS = re.compile(r"-?\d+")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_NO_YEAR = "0000"
+"""How a dump spells the YEAR 0."""
 
 
 def _text(text: str) -> str:
@@ -34,11 +42,83 @@ def _text_of(length: int, text: str) -> str:
     return _text(text)
 
 
-def _decimal(scale: int, text: str) -> str:
-    if len(text.partition(".")[2].rstrip("0")) > scale:
-        message = f"{text[:50]!r} has more than {scale} digits behind the point"
+def _padded_text_of(length: int, text: str) -> str:
+    """To `character`, blanks at the end mean nothing."""
+    if text.endswith(" "):
+        message = f"{text[:50]!r} ends with a blank, which the type character does not keep: make the column text"
+        raise ValueError(message)
+    return _text_of(length, text)
+
+
+def _name(text: str) -> str:
+    """The server cuts off what is longer without a word."""
+    if len(text.encode()) > _NAME_BYTES:
+        message = f"{text[:50]!r} has more than the {_NAME_BYTES} bytes of a name: make the column text"
         raise ValueError(message)
     return _text(text)
+
+
+def _whole(text: str) -> str:
+    """The server would read '007' as 7, which upstream may tell apart."""
+    if text == _NO_YEAR:
+        return "0"
+    if _WHOLE.fullmatch(text) is None:
+        message = f"{text[:50]!r} is no whole number as upstream spells one"
+        raise ValueError(message)
+    return text
+
+
+def plain_wholes(texts: Sequence[str]) -> bool:
+    """Whether texts are numbers as upstream spells them; False also of some that are."""
+    joined = "\t" + "\t\t".join(texts) + "\t"
+    if joined.count("\t0") != joined.count("\t0\t") or "\t-0" in joined:
+        return False
+    return joined.replace("\t", "").replace("-", "").isdigit() and all(texts)
+
+
+def _decimal(scale: int, text: str) -> str:
+    whole, _, fraction = text.partition(".")
+    if len(fraction.rstrip("0")) > max(scale, 0) or (scale < 0 and int(whole) % 10**-scale):
+        message = f"{text[:50]!r} has more than {scale} digits behind the point"
+        raise ValueError(message)
+    return _number(text)
+
+
+def _number(text: str) -> str:
+    """One spelling for each number."""
+    if text.lstrip("-").partition(".")[0] != "0" and text.lstrip("-").startswith("0"):
+        message = f"{text[:50]!r} is no number as upstream spells one"
+        raise ValueError(message)
+    return _text(text)
+
+
+def _double(text: str) -> str:
+    if len(text) > _DOUBLE_DIGITS and Decimal(repr(float(text))) != Decimal(text):
+        message = f"{text[:50]!r} has more digits than a 64-bit float holds: make the column numeric"
+        raise ValueError(message)
+    return _text(text)
+
+
+def _uuid(text: str) -> str:
+    """The server reads many spellings, in either case, and keeps one."""
+    if _UUID.fullmatch(text) is None:
+        message = f"{text[:50]!r} is not spelled as PostgreSQL spells this uuid: make the column text"
+        raise ValueError(message)
+    return text
+
+
+def _boolean(text: str) -> str:
+    if text not in {"0", "1"}:
+        message = f"{text[:50]!r} is neither 0 nor 1: make the column smallint"
+        raise ValueError(message)
+    return text
+
+
+def _never(kind: str, text: str) -> str:
+    message = (
+        f"{text[:50]!r} may be changed by the type {kind} without a word: make the column a type of docs/targets.md"
+    )
+    raise ValueError(message)
 
 
 def _float(text: str) -> str:
@@ -99,11 +179,22 @@ def spelling(column: Column, rules: ValueRules) -> Spelling:
     rule = _SPELLINGS.get(column.shape)
     if rule is not None:
         return rule(column, numbers, rules)
+    return _of_type(kind, numbers)
+
+
+def _of_type(kind: str, numbers: list[int]) -> Spelling:
+    """How values are spelled for a type that no shape stands for."""
     if kind.startswith("numeric("):
         return partial(_decimal, numbers[1] if len(numbers) > 1 else 0)
-    if kind.startswith("character") and numbers:
+    if kind.startswith("character varying") and numbers:
         return partial(_text_of, numbers[0])
-    return _float if kind == "real" else _text
+    if kind.startswith("character("):
+        return partial(_padded_text_of, numbers[0])
+    if kind.startswith("time"):
+        return partial(_time, (numbers or [6])[0])
+    if kind.startswith("interval ") or kind in {'"char"', "money"}:
+        return partial(_never, kind)
+    return _BY_TYPE.get(kind, _text)
 
 
 def _moment(column: Column, numbers: list[int], rules: ValueRules) -> Spelling:
@@ -116,7 +207,16 @@ def _moment(column: Column, numbers: list[int], rules: ValueRules) -> Spelling:
     return _Moment(datetime.fromisoformat, spell, numbers[0] if numbers else 6, rules.invalid_dates == "null")
 
 
+_BY_TYPE: dict[str, Spelling] = {
+    "real": _float,
+    "double precision": _double,
+    "numeric": _number,
+    "uuid": _uuid,
+    "boolean": _boolean,
+    "name": _name,
+}
 _SPELLINGS: dict[Shape, Callable[[Column, list[int], ValueRules], Spelling]] = {
+    Shape.INTEGER: lambda *_: _whole,
     Shape.BYTES: lambda *_: _bytes,
     Shape.BIT: lambda _column, numbers, _rules: partial(_bits, (numbers or [64])[0]),
     Shape.ENUM: lambda column, _numbers, _rules: lambda text: _text(member_name(column.members, text)),
@@ -136,7 +236,10 @@ def _field(spell: Spelling, text: str) -> str | None:
 def _fields(column: Column, rules: ValueRules) -> FieldsOf:
     spell = spelling(column, rules)
     # what is printable holds no U+0000
-    return FieldsOf(partial(_field, spell), plain_texts if spell is _text else None)
+    return FieldsOf(partial(_field, spell), _PLAIN.get(spell))
+
+
+_PLAIN: dict[Spelling, Callable[[Sequence[str]], bool]] = {_text: plain_texts, _whole: plain_wholes}
 
 
 @dataclass(frozen=True, slots=True)

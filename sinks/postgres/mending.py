@@ -29,6 +29,8 @@ _SETTINGS = {
 class PostgresMender(Mender):
     """Triggers and foreign keys act as the session that runs it lets them."""
 
+    overriding = " OVERRIDING SYSTEM VALUE"
+
     def head(self, databases: Iterable[str]) -> list[str]:
         """See `Mender.head`."""
         del databases

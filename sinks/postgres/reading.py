@@ -5,8 +5,9 @@ from typing import Any
 
 from ordering.events import TableName
 from sinks.forms import Form, Trait
-from sinks.postgres.catalog import base_type, read_catalog
+from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.exact import base_type
 from sinks.postgres.mending import PostgresMender
 from sinks.postgres.names import literal, place, quoted
 from sinks.reading import DIGITS, Reader

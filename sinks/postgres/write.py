@@ -10,15 +10,16 @@ from contextlib import contextmanager
 
 from ordering.errors import TargetError
 from ordering.events import TableName
-from sinks.postgres.catalog import base_type
+from sinks.accounting import check_changed
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.names import place, quoted
-from sinks.schema import Column, Shape, TableSchema
+from sinks.schema import Column, TableSchema
 from sinks.spool import Group
 from sinks.tabbed import decode_rows
 
 BULK_ROWS = 1000
 """From so many rows on a temporary table is worth its making."""
+_NOTHING = "NOTHING"
 _NAME = "ticdc_reconciler_rows"
 _TEMPORARY = f"pg_temp.{_NAME}"
 
@@ -37,7 +38,7 @@ class Writer:
                 self._delete_few(group, columns, columns)
                 return
             with self._temporary(group, columns):
-                self._delete_by(columns)
+                self._delete_by(group, columns)
 
     def write(self, group: Group) -> None:
         """Write full rows; one that is there is replaced, unless the group says that none is."""
@@ -47,14 +48,14 @@ class Writer:
                 self._copy(group, columns)
             elif self._schema.own_columns(group.first.columns):
                 with self._temporary(group, columns):
-                    self._insert(columns, self._on_conflict(columns))
+                    self._insert(group, columns, self._on_conflict(columns))
             elif group.rows < BULK_ROWS:
                 self._delete_few(group, columns, self._columns(self._schema.handle_key))
                 self._copy(group, columns)
             else:
                 with self._temporary(group, columns):
-                    self._delete_by(self._columns(self._schema.handle_key))
-                    self._insert(columns, "")
+                    self._delete_by(group, self._columns(self._schema.handle_key))
+                    self._insert(group, columns, "")
 
     def _is_empty(self) -> bool:
         """Whether no row can be there that has to be replaced: so it is when a table is filled first."""
@@ -64,16 +65,23 @@ class Writer:
         return [c for name in names if (c := self._schema.column(name)) is not None]
 
     def _copy(self, group: Group, columns: list[Column]) -> None:
-        self._db.copy(f"COPY {self._place} ({_names(columns)}) FROM STDIN", group.payloads())
+        copied = self._db.copy(f"COPY {self._place} ({_names(columns)}) FROM STDIN", group.payloads())
+        self._check(copied, group, group.rows)
 
-    def _insert(self, columns: list[Column], end: str) -> None:
+    def _insert(self, group: Group, columns: list[Column], end: str) -> None:
         names = _names(columns)
-        self._db.run(f"INSERT INTO {self._place} ({names}) SELECT {names} FROM {_TEMPORARY}{end}")  # noqa: S608 quoted
+        chosen = f"SELECT {names} FROM {_TEMPORARY}{end}"  # noqa: S608 quoted
+        changed = self._db.run(f"INSERT INTO {self._place} ({names}) OVERRIDING SYSTEM VALUE {chosen}")
+        self._check(changed, group, 0 if end.endswith(_NOTHING) else group.rows)
+
+    def _check(self, changed: int, group: Group, at_least: int = 0) -> None:
+        rows = (row for payload in group.payloads() for row in decode_rows(payload))
+        check_changed(changed, group.rows, self._schema.name, rows, self._db.where, at_least=at_least)
 
     def _on_conflict(self, columns: list[Column]) -> str:
         key = self._schema.handle_key
         others = [quoted(c.name) for c in columns if c.name not in key]
-        action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others) if others else "NOTHING"
+        action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others) if others else _NOTHING
         return f" ON CONFLICT ({', '.join(map(quoted, key))}) DO {action}"
 
     def _delete_few(self, group: Group, columns: list[Column], key: list[Column]) -> None:
@@ -82,11 +90,11 @@ class Writer:
         rows = [row for payload in group.payloads() for row in decode_rows(payload)]
         arrays = ", ".join(["%s::text[]"] * len(key))
         names = ", ".join(f"k{i}" for i in range(len(key)))
-        match = " AND ".join(f"t.{quoted(c.name)} = k{i}::{_compared(c)}" for i, c in enumerate(key))
+        match = " AND ".join(_equal(c, f"k{i}::{c.type}", f"k{i}") for i, c in enumerate(key))
         # psycopg takes a percent sign for a place holder
         table, match = self._place.replace("%", "%%"), match.replace("%", "%%")
         sql = f"DELETE FROM {table} t USING unnest({arrays}) AS k({names}) WHERE {match}"  # noqa: S608 quoted
-        self._db.run(sql, [[row[i] for row in rows] for i in at])
+        self._check(self._db.run(sql, [[row[i] for row in rows] for i in at]), group)
 
     @contextmanager
     def _temporary(self, group: Group, columns: list[Column]) -> Iterator[None]:
@@ -99,18 +107,24 @@ class Writer:
         yield
         self._db.run(f"DROP TABLE {_TEMPORARY}")
 
-    def _delete_by(self, key: list[Column]) -> None:
-        match = " AND ".join(f"t.{quoted(c.name)} = k.{quoted(c.name)}" for c in key)
-        self._db.run(f"DELETE FROM {self._place} t USING {_TEMPORARY} k WHERE {match}")  # noqa: S608 quoted
+    def _delete_by(self, group: Group, key: list[Column]) -> None:
+        match = " AND ".join(_equal(c, f"k.{quoted(c.name)}", f"k.{quoted(c.name)}::text") for c in key)
+        deleted = self._db.run(f"DELETE FROM {self._place} t USING {_TEMPORARY} k WHERE {match}")  # noqa: S608 quoted
+        self._check(deleted, group)
 
 
 def _names(columns: list[Column]) -> str:
     return ", ".join(quoted(c.name) for c in columns)
 
 
-def _compared(column: Column) -> str:
-    """The type that a key's text is cast to: without a length, for a cast to it would cut; bits need theirs."""
-    return column.type if column.shape is Shape.BIT else base_type(column.type)
+def _equal(column: Column, value: str, text: str) -> str:
+    """A key's condition: under the column's own type with its length, and exactly so where its equality folds.
+
+    No other type will do: `character` alone is one character long.
+    """
+    name = f"t.{quoted(column.name)}"
+    exactly = f' AND {name}::text COLLATE "C" = {text}' if column.folds else ""
+    return f"{name} = {value}{exactly}"
 
 
 @contextmanager

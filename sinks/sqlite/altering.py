@@ -167,7 +167,7 @@ class Alteration:
         names = ", ".join(map(quoted, columns))
         selected = ", ".join(values.get(name, quoted(name)) for name in columns)
         yield f"CREATE TABLE {place_of(between)} {goal.body()}"
-        yield f"INSERT INTO {place_of(between)} ({names}) SELECT {selected} FROM {place_of(self._table)}"  # noqa: S608 quoted
+        yield f"INSERT OR ABORT INTO {place_of(between)} ({names}) SELECT {selected} FROM {place_of(self._table)}"  # noqa: S608 quoted
         yield f"DROP TABLE {place_of(self._table)}"
         yield f"ALTER TABLE {place_of(between)} RENAME TO {quoted(self._table.table)}"
         for sql in (*indexes, *triggers):

@@ -3,11 +3,12 @@
 import re
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from ordering.events import TableName
-from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key, valid_indexes
+from sinks.schema import Catalog, Column, Shape, TableSchema, Unfit, choose_handle_key, valid_indexes
 from sinks.sqlite.schema_text import Check, checks_in, quoted
 
 _GENERATED = (2, 3)
@@ -16,6 +17,8 @@ _SAFE = " $@!#,;=+()[]{}~"
 _PREFIX = re.compile(r'substr\("((?:[^"]|"")*)", 1, \d+\)')
 """How a prefix of a column is indexed (`sinks.sqlite.indexes`)."""
 _OWN_NAMES = {"main", "temp"}
+_VIRTUAL_TABLE = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
+_PASSES_OVER = re.compile(r"\bRAISE\b\W*\bIGNORE\b", re.IGNORECASE)
 
 
 def quoted_database(database: str) -> str:
@@ -57,10 +60,34 @@ def read_catalog(connection: sqlite3.Connection, databases: Iterable[str]) -> Ca
             f"SELECT name, sql FROM {quoted_database(database)}.sqlite_master"  # noqa: S608 quoted
             " WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         ).fetchall()
+        unfit = _passing_triggers(connection, database)
         for table, sql in found:
             name = TableName(database, table)
-            tables[name] = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
+            read = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
+            reason = unfit.get(table, _unfit(sql))
+            tables[name] = read if reason is None else replace(read, unfit=reason.fact, remedy=reason.remedy)
     return Catalog(tables, index_name)
+
+
+def _unfit(sql: str) -> Unfit | None:
+    if _VIRTUAL_TABLE.match(sql) is None:
+        return None
+    return Unfit("is a virtual table, which keeps rows as it likes", "make it a table of SQLite's own")
+
+
+def _passing_triggers(connection: sqlite3.Connection, database: str) -> dict[str, Unfit]:
+    """The tables with a trigger that passes rows over without a word."""
+    found = connection.execute(
+        f"SELECT tbl_name, name, sql FROM {quoted_database(database)}.sqlite_master WHERE type = 'trigger'"  # noqa: S608 quoted
+    )
+    return {
+        table: Unfit(
+            f"has the trigger {name!r}, whose RAISE(IGNORE) passes rows over without a word",
+            f"run on the target: DROP TRIGGER {quoted(name)}, or let it RAISE(ABORT, ...)",
+        )
+        for table, name, sql in found
+        if _PASSES_OVER.search(sql)
+    }
 
 
 def read_table(connection: sqlite3.Connection, table: TableName) -> TableSchema:

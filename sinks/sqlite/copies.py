@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ordering.errors import TargetError
 from sinks.copies import delete_copies
 from sinks.schema import TableSchema
 from sinks.spool import Group
@@ -19,7 +20,12 @@ Run = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
 def delete_by_content(run: Run, place: str, group: Group, schema: TableSchema) -> None:
     """Delete a copy for each row of the group. `place`: the table, as statements name it. Raises TargetError."""
     taken = {column.name.lower() for column in schema.columns}
-    row_id = next(name for name in _ROW_IDS if name not in taken)
+    row_id = next((name for name in _ROW_IDS if name not in taken), None)
+    if row_id is None:
+        raise TargetError(
+            f"table {schema.name} has no key, and its columns take all names of SQLite's row id: {', '.join(_ROW_IDS)}",
+            hint="give the table a key upstream, or leave it out with filter.rules",
+        )
     match = " AND ".join(f"{quoted(name)} IS ? COLLATE BINARY" for name in group.first.columns)
     sql = f"DELETE FROM {place} WHERE {row_id} IN (SELECT {row_id} FROM {place} WHERE {match} LIMIT ?)"  # noqa: S608 quoted
 

@@ -160,7 +160,7 @@ class Translation:
                     yield remade(goal, index.removeprefix(f"{source.table}."), sql)
                 continue
             yield from self._copied(source, goal)
-            yield f"INSERT INTO {place_of(goal)} SELECT * FROM {place_of(source)}"  # noqa: S608 quoted
+            yield f"INSERT OR ABORT INTO {place_of(goal)} SELECT * FROM {place_of(source)}"  # noqa: S608 quoted
             yield f"DROP TABLE {place_of(source)}"
 
     def _indexes(self, table: TableName) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ text, never rounded; ENUM and SET land as their members' names, TIMESTAMP as UTC
 """
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -19,19 +20,27 @@ Value = int | float | str | bytes | None
 
 _encode = msgspec.msgpack.Encoder().encode
 _MIN, _MAX = -(2**63), 2**63 - 1
+_REAL_DIGITS = 15
+"""So many digits any 64-bit float keeps."""
+_NO_YEAR = "0000"
+"""How a dump spells the YEAR 0."""
 
 
 def _number(text: str) -> int:
-    if not (text.isdigit() or (text[:1] == "-" and text[1:].isdigit())):
-        message = f"{text[:50]!r} is no whole number"
+    number = int(text) if text.isdigit() or (text[:1] == "-" and text[1:].isdigit()) else None
+    if number is None or (str(number) != text and text != _NO_YEAR):  # '007' is another text than '7' upstream
+        message = f"{text[:50]!r} is no whole number as upstream spells one"
         raise ValueError(message)
-    return int(text)
+    return number
 
 
 def _real(text: str) -> Value:
     number = float(text)
     if not isfinite(number):  # SQLite would make NULL of a NaN
         message = f"{text[:50]!r} is no finite number"
+        raise ValueError(message)
+    if len(text) > _REAL_DIGITS and Decimal(repr(number)) != Decimal(text):
+        message = f"{text[:50]!r} has more digits than a 64-bit float holds: make the column TEXT"
         raise ValueError(message)
     return number
 

@@ -14,13 +14,14 @@ from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from ordering.timestamps import physical_ms
+from sinks.accounting import check_changed
 from sinks.ddl.known import TABLE, Definitions
 from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, DdlKind, Statement, read_statement
 from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.instances import Instance, Instances
 from sinks.quarantine import QuarantineTypes
-from sinks.schema import Catalog, Column, TableSchema
+from sinks.schema import Catalog, Column, Shape, TableSchema
 from sinks.spool import Group
 from sinks.sqlite import checking, journal
 from sinks.sqlite.catalog import (
@@ -61,6 +62,9 @@ _ADDED = {
     "reason": "TEXT NOT NULL DEFAULT ''",
 }
 """Columns that the DDL log of an earlier version lacks."""
+_NOTHING = " DO NOTHING"
+_NUMBERS = {Shape.INTEGER, Shape.REAL, Shape.EXACT}
+"""Of these no collation counts."""
 DEFINITION = "main.definition"
 _DEFINITIONS = f"CREATE TABLE IF NOT EXISTS definition {TABLE}"
 
@@ -299,16 +303,17 @@ class SqliteTarget(Target):
     def _write(self, group: Group) -> None:
         columns, table = group.first.columns, group.first.table
         names, marks = ", ".join(map(quoted, columns)), ", ".join("?" * len(columns))
-        insert = f"INSERT INTO {place_of(table)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
+        # OR ABORT: whatever the table's own ON CONFLICT clauses say, no row is passed over or put in another's place
+        insert = f"INSERT OR ABORT INTO {place_of(table)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
         if not group.first.plain_insert:
             insert += self._on_conflict(self._schema(table), columns)
-        self._load(group, insert)
+        self._load(group, insert, exactly=not insert.endswith(_NOTHING))
 
     def _on_conflict(self, schema: TableSchema, columns: tuple[str, ...]) -> str:
         key = ", ".join(map(quoted, schema.handle_key))
         others = [c for c in columns if c not in schema.handle_key]
         if not others:
-            return f" ON CONFLICT ({key}) DO NOTHING"
+            return f" ON CONFLICT ({key}){_NOTHING}"
         return f" ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(f"{quoted(c)} = excluded.{quoted(c)}" for c in others)
 
     def _schema(self, table: TableName) -> TableSchema:
@@ -317,15 +322,18 @@ class SqliteTarget(Target):
             raise TargetError(f"table {table} is missing in the target", where=self.name)
         return schema
 
-    def _load(self, group: Group, statement: str) -> None:
+    def _load(self, group: Group, statement: str, *, exactly: bool = False) -> None:
         for payload in group.payloads():
+            rows = decode_rows(payload)
             try:
-                self._db.executemany(statement, decode_rows(payload))
+                changed = self._db.executemany(statement, rows).rowcount
             except sqlite3.Error as error:
                 refused = _as_error(error, f"{self.name}, table {group.first.table}")
                 conflict = getattr(error, "sqlite_errorname", "").startswith("SQLITE_CONSTRAINT_")
                 refused.hint = refused.hint or self._schema(group.first.table).conflict_hint(is_conflict=conflict)
                 raise refused from error
+            least = len(rows) if exactly else 0
+            check_changed(max(changed, 0), len(rows), group.first.table, rows, self.name, at_least=least)
 
     def _run(self, statement: str, parameters: tuple[object, ...] = ()) -> sqlite3.Cursor:
         try:
@@ -388,9 +396,12 @@ class SqliteTarget(Target):
 
 
 def _equal(name: str, number: int, column: Column | None) -> str:
-    """A key's condition; of a column whose collation folds, exactly this text."""
+    """A key's condition: exactly this text, whatever the collation; the table's own lets its index help."""
     text = f"{name} = ?{number}"
-    return f"{text} AND {name} = ?{number} COLLATE BINARY" if column is not None and column.folds else text
+    if column is not None and column.shape in _NUMBERS and not column.folds:
+        return text
+    exactly = f"{text} COLLATE BINARY"
+    return f"{text} AND {exactly}" if column is not None and column.folds else exactly
 
 
 def _as_error(error: sqlite3.Error, where: str) -> TargetError:
