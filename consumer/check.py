@@ -89,7 +89,10 @@ def _filter(config: Config) -> list[str]:
 
 def _tables(config: Config) -> list[str]:
     """Whether the tables that are there can be written; TargetError for the first that can't."""
-    catalog = _catalog(config)
+    try:
+        catalog = _catalog(config)
+    except TargetError:
+        return []  # what is wrong with the target is told in its own line
     accepts = read_filter(config.filter).tables
     wanted = [schema for name, schema in sorted(catalog.tables.items()) if accepts(*name)] if catalog else []
     for schema in wanted:
