@@ -21,9 +21,9 @@ from sinks.ddl.statement import Circumstances, DdlKind, Statement, read_statemen
 from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.instances import Instance, Instances
 from sinks.quarantine import QuarantineTypes
-from sinks.schema import Catalog, Column, Shape, TableSchema
+from sinks.schema import Catalog, TableSchema
 from sinks.spool import Group
-from sinks.sqlite import checking, journal
+from sinks.sqlite import checking, journal, statements
 from sinks.sqlite.catalog import (
     databases_in,
     file_of,
@@ -38,7 +38,6 @@ from sinks.sqlite.encode import SqliteEncoder, decode_rows
 from sinks.sqlite.functions import Functions
 from sinks.sqlite.leading import DIALECT, LeaderFile, SideFile, instances_file
 from sinks.sqlite.reading import SqliteReader
-from sinks.sqlite.schema_text import quoted
 from sinks.sqlite.site import Site
 from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Target
 from sinks.values import ValueRules
@@ -62,9 +61,6 @@ _ADDED = {
     "reason": "TEXT NOT NULL DEFAULT ''",
 }
 """Columns that the DDL log of an earlier version lacks."""
-_NOTHING = " DO NOTHING"
-_NUMBERS = {Shape.INTEGER, Shape.REAL, Shape.EXACT}
-"""Of these no collation counts."""
 DEFINITION = "main.definition"
 _DEFINITIONS = f"CREATE TABLE IF NOT EXISTS definition {TABLE}"
 
@@ -297,24 +293,12 @@ class SqliteTarget(Target):
         if group.first.by_content:
             delete_by_content(self._run, place_of(schema.name), group, schema)
             return
-        where = " AND ".join(_equal(quoted(c), i, schema.column(c)) for i, c in enumerate(columns, 1))
-        self._load(group, f"DELETE FROM {place_of(group.first.table)} WHERE {where}")  # noqa: S608 quoted
+        self._load(group, statements.delete(schema, columns))
 
     def _write(self, group: Group) -> None:
-        columns, table = group.first.columns, group.first.table
-        names, marks = ", ".join(map(quoted, columns)), ", ".join("?" * len(columns))
-        # OR ABORT: whatever the table's own ON CONFLICT clauses say, no row is passed over or put in another's place
-        insert = f"INSERT OR ABORT INTO {place_of(table)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
-        if not group.first.plain_insert:
-            insert += self._on_conflict(self._schema(table), columns)
-        self._load(group, insert, exactly=not insert.endswith(_NOTHING))
-
-    def _on_conflict(self, schema: TableSchema, columns: tuple[str, ...]) -> str:
-        key = ", ".join(map(quoted, schema.handle_key))
-        others = [c for c in columns if c not in schema.handle_key]
-        if not others:
-            return f" ON CONFLICT ({key}){_NOTHING}"
-        return f" ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(f"{quoted(c)} = excluded.{quoted(c)}" for c in others)
+        schema, first = self._schema(group.first.table), group.first
+        statement = statements.insert(schema, first.columns, plain=first.plain_insert)
+        self._load(group, statement, exactly=statements.writes_each(statement))
 
     def _schema(self, table: TableName) -> TableSchema:
         schema = self.catalog().get(table)
@@ -393,15 +377,6 @@ class SqliteTarget(Target):
         if database in self._attached:
             self._run(f"DETACH DATABASE {quoted_database(database)}")
             self._attached.remove(database)
-
-
-def _equal(name: str, number: int, column: Column | None) -> str:
-    """A key's condition: exactly this text, whatever the collation; the table's own lets its index help."""
-    text = f"{name} = ?{number}"
-    if column is not None and column.shape in _NUMBERS and not column.folds:
-        return text
-    exactly = f"{text} COLLATE BINARY"
-    return f"{text} AND {exactly}" if column is not None and column.folds else exactly
 
 
 def _as_error(error: sqlite3.Error, where: str) -> TargetError:
