@@ -1,16 +1,14 @@
 """All of a changefeed's filter, and what a change of it means for a changefeed that runs (R8).
 
-With the progress a digest is kept: of the table rules, and of every sort of row events that event filters leave out. A
+With the progress a digest is kept: of the table rules, of every sort of row events that event filters leave out, and of
+whether tables without a key count. A
 new config may leave out more than before: rules that only exclude, behind the old ones, and further event filters. One
 that takes in more is refused, for rows below the checkpoint would be missing. DDLs do not count here: what was ignored
 of them below the checkpoint is the operator's to do, as TiCDC has it.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import xxhash
 
 from consumer.config import EventFilterSection, Filter
 from consumer.filters.events import (
@@ -25,7 +23,7 @@ from ordering.errors import ConfigError, InputError
 from ordering.events import TableName
 from sinks.schema import Catalog
 
-_VERSION = "2"
+_VERSION = "3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,8 @@ class ChangefeedFilter:
     @property
     def digest(self) -> str:
         """Short text that differs when other rows are taken in; kept with the progress."""
-        return f"{_VERSION}:{self.tables.digest_of(len(self.tables.texts))}:{','.join(sorted(self._ignored()))}"
+        rules, ignored = self.tables.digest_of(len(self.tables.texts)), ",".join(sorted(self._ignored()))
+        return f"{_VERSION}:{rules}:{ignored}:{'all tables' if self.force_replicate else 'tables with a key'}"
 
     def _ignored(self) -> set[str]:
         return {text for one in self.events.filters for text in one.ignored_rows()}
@@ -56,14 +55,15 @@ class ChangefeedFilter:
                 where=f"changefeed {changefeed}",
                 hint="run once with the old filter, so that the window is finished, then change it",
             )
-        version, _, rest = stored.partition(":")
-        rules, _, ignored = rest.partition(":")
+        version, rules, ignored, which = (*stored.split(":"), "", "", "")[:4]
         if version != _VERSION:
-            self._check_first_version(stored, changefeed)
-        elif rules not in self._rules_since():
+            raise _refused("the filters, which another version of the reconciler kept,", changefeed)
+        if rules not in self._rules_since():
             raise _refused("filter.rules or filter.case-sensitive", changefeed)
-        elif not set(filter(None, ignored.split(","))) <= self._ignored():
+        if not set(filter(None, ignored.split(","))) <= self._ignored():
             raise _refused("filter.event-filters", changefeed)
+        if self.force_replicate and which != "all tables":
+            raise _refused("filter.force-replicate", changefeed, "rows of tables without a key were left out so far")
 
     def _rules_since(self) -> Iterable[str]:
         """Digests of the rules, and of them without those at the end that only exclude."""
@@ -72,18 +72,6 @@ class ChangefeedFilter:
         while count and self.tables.texts[count - 1].startswith("!"):
             count -= 1
             yield self.tables.digest_of(count)
-
-    def _check_first_version(self, stored: str, changefeed: str) -> None:
-        """Progress of before event filters: rules were matched by case, regular expressions against whole names."""
-        if stored != xxhash.xxh3_64_hexdigest("\n".join(self.rules).encode()):
-            raise _refused("filter.rules", changefeed)
-        if any(re.search(r"[/\[]", rule) for rule in self.rules):
-            raise _refused(
-                "filter.rules with /expressions/ or [classes], which match more than they used to,", changefeed
-            )
-        if not self.tables.case_sensitive and any(rule.lower() != rule.upper() for rule in self.rules):
-            hint = "set filter.case-sensitive = true: so this changefeed has run"
-            raise _refused("filter.case-sensitive", changefeed, hint)
 
     def for_rows(self, catalog: Catalog) -> EventFilters | None:
         """The event filters for reading tasks, with the members of ENUM and SET columns as the target tells them.
