@@ -85,7 +85,7 @@ class DdlLog(ABC):
     _database_column = '"database"'
 
     @abstractmethod
-    def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
+    def _log_run(self, sql: str, parameters: Sequence[Any]) -> int:
         """Execute a statement with `?` for bound values."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ class DefinitionTable(ABC):
     _definition_table = ""
 
     @abstractmethod
-    def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
+    def _log_run(self, sql: str, parameters: Sequence[Any]) -> int:
         """Execute a statement with `?` for bound values."""
 
     @abstractmethod

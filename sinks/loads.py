@@ -45,12 +45,8 @@ class LoadTable(ABC):
     _quarantine_types: QuarantineTypes
 
     @abstractmethod
-    def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
-        """Execute a statement with `?` for bound values."""
-
-    @abstractmethod
-    def _log_changed(self, sql: str, parameters: Sequence[Any]) -> int:
-        """As `_log_run`, of a statement that changes rows; how many it changed."""
+    def _log_run(self, sql: str, parameters: Sequence[Any]) -> int:
+        """Execute a statement with `?` for bound values; how many rows it changed."""
 
     @abstractmethod
     def _log_query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -130,7 +126,7 @@ class LoadTable(ABC):
         update = f'UPDATE {self._loads} SET "row_count" = ?, "whole" = ? {where}'  # noqa: S608 constants
         told = (after.rows, int(after.whole), mark.changefeed, mark.file, mark.epoch, before.rows, int(before.whole))
         with self._transaction():
-            if self._log_changed(self._spelled(update), told) != 1:
+            if self._log_run(self._spelled(update), told) != 1:
                 raise self._moved(mark, before)
             self._write_groups(rows)
 

@@ -57,7 +57,7 @@ class QuarantineTable(ABC):
     _quarantine_types: QuarantineTypes
 
     @abstractmethod
-    def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
+    def _log_run(self, sql: str, parameters: Sequence[Any]) -> int:
         """Execute a statement with `?` for bound values."""
 
     @abstractmethod

@@ -145,10 +145,7 @@ class ServerTarget(Target, Generic[S]):
     _ddl_table = DDL
     _ddl_columns_seen = False
 
-    def _log_run(self, sql: str, parameters: Sequence[Any]) -> None:
-        self._db.run(sql.replace("?", "%s"), parameters)
-
-    def _log_changed(self, sql: str, parameters: Sequence[Any]) -> int:
+    def _log_run(self, sql: str, parameters: Sequence[Any]) -> int:
         return self._db.run(sql.replace("?", "%s"), parameters)
 
     def _log_query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:

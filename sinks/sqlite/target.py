@@ -221,10 +221,7 @@ class SqliteTarget(Target):
     _quarantine_types = _QUARANTINE
     _definition_table = "main.definition"
 
-    def _log_run(self, sql: str, parameters: Sequence[object]) -> None:
-        self._run(sql, tuple(parameters))
-
-    def _log_changed(self, sql: str, parameters: Sequence[object]) -> int:
+    def _log_run(self, sql: str, parameters: Sequence[object]) -> int:
         return self._run(sql, tuple(parameters)).rowcount
 
     def _log_query(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
