@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from consumer import retrying
 from consumer.cli import main
 from consumer.config import config_from
 from consumer.loading import files
@@ -268,6 +269,8 @@ def test_a_commit_of_which_no_answer_came_doubles_nothing(
 ) -> None:
     """The connection breaks while the server commits; asked at once, it still says what was before."""
     monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    monkeypatch.setattr(retrying, "_LONGEST_S", 0.01)
+    monkeypatch.setattr(retrying, "_JITTER_S", 0.0)
     uri, cells, database = place
     write, look = LoadTable.write_loaded, LoadTable.loaded
     committing: dict[tuple[str, Loaded], bool] = {}
