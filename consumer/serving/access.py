@@ -4,6 +4,7 @@
   loopback address the API's document and the metrics are open too.
 - A page of another site must not talk to us by a DNS name that it made point here: `Host` is an IP address,
   `localhost`, this machine's name or a name that the operator gave, and an `Origin` has to be this very server.
+- At most `MOST_AT_WORK` requests are worked on at once, health apart, which needs nothing that could be used up.
 - A body is at most `MOST_BODY` bytes; it is counted while it comes in, whatever its header says.
 """
 
@@ -12,18 +13,31 @@ import ipaddress
 import re
 import socket
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from consumer.serving.faults import ForbiddenError, RequestError, TooLargeError, UnauthorizedError, failure_of
+from consumer.serving.faults import (
+    BusyError,
+    ForbiddenError,
+    RequestError,
+    TooLargeError,
+    UnauthorizedError,
+    failure_of,
+)
 
 MOST_BODY = 1 << 20
 """Bytes; a config is some kilobytes."""
-_OPEN = re.compile(r"/|/healthz?|/api/v2/health|/page/.*")
+MOST_AT_WORK = 100
+"""Requests besides health."""
+_HEALTH = re.compile(r"/healthz?|/api/v2/health")
+_OPEN = re.compile(rf"/|{_HEALTH.pattern}|/page/.*")
 _OPEN_ON_LOOPBACK = re.compile(r"/metrics|/openapi\.json")
+_HOST = re.compile(
+    r"(?:(?P<name>[A-Za-z0-9._-]{1,253})|\[(?P<address>[0-9A-Fa-f:.]{2,45})\])(?::[0-9]{1,5})?", re.ASCII
+)
+"""What a Host header may hold: no user, path or blank, which other parsers would read in another way."""
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
@@ -45,12 +59,14 @@ class Access:
 
     def check(self, method: str, path: str, headers: Headers) -> None:
         """Raise ForbiddenError or UnauthorizedError for a request that may not be answered."""
-        host = headers.get("host", "")
-        if not self._is_ours(_name_of(f"//{host}")):
-            hint = f"start `reconciler serve` with --allow-host {_name_of(f'//{host}') or 'NAME'} if that is its name"
+        host = _name_of(headers.getlist("host"))
+        if host is None or not self._is_ours(host):
+            hint = f"start `reconciler serve` with --allow-host {host or 'NAME'} if that is its name"
             raise ForbiddenError("this server is not known by the name in Host", where="header Host", hint=hint)
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if any(
+            origin not in (f"http://{headers['host']}", f"https://{headers['host']}")
+            for origin in headers.getlist("origin")
+        ):
             raise ForbiddenError(
                 "pages of other origins may not use this API", where="header Origin", hint="use the server's own page"
             )
@@ -82,11 +98,10 @@ class Access:
             raise UnauthorizedError(fact, where="header Authorization", hint="Authorization: Bearer $RECONCILER_TOKEN")
 
 
-def _name_of(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:
-        return ""
+def _name_of(hosts: list[str]) -> str | None:
+    """The name, or the address, of the one Host header; None where it is not exactly that and a port."""
+    match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    return None if match is None else (match["name"] or match["address"]).lower()
 
 
 class Guard:
@@ -94,6 +109,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
+        self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
@@ -105,11 +121,23 @@ class Guard:
             headers = Headers(scope=scope)
             self._access.check(scope["method"], scope["path"], headers)
             _check_size(int(headers.get("content-length", "0") or 0))
-            await self._app(scope, _counting(receive), sending)
+            await self._answer(scope, _counting(receive), sending)
         except RequestError as error:
             more = {"WWW-Authenticate": "Bearer"} if isinstance(error, UnauthorizedError) else None
             answer = JSONResponse(failure_of(error).model_dump(), error.status, more)
             await answer(scope, receive, sending)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _HEALTH.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        if self._at_work >= MOST_AT_WORK:
+            raise BusyError("too many requests are under way", where=scope["path"][:200], hint="try again soon")
+        self._at_work += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._at_work -= 1
 
 
 def _check_size(size: int) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import structlog
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from consumer.serving.access import Access, Guard
@@ -24,7 +25,7 @@ from ordering.errors import ReconcilerError
 
 VERSION = version("ticdc-reconciler")
 _FAILURES: dict[int | str, dict[str, Any]] = {
-    code: {"model": Failure} for code in (400, 401, 403, 404, 405, 409, 413, 415, 500, 502)
+    code: {"model": Failure} for code in (400, 401, 403, 404, 405, 409, 413, 415, 500, 502, 503)
 }
 log = structlog.get_logger()
 
@@ -47,6 +48,7 @@ def api(fleet: Fleet, *more: APIRouter) -> FastAPI:
     app.add_exception_handler(ReconcilerError, _foreseen)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _bug)
     token = Depends(HTTPBearer(auto_error=False, description="RECONCILER_TOKEN; checked before anything else"))
     app.include_router(_health_router(fleet))
@@ -90,6 +92,12 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     kind: type[RequestError] = NotFoundError if error.status_code == NotFoundError.status else RequestError
     wrong = kind(str(error.detail), where=f"{request.method} {request.url.path}"[:500], hint="see /openapi.json")
     return JSONResponse(failure_of(wrong).model_dump(), error.status_code, dict(error.headers or {}))
+
+
+async def _gone(request: Request, _error: Exception) -> Response:
+    """The client has left in the middle of its request, as clients do; nobody reads the answer."""
+    log.debug("a client left before its request was here", path=request.url.path)
+    return Response(status_code=RequestError.status)
 
 
 async def _bug(request: Request, error: Exception) -> JSONResponse:

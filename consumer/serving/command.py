@@ -22,6 +22,7 @@ from consumer.scratch import scratch_directory
 from consumer.secrecy import take_variable
 from consumer.serving.access import Access
 from consumer.serving.app import application
+from consumer.serving.connections import BoundedLoop, BoundedProtocol
 from consumer.serving.fleet import Fleet
 from consumer.signals import handled
 from ordering.errors import ConfigError
@@ -30,6 +31,8 @@ _IN_A_FILE = "file:"
 """As in the config: the token is in the file that follows, so that it is in no environment."""
 _SHORTEST_TOKEN = 16
 _LOCK = ".serve.lock"
+_BACKLOG = 128
+"""Connections that are taken in at once; each costs a file descriptor before it is counted."""
 _GRACE_S = 3
 """So long answers that are under way may take at the end."""
 log = structlog.get_logger()
@@ -69,7 +72,8 @@ def serve(folder: Path, listen: Listen) -> int:
         server.config.ssl = secured
         fleet.open()
         log.info("serving", url=_url(listening, "http" if secured is None else "https"), changefeeds=len(fleet.all()))
-        asyncio.run(server.serve(sockets=[listening]))
+        with asyncio.Runner(loop_factory=BoundedLoop) as runner:
+            runner.run(server.serve(sockets=[listening]))
         if not fleet.stop():
             log.warning("a window could not be ended in time; the target rolls it back")
             sys.stderr.flush()
@@ -120,7 +124,8 @@ def _uvicorn_config(fleet: Fleet, access: Access) -> uvicorn.Config:
         server_header=False,
         lifespan="off",
         ws="none",
-        limit_concurrency=200,
+        http=BoundedProtocol,
+        backlog=_BACKLOG,
         timeout_graceful_shutdown=_GRACE_S,
     )
 

@@ -91,3 +91,9 @@ class MediaTypeError(RequestError):
     """The body is in no form that is read here."""
 
     status = 415
+
+
+class BusyError(RequestError):
+    """As many requests are worked on as may be at once."""
+
+    status = 503

@@ -97,6 +97,32 @@ def test_selectors_match_the_pods_and_ports_have_names(variant: str) -> None:
     assert pod["metadata"]["annotations"]["prometheus.io/port"] == str(ports["http"])
 
 
+def policies(variant: str, labels: dict[str, str]) -> list[Object]:
+    """The network policies that count for a pod."""
+    named = found(VARIANTS[variant], "NetworkPolicy")
+    return [one for one in named if one["spec"]["podSelector"]["matchLabels"].items() <= labels.items()]
+
+
+@variants
+def test_the_port_is_open_to_few(variant: str) -> None:
+    labels = pod_of(VARIANTS[variant])["metadata"]["labels"]
+    (api,) = (one for one in policies(variant, labels) if one["metadata"]["name"] == labels["app.kubernetes.io/name"])
+    assert api["spec"]["policyTypes"] == ["Ingress"], "where Kafka and the targets are is not known here"
+    (rule,) = api["spec"]["ingress"]
+    assert rule["from"], "from nobody is from everybody"
+    (container,) = pod_of(VARIANTS[variant])["spec"]["containers"]
+    assert [port["port"] for port in rule["ports"]] == [port["name"] for port in container["ports"]]
+
+
+def test_driver_and_executors_reach_each_other() -> None:
+    executor = yaml.safe_load(config_map(VARIANTS["spark"], "ticdc-reconciler-executors")["executor.yaml"])
+    pods = [pod_of(VARIANTS["spark"])["metadata"]["labels"], executor["metadata"]["labels"]]
+    for receiver, sender in (pods, reversed(pods), [pods[1], pods[1]]):
+        rules = [rule for one in policies("spark", receiver) for rule in one["spec"]["ingress"] if "ports" not in rule]
+        peers = [peer["podSelector"]["matchLabels"] for rule in rules for peer in rule["from"]]
+        assert any(peer.items() <= sender.items() for peer in peers)
+
+
 @variants
 def test_probes_and_scrapes_ask_for_what_there_is(variant: str, tmp_path: Path) -> None:
     client = Client(application(Fleet(tmp_path, tmp_path), Access("", loopback=True)), {})

@@ -69,6 +69,22 @@ def test_without_a_token_nobody_has_it(asking: Ask) -> None:
         ("", False),
         ("[", False),
         ("ops.example@evil.example", False),
+        ("evil@127.0.0.1", False),
+        ("evil:x@127.0.0.1:8300", False),
+        ("evil@localhost", False),
+        ("127.0.0.1/evil", False),
+        ("127.0.0.1?evil", False),
+        ("127.0.0.1#evil", False),
+        ("127.0.0.1\\evil", False),
+        ("127.0.0.1:x", False),
+        ("127.0.0.1:", False),
+        ("127.0.0.1 ", False),
+        ("127.0.0.1\t", False),
+        ("127.0.0.1,evil.example", False),
+        ("[::1", False),
+        ("::1", False),
+        ("[fe80::1%25eth0]", False),
+        ("[v1.x]", False),
     ],
 )
 def test_a_name_that_is_not_ours(asking: Ask, host: str, allowed: bool) -> None:
@@ -88,12 +104,26 @@ def test_a_name_that_is_not_ours(asking: Ask, host: str, allowed: bool) -> None:
         ("http://127.0.0.1:8301", 403),
         ("http://evil.example", 403),
         ("null", 403),
+        ("http://evil@127.0.0.1:8300", 403),
+        ("http://127.0.0.1:8300/", 403),
+        ("http://127.0.0.1:8300?x", 403),
+        ("//127.0.0.1:8300", 403),
+        ("ftp://127.0.0.1:8300", 403),
+        ("http://127.0.0.1:8300 http://evil.example", 403),
         ("", 403),
     ],
 )
 def test_an_origin_that_is_not_ours(asking: Ask, origin: str, status: int) -> None:
     client = asking(Authorization=f"Bearer {TOKEN}")
     assert client.get("/api/v2/changefeeds", headers={"Origin": origin}).status_code == status
+
+
+def test_headers_that_are_sent_twice(asking: Ask) -> None:
+    client = asking(Authorization=f"Bearer {TOKEN}")
+    for name, ours, other in (("Host", "127.0.0.1", "evil.example"), ("Origin", "http://127.0.0.1:8300", "http://x")):
+        for pair in ([ours, other], [other, ours]):
+            answer = client.get("/api/v2/changefeeds", headers=[(name, one) for one in pair])
+            assert answer.status_code == 403, answer.text
 
 
 def test_bodies_are_limited(asking: Ask) -> None:

@@ -1,0 +1,140 @@
+"""Clients that send half a request, read half an answer, or leave: they cost others nothing."""
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from consumer.serving import connections
+from tests.certificates import Authority
+from tests.service.lab import eventually
+from tests.serving.lab import HEADERS, TOKEN, Serving
+
+MANY = 500
+HALF = {
+    "nothing": b"",
+    "a line": b"GET /healthz HTT",
+    "headers": b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ",
+    "a body without a token": b"POST /api/v2/changefeeds HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999\r\n\r\nx",
+    "a body": (
+        b"POST /api/v2/changefeeds HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
+        + TOKEN.encode()
+        + b"\r\nContent-Length: 999\r\n\r\nx"
+    ),
+    "a request after another": b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /hea",
+}
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A server without changefeeds."""
+    with Serving(tmp_path_factory.mktemp("connections")) as found:
+        yield found
+
+
+def connected(serving: Serving) -> socket.socket:
+    place = urlsplit(serving.url)
+    return socket.create_connection((place.hostname or "", place.port or 0), timeout=30)
+
+
+def ended(one: socket.socket) -> bool:
+    """Whether the server has closed it; reads what there is."""
+    one.setblocking(False)
+    try:
+        while one.recv(65536):
+            pass
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@pytest.mark.parametrize("half", HALF.values(), ids=HALF)
+def test_half_requests_leave_health_and_the_api_free(serving: Serving, half: bytes) -> None:
+    with ExitStack() as held:
+        for _ in range(MANY):
+            held.enter_context(closing(connected(serving))).sendall(half)
+        for _ in range(3):
+            answer = httpx.get(f"{serving.url}healthz", timeout=1)
+            assert answer.status_code == 200, answer.text
+        assert httpx.get(f"{serving.url}api/v2/changefeeds", headers=HEADERS, timeout=10).status_code == 200
+
+
+@pytest.mark.parametrize("half", HALF.values(), ids=HALF)
+def test_a_byte_now_and_then_does_not_keep_a_connection(serving: Serving, half: bytes) -> None:
+    begun = time.monotonic()
+    with closing(connected(serving)) as one:
+        one.sendall(half)
+
+        def is_closed() -> bool:
+            one.setblocking(True)
+            try:
+                one.sendall(b"x")
+            except OSError:
+                return True
+            return ended(one)
+
+        eventually("the server closes it", is_closed, 30)
+    assert time.monotonic() - begun < connections.REQUEST_S + 8
+
+
+def test_who_does_not_read_is_closed(serving: Serving) -> None:
+    """Requests in one go whose answers nobody takes, until all buffers are full."""
+    ask = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with closing(connected(serving)) as one:
+        one.setblocking(False)
+        left = True
+        while left:
+            try:
+                left = one.send(ask * 100) > 0
+            except BlockingIOError:
+                left = False
+
+        def is_closed() -> bool:
+            try:
+                one.send(b"x")
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            return False
+
+        eventually("the server closes it", is_closed, connections.ANSWER_S + 30)
+    assert httpx.get(f"{serving.url}healthz", timeout=1).status_code == 200
+
+
+def test_handshakes_end_in_time(tmp_path: Path) -> None:
+    folder = tmp_path / "changefeeds"
+    folder.mkdir()
+    authority = Authority(tmp_path)
+    ours = authority.issue("server", ["127.0.0.1"])
+    with (
+        Serving(folder, "--tls-cert", str(ours.certificate), "--tls-key", str(ours.key)) as serving,
+        closing(connected(serving)) as one,
+    ):
+        eventually("the server closes it", lambda: ended(one), connections.HANDSHAKE_S + 20)
+        trusting = ssl.create_default_context(cafile=str(authority.file))
+        assert httpx.get(f"{serving.url}healthz", verify=trusting, timeout=5).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/toml"])
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_client_that_leaves_is_no_bug(serving: Serving, kind: str, method: str) -> None:
+    path = "" if method == "POST" else "/x"
+    ask = (
+        f"{method} /api/v2/changefeeds{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: 999\r\n\r\nchange"
+    )
+    before = len(serving.raw)
+    for _ in range(5):
+        with closing(connected(serving)) as one:
+            one.sendall(ask.encode())
+    assert serving.client.get("/api/v2/changefeeds").status_code == 200
+    assert serving.raw[before:] == []
