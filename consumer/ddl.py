@@ -1,9 +1,9 @@
 """From a DDL message to a DdlEvent: which tables it takes away, which it brings, and whether it is to be executed."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
+from consumer.ddl_guard import MALFORMED, check_whole, reading
+from consumer.ddl_trial import check_time
 from consumer.filters import renames
 from consumer.filters.changefeed import ChangefeedFilter
 from consumer.filters.tables import TableFilter
@@ -15,14 +15,7 @@ from sinks.ddl.definition import AddIndex, DropIndex, IndexKind
 from sinks.ddl.kinds import Clauses, Event, clauses_of, replicates
 from sinks.ddl.reading import read_changes, read_dropped_index, read_table
 from sinks.ddl.statement import DdlKind, Reference, Statement, read_statement
-from sinks.ddl.words import WordKind, Words
 from sinks.schema import Catalog, TableSchema
-from sinks.target import PROGRESS_DATABASE
-
-_CLOSED = {PROGRESS_DATABASE, "mysql"}
-"""Databases that no DDL of a message may touch, in small letters."""
-_EXECUTED = re.compile(r"/\*(?:M?!\d*|T!?(?:\[[^\]]*\])?)(.*?)\*/", re.DOTALL)
-"""Comments that MySQL, MariaDB or TiDB take for a part of the statement."""
 
 
 def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> DdlEvent:
@@ -38,8 +31,9 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
         return holders.pop() if len(holders) == 1 and raw.database not in holders else raw.database
 
     try:
+        check_time(raw.sql)
         statement = read_statement(raw.sql).placed(raw.database, older)
-    except InputError:
+    except (InputError, *MALFORMED):
         statement = Statement(raw.sql, DdlKind.OTHER)
     return DdlEvent(
         position=raw.position,
@@ -54,46 +48,17 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
     )
 
 
-def refuse_what_is_not_theirs(ddl: DdlEvent) -> None:
-    """Raise InputError for a DDL that names the database of the progress, the server's own, or what no database is.
-
-    A message says of itself which table it is about, and its statement may say otherwise.
-    """
-    named = {ddl.database, ddl.drops_database or "", *(table.database for table in (*ddl.removes, *ddl.adds))}
-    closed = {name for name in (*named, *_qualifiers(ddl)) if name.lower() in _CLOSED}
-    if closed:
-        raise InputError(
-            f"a DDL is about the database {closed.pop()}, which is not upstream's to change: {ddl.sql[:200]}",
-            where=str(ddl.position),
-            hint="exclude this database in the changefeed's filter rules",
-        )
-    names = {ddl.table, *named, *(table.table for table in (*ddl.removes, *ddl.adds))}
-    if not ddl.database or any("\0" in name for name in names):
-        fact = f"a DDL names no database, or one with U+0000 in its name: {ddl.sql[:200]!r}"
-        raise InputError(fact, where=str(ddl.position), hint="not written by TiCDC as documented")
-
-
-def _qualifiers(ddl: DdlEvent) -> Iterator[str]:
-    """The names before a dot, also in comments that servers execute."""
-    try:
-        words = Words(_EXECUTED.sub(r" \1 ", ddl.sql)).words
-    except InputError as error:
-        raise InputError(error.fact, where=str(ddl.position), hint=error.hint) from error
-    for word, following in pairwise(words):
-        if following.text == "." and word.kind in (WordKind.PLAIN, WordKind.NAME):
-            yield word.text
-
-
 def why_ignored(ddl: DdlEvent, waiting: Iterable[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:
     """Why the DDL is not executed, as TiCDC would not; "" if it is. `waiting`: all DDLs still to be executed.
 
     Raises InputError with the position for a RENAME into the filter and a statement that can't be read.
     """
-    try:
-        read_statement(ddl.sql)
-        return _judged(ddl, [one for one in waiting if one.commit_ts == ddl.commit_ts], wanted, catalog)
-    except InputError as error:
-        raise InputError(error.fact, where=str(ddl.position), hint=error.hint) from error
+    with reading(ddl):
+        statement = read_statement(ddl.sql)
+        because = _judged(ddl, [one for one in waiting if one.commit_ts == ddl.commit_ts], wanted, catalog)
+        if not because and ddl.table:
+            check_whole(ddl, statement, wanted.tables)
+        return because
 
 
 def _judged(ddl: DdlEvent, together: Sequence[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:

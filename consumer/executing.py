@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from consumer.ddl import refuse_what_is_not_theirs, why_ignored
+from consumer.ddl import why_ignored
+from consumer.ddl_guard import reading, refuse_what_is_not_theirs
 from consumer.filters.changefeed import ChangefeedFilter
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent
@@ -56,7 +57,7 @@ class Execution:
                 return
             refuse_what_is_not_theirs(ddl)
             log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:_SHOWN])
-            with _named(ddl):
+            with _named(ddl), reading(ddl):
                 self.target.execute_ddl(ddl, progress, self.lease, self.observe)
 
     def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> None:

@@ -18,7 +18,8 @@ from uuid import uuid4
 import structlog
 
 from consumer.config import Config
-from consumer.ddl import refuse_what_is_not_theirs, why_ignored
+from consumer.ddl import why_ignored
+from consumer.ddl_guard import refuse_what_is_not_theirs
 from consumer.filters.changefeed import ChangefeedFilter, read_filter
 from consumer.loading.checksums import check_sums
 from consumer.loading.directory import DataFile, Dump, read_dump

@@ -5,11 +5,11 @@ Source: TiCDC documentation, "Changefeed DDL Replication"; what that leaves open
 kinds: an ALTER TABLE with several clauses, which TiDB calls a multi-schema change.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from sinks.ddl.statement import skip_to_index, skip_to_view
 from sinks.ddl.words import Word, WordKind, Words
 
 
@@ -81,19 +81,9 @@ class Clauses:
     unlisted: tuple[str, ...] = ()
 
 
-_SPECIAL = re.compile(
-    r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`)|/\*(?:T!(?:\[[\w,]*\])?|!\d*)(.*?)\*/""", re.DOTALL
-)
-
-
-def unwrapped(sql: str) -> str:
-    """The statement with the content of its special comments, `/*T![ttl] ... */`, as TiDB reads it."""
-    return _SPECIAL.sub(lambda match: match[1] or f" {match[2]} ", sql)
-
-
 def clauses_of(sql: str) -> Clauses:
     """The kinds of a statement. Raises InputError if it can't be read."""
-    words = Words(unwrapped(sql))
+    words = Words(sql, features=True)
     verb = words.peek()
     rule = _VERBS.get(verb)
     event = rule(words) if rule else None
@@ -108,9 +98,9 @@ def _create(words: Words) -> Event | None:
         return Event.CREATE_DATABASE
     if words.skip("TABLE"):
         return Event.CREATE_TABLE
-    if words.peek() in {"SEQUENCE", "PLACEMENT", "USER", "ROLE", "RESOURCE", "BINDING", "TEMPORARY", "GLOBAL"}:
-        return None
-    return {"VIEW": Event.CREATE_VIEW, "INDEX": Event.CREATE_INDEX}.get(words.skip_to("VIEW", "INDEX"))
+    if skip_to_view(words):
+        return Event.CREATE_VIEW
+    return Event.CREATE_INDEX if skip_to_index(words) else None
 
 
 def _drop(words: Words) -> Event | None:

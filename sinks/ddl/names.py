@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
+from sinks.ddl.lexer import Canonical
 from sinks.ddl.statement import DdlKind, Reference, Statement
 from sinks.ddl.views import CannotSayError, read_view
 from sinks.ddl.words import Word, WordKind, Words
@@ -17,9 +18,13 @@ _INTRODUCING = {"TABLE", "EXISTS", "LIKE", "VIEW", "TRUNCATE"}
 """Words before the name of a table; `ON` only in CREATE and DROP INDEX, a comma only between whole tables."""
 
 
-def respelled(sql: str, database: str, catalog: Catalog) -> str:
-    """The statement with its tables spelled as in the target, where names that differ by case are two."""
-    words = Words(sql).words
+def respelled(given: str, database: str, catalog: Catalog, *, features: bool = False) -> Canonical:
+    """The statement with its tables spelled as in the target, where names that differ by case are two.
+
+    `features`: see `Words`.
+    """
+    read = Words(given, features=features)
+    sql, words = str(read.sql), read.words
     first = [word.text.upper() for word in words[:2]]
     introducing = _INTRODUCING | ({","} if first in (["DROP", "TABLE"], ["RENAME", "TABLE"]) else set())
     introducing |= {"ON"} if "INDEX" in [word.text.upper() for word in words[:3]] else set()
@@ -33,7 +38,7 @@ def respelled(sql: str, database: str, catalog: Catalog) -> str:
             edits += zip(names, found if qualified else found[1:], strict=True) if found != meant else []
     for word, name in reversed(edits):
         sql = f"{sql[: word.start]}`{name.replace('`', '``')}`{sql[word.stop :]}"
-    return sql
+    return Canonical(sql)
 
 
 def older_database(statement: Statement, reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:

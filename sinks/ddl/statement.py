@@ -120,6 +120,7 @@ class _Head(Words):
 def read_statement(sql: str) -> Statement:
     """The head of a statement. Raises InputError if it can't be read."""
     head = _Head(sql)
+    sql = head.sql
     if head.skip("RENAME", "TABLE"):
         return Statement(sql, DdlKind.RENAME_TABLE, renames=_renames(head))
     if head.skip("TRUNCATE"):
@@ -152,12 +153,47 @@ def _create(sql: str, head: _Head) -> Statement:
         table = head.reference()
         like = head.reference() if head.skip("LIKE") or head.skip("(", "LIKE") else None
         return Statement(sql, DdlKind.CREATE_TABLE, tables=(table,), like=like)
-    what = head.skip_to("INDEX", "VIEW")
-    if what == "VIEW":
+    if skip_to_view(head):
         return Statement(sql, DdlKind.CREATE_VIEW, tables=(head.reference(),))
-    if what == "INDEX" and head.skip_to("ON"):
+    if skip_to_index(head):
         return Statement(sql, DdlKind.CREATE_INDEX, tables=(head.reference(),))
     return Statement(sql, DdlKind.OTHER)
+
+
+def skip_to_view(words: Words) -> bool:
+    """Behind CREATE: step over what may stand before a view's name, in the grammar's order, if it is a view's."""
+    start = words.at
+    words.skip("OR", "REPLACE")
+    if words.skip("ALGORITHM", "="):
+        words.name()
+    if words.skip("DEFINER", "="):
+        words.name()
+        if words.skip("@"):
+            words.name()
+        elif words.skip("("):
+            words.expect(")")
+    if words.skip("SQL", "SECURITY"):
+        words.name()
+    if words.skip("VIEW"):
+        words.skip("IF", "NOT", "EXISTS")
+        return True
+    words.at = start
+    return False
+
+
+def skip_to_index(words: Words) -> bool:
+    """Behind CREATE: step over what stands before the table of an index, if it is an index's."""
+    start = words.at
+    words.skip_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "COLUMNAR")
+    if not words.skip("INDEX"):
+        words.at = start
+        return False
+    words.skip("IF", "NOT", "EXISTS")
+    words.name()
+    if words.skip_any("USING", "TYPE"):
+        words.name()
+    words.expect("ON")
+    return True
 
 
 def _drop(sql: str, head: _Head) -> Statement:
@@ -170,7 +206,10 @@ def _drop(sql: str, head: _Head) -> Statement:
     if head.skip("VIEW"):
         exists = head.skip("IF", "EXISTS")
         return Statement(sql, DdlKind.DROP_VIEW, tables=head.references(), if_exists=exists)
-    if head.skip("INDEX") and head.skip_to("ON"):
+    if head.skip("INDEX"):
+        head.skip("IF", "EXISTS")
+        head.name()
+        head.expect("ON")
         return Statement(sql, DdlKind.DROP_INDEX, tables=(head.reference(),))
     return Statement(sql, DdlKind.OTHER)
 

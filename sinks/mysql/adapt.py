@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
+from sinks.ddl.lexer import Canonical
 from sinks.ddl.statement import read_statement
 from sinks.ddl.words import Word, WordKind, Words
 from sinks.mysql.connection import MysqlConnection
@@ -82,7 +83,7 @@ class Adapted:
 
 def adapted(sql: str, server: Server) -> Adapted:
     """The statement as the server takes it. Raises InputError if it can't be read."""
-    read = Words(sql)  # where TiDB left the backslashes of ENUM's members as they are, it doubles them
+    read = Words(sql)
     sql, words = read.sql, read.words
     result = Adapted(sql)
     verb = " ".join(word.text.upper() for word in words[:2])
@@ -300,7 +301,7 @@ def _says_null(clause: Sequence[Word]) -> bool:
     return any(_is(word, "NULL") and not _is(clause[at - 1], "DEFAULT") for at, word in enumerate(clause))
 
 
-def _edited(sql: str, edits: Sequence[Edit]) -> str:
+def _edited(sql: str, edits: Sequence[Edit]) -> Canonical:
     for start, stop, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[stop:]
-    return sql
+    return Canonical(sql)

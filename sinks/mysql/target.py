@@ -78,6 +78,8 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         tail=" CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     )
     _instances = _INSTANCES
+    _reads_features = False
+    """Whether the server reads what stands in TiDB's own comments."""
     _free_s = 0
     """How long to wait for a named lock to find out whether it is free."""
 
@@ -190,7 +192,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`; how it survives crashes stands in `sinks.mysql.ddl`."""
         self.forget_catalog()
-        sql = respelled(ddl.sql, ddl.database, self.catalog())
+        sql = respelled(ddl.sql, ddl.database, self.catalog(), features=self._reads_features)
         statement = read_statement(sql)
         fitted = self._fitted(sql)
         volatile = rules.volatile_columns(statement)

@@ -46,6 +46,7 @@ _FREE_S = 1
 class TidbTarget(MysqlTarget):
     """TiDB: database `d`, table `t` as upstream."""
 
+    _reads_features = True
     _free_s = _FREE_S
 
     def _connected(self) -> TidbConnection:

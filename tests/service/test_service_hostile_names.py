@@ -177,7 +177,14 @@ OURS = {
     "index": [ddl("d.t", 5, "CREATE INDEX i ON ticdc_reconciler.checkpoint (epoch)")],
     "like": [ddl("d.x", 5, "CREATE TABLE d.x LIKE ticdc_reconciler.checkpoint")],
     "in-a-comment": [ddl("d.t", 5, "ALTER TABLE d.t ADD COLUMN w INT /*!50000 , RENAME TO ticdc_reconciler.t */")],
-    "in-tidb's-comment": [ddl("d.t", 5, "ALTER TABLE d.t /*T![x] RENAME TO `ticdc_reconciler` . t */")],
+    "in-tidb's-comment": [ddl("d.t", 5, "ALTER TABLE d.t /*T![ttl] RENAME TO `ticdc_reconciler` . t */")],
+    "behind-nested-comments": [ddl("d.t", 5, "TRUNCATE TABLE /* /*! */ ticdc_reconciler.checkpoint /* */")],
+    "alter-database": [ddl("d.", 5, "ALTER DATABASE ticdc_reconciler CHARACTER SET latin1", kind="QUERY")],
+    "alter-own-database": [ddl("ticdc_reconciler.", 5, "ALTER DATABASE ticdc_reconciler COLLATE x", kind="QUERY")],
+    "drop-database-in-a-comment": [ddl("d.", 5, "DROP DATABASE /*! ticdc_reconciler */ -- x", kind="QUERY")],
+    "dashes-that-are-no-comment": [
+        ddl("d.t", 5, "ALTER TABLE d.t ADD COLUMN w INT DEFAULT 5--1, RENAME TO ticdc_reconciler.t")
+    ],
     "under-its-database": [ddl("ticdc_reconciler.x", 5, "DROP TABLE checkpoint")],
 }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sinks.ddl.kinds import Event, clauses_of, replicates, unwrapped
+from sinks.ddl.kinds import Event, clauses_of, replicates
 
 ALLOW_LIST = {
     "CREATE DATABASE `d`": "YYY",
@@ -109,10 +109,6 @@ def test_anything_else_is_on_no_list_and_named(sql: str) -> None:
     found = clauses_of(sql)
     assert found.events == ()
     assert found.unlisted
-
-
-def test_special_comments_are_read_and_others_left() -> None:
-    assert unwrapped("A /*T![ttl] B */ /* C */ '/*T! D */' /*!50100 E */") == "A   B   /* C */ '/*T! D */'   E  "
 
 
 def test_what_alter_table_means_besides() -> None:

@@ -1,0 +1,148 @@
+"""What a DDL of a message may be about: the databases that are upstream's to change, and what the message says itself.
+
+A message names a table, its statement may name others. The filter judges the message and the names that the statement
+is about; here it is seen that both agree, and that no name leads to the progress or into a server's own databases.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+from sqlglot.errors import SqlglotError
+
+from consumer.ddl_trial import check_time
+from consumer.filters.tables import SYSTEM_SCHEMAS, TableFilter
+from ordering.errors import InputError
+from ordering.events import DdlEvent, TableName
+from sinks.ddl.kinds import Event, clauses_of
+from sinks.ddl.statement import DdlKind, Reference, Statement, named, read_statement
+from sinks.ddl.words import WordKind, Words
+from sinks.target import PROGRESS_DATABASE
+
+_CLOSED = {PROGRESS_DATABASE, *SYSTEM_SCHEMAS}
+"""Databases that no DDL of a message may change, in small letters."""
+_SECRET = {PROGRESS_DATABASE, "mysql"}
+"""Databases that no DDL may as much as name."""
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SqlglotError)
+"""What reading a statement may raise where it is none of the known forms."""
+_HINT = "not written by TiCDC as documented"
+
+
+@contextmanager
+def reading(ddl: DdlEvent) -> Iterator[None]:
+    """Raise InputError with the DDL's position for whatever is wrong with its statement."""
+    try:
+        check_time(ddl.sql)
+        yield
+    except InputError as error:
+        raise InputError(error.fact, where=error.where or str(ddl.position), hint=error.hint) from error
+    except MALFORMED as error:
+        fact = f"a DDL statement can't be read ({type(error).__name__}): {ddl.sql[:200]!r}"
+        raise InputError(fact, where=str(ddl.position), hint=_HINT) from error
+
+
+def refuse_what_is_not_theirs(ddl: DdlEvent) -> None:
+    """Raise InputError for a DDL that is about what is not upstream's, or about something else than its message."""
+    with reading(ddl):
+        statement = read_statement(ddl.sql)
+        _check_databases(ddl, statement)
+        if not ddl.database or any("\0" in name for name in (ddl.database, ddl.table, *_names(ddl, statement))):
+            fact = f"a DDL names no database, or one with U+0000 in its name: {ddl.sql[:200]!r}"
+            raise InputError(fact, hint=_HINT)
+        _check_features(ddl.sql, statement)
+        _check_agreement(ddl, statement)
+        events = clauses_of(ddl.sql).events
+        if Event.RENAME_TABLE in events and len(events) > 1:
+            raise InputError(f"a table is renamed by one of several clauses: {ddl.sql[:200]!r}", hint=_HINT)
+
+
+def _names(ddl: DdlEvent, statement: Statement) -> Iterator[str]:
+    """Every database and table that the head of the statement names."""
+    yield from filter(None, (ddl.database, statement.database))
+    for reference in (*_references(statement), *filter(None, [statement.like])):
+        yield from filter(None, reference_parts(reference))
+
+
+def reference_parts(reference: Reference) -> tuple[str | None, str]:
+    """Database and table."""
+    return reference.database, reference.table
+
+
+def _references(statement: Statement) -> Iterator[Reference]:
+    yield from statement.tables
+    for pair in statement.renames:
+        yield from pair
+
+
+def _check_databases(ddl: DdlEvent, statement: Statement) -> None:
+    about = {ddl.database, statement.database or "", *(r.database or "" for r in _references(statement))}
+    closed = {name for name in about if name.lower() in _CLOSED or name.lower().startswith("pg_")}
+    closed |= {name for name in _qualifiers(ddl.sql) if name.lower() in _SECRET}
+    if closed:
+        raise InputError(
+            f"a DDL is about the database {min(closed)}, which is not upstream's to change: {ddl.sql[:200]}",
+            hint="exclude this database in the changefeed's filter rules",
+        )
+
+
+def _qualifiers(sql: str) -> Iterator[str]:
+    """The names before a dot."""
+    for word, following in pairwise(Words(sql, features=True).words):
+        if following.text == "." and word.kind in (WordKind.PLAIN, WordKind.NAME):
+            yield word.text
+
+
+def _check_features(sql: str, statement: Statement) -> None:
+    """A comment of TiDB says how a table is stored: it may not change what the statement is about."""
+    other = read_statement(Words(sql, features=True).sql)
+    if _meaning(other) != _meaning(statement):
+        raise InputError(f"a comment changes what a DDL statement is about: {sql[:200]!r}", hint=_HINT)
+
+
+def _meaning(statement: Statement) -> tuple[object, ...]:
+    return statement.kind, statement.database, statement.tables, statement.renames, statement.like
+
+
+def _check_agreement(ddl: DdlEvent, statement: Statement) -> None:
+    """The message's table, or database, is one that the statement is about."""
+    if statement.database is not None:
+        if statement.database.lower() != ddl.database.lower():
+            raise _disagreement(ddl, statement.database)
+        return
+    tables = {_folded(one) for one in subjects(ddl, statement)}
+    if tables and ddl.table and _folded(TableName(ddl.database, ddl.table)) not in tables:
+        raise _disagreement(ddl, ", ".join(sorted(map(str, tables))))
+
+
+def _disagreement(ddl: DdlEvent, about: str) -> InputError:
+    said = f"{ddl.database}.{ddl.table}".rstrip(".")
+    return InputError(f"a message is about {said}, its DDL about {about}: {ddl.sql[:200]!r}", hint=_HINT)
+
+
+def _folded(name: TableName) -> TableName:
+    return TableName(name.database.lower(), name.table.lower())
+
+
+def subjects(ddl: DdlEvent, statement: Statement) -> tuple[TableName, ...]:
+    """The tables that a statement changes, by their names before and after it."""
+    placed = statement.placed(ddl.database, lambda _: ddl.database)
+    return tuple(map(named, (*_references(placed), *exchanged(ddl, statement))))
+
+
+def exchanged(ddl: DdlEvent, statement: Statement) -> tuple[Reference, ...]:
+    """The other table of an EXCHANGE PARTITION."""
+    words = Words(statement.sql)
+    if statement.kind is not DdlKind.ALTER_TABLE or not words.skip_to("EXCHANGE") or not words.skip("PARTITION"):
+        return ()
+    words.name()
+    words.expect("WITH", "TABLE")
+    first = words.name()
+    return (Reference(first, words.name()) if words.skip(".") else Reference(ddl.database, first),)
+
+
+def check_whole(ddl: DdlEvent, statement: Statement, tables: TableFilter) -> None:
+    """Raise InputError where a statement changes tables that the rules leave out, beside some that they take in."""
+    left = [name for name in subjects(ddl, statement) if not tables(*name)]
+    if left and not statement.renames:
+        hint = "take all of them into the filter, or none"
+        raise InputError(f"a DDL is about {left[0]} too, which filter.rules leave out: {ddl.sql[:200]!r}", hint=hint)

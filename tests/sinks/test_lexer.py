@@ -1,0 +1,132 @@
+"""Words of DDL: as TiDB cuts them, without comments, in time linear in the length, and the same when read again."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ordering.errors import InputError
+from sinks.ddl.kinds import clauses_of
+from sinks.ddl.lexer import LONGEST, Canonical, Lexer
+from sinks.ddl.reading import read_changes, read_table
+from sinks.ddl.statement import read_statement
+from sinks.ddl.words import WordKind, Words
+
+PIECES = st.sampled_from([
+    *"'\"`\\#\n ,().1aé\u00a0²\0;@-/*", "''", "``", "/*", "*/", "/*!", "/*!50000", "/*T![ttl]", "/*T!", "/*M!", "--",
+    "-- ", "0x1", "x'", "b'", "n'", "ENUM", "SET", "e5",
+])  # fmt: skip
+
+
+def texts(sql: str, *, features: bool = False) -> list[str]:
+    return [word.text for word in Words(sql, features=features).words]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("a /* /*! */ b /* */", ["a", "b"]),
+        ("a /*! b /* c */ d */ e", ["a", "b", "d", "e"]),
+        ("a /*!99999 view */", ["a", "view"]),
+        ("a /*M!100000 b */ c", ["a", "c"]),
+        ("a /*T![ttl] b */ /*T![unheard_of] c */ /*T! d */ e", ["a", "e"]),
+        ("a -- b\nc # d\ne --f", ["a", "c", "e", "-", "-", "f"]),
+        ("5--1, b", ["5", "-", "-", "1", ",", "b"]),
+        ("'/*' `--` \"#\"", ["/*", "--", "#"]),
+        ("a\u00a0b", ["a\u00a0b"]),
+        ("t.1a t.5 .5 1.5e-3 1e5x 0x4F 0x4G x'4f' b'01'",
+         ["t", ".", "1a", "t", ".", "5", ".5", "1.5e-3", "1e5x", "4F", "0x4G", "4f", "01"]),
+        (r"'a\'b\\' 'it''s' N'x' _utf8mb4'y'", ["a'b\\", "it's", "x", "_utf8mb4", "y"]),
+        (r"ENUM('a\', 'b''c' /* x */, '\\d')", ["ENUM", "(", "a\\", ",", "b'c", ",", "\\\\d", ")"]),
+    ],
+)  # fmt: skip
+def test_words(sql: str, expected: list[str]) -> None:
+    assert texts(sql) == expected
+
+
+def test_comments_of_tidb_count_where_they_are_asked_for() -> None:
+    sql = "a /*T![ttl] b */ /*T![unheard_of] c */ /*T! d */ /*T![ttl,auto_rand] e */ '/*T! f */' /* g */"
+    assert texts(sql, features=True) == ["a", "b", "d", "e", "/*T! f */"]
+
+
+@pytest.mark.parametrize("sql", ["'a", '"a', "`a", "a /* b", "a /*! b", "n'a", "'a\\'", "/*! /* */"])
+def test_what_has_no_end_is_refused(sql: str) -> None:
+    with pytest.raises(InputError):
+        Words(sql)
+
+
+def test_a_statement_has_a_limit() -> None:
+    with pytest.raises(InputError, match="characters, more than"):
+        Words("a" * (LONGEST + 1))
+
+
+@given(st.lists(PIECES, max_size=12).map("".join), st.booleans())
+def test_what_is_handed_on_means_what_was_read(sql: str, features: bool) -> None:
+    """A server that reads the text meets the words that were judged, and no comment."""
+    try:
+        read = Lexer(sql, features=features)
+    except InputError:
+        return
+    assert all(word.stop > word.start for word in read.words)
+    again = Lexer(read.text, features=False)
+    assert [(w.kind, w.text) for w in again.words] == [(w.kind, w.text) for w in read.words]
+    assert again.text == read.text
+    outside = "".join(read.text[w.start : w.stop] if w.kind is WordKind.PLAIN else " " for w in read.words)
+    assert not any(mark in outside for mark in ("/*", "#", "\n"))
+
+
+def test_backslashes_of_members_are_doubled_once() -> None:
+    text = Words(r"ENUM('a\b')").sql
+    assert (text, Words(text).sql, isinstance(text, Canonical)) == (r"ENUM('a\\b')", r"ENUM('a\\b')", True)
+
+
+HOSTILE = {
+    "quotes": lambda n: r"'\'" * n,
+    "quotes of members": lambda n: "ENUM('" + "a','" * n,
+    "sets": lambda n: "SET(" * n,
+    "back quotes": lambda n: "``" * n + "`",
+    "comments": lambda n: "/*!" * n,
+    "closed comments": lambda n: "/*!1 */" * n,
+    "features": lambda n: "/*T![" + "a," * n,
+    "stars": lambda n: "/*" + "*" * n,
+    "dashes": lambda n: "-- " * n,
+    "digits": lambda n: "1" * n,
+    "points": lambda n: "1." * n,
+    "brackets": lambda n: "(" * n + ")" * n,
+    "open brackets": lambda n: "(" * n,
+    "commas": lambda n: "," * n,
+    "blanks": lambda n: " " * n + "x",
+    "timestamps": lambda n: "TIMESTAMP DEFAULT " * n,
+    "names": lambda n: "a b " * n,
+    "views": lambda n: "OR REPLACE ALGORITHM " * n,
+}
+READERS: dict[str, Callable[[str], object]] = {
+    "words": Words,
+    "head": read_statement,
+    "clauses": clauses_of,
+    "changes": lambda sql: read_changes(f"ALTER TABLE t ADD COLUMN c {sql}"),
+    "list of changes": lambda sql: read_changes(f"ALTER TABLE t ADD COLUMN ({sql})"),
+    "table": lambda sql: read_table(f"CREATE TABLE t (c {sql})"),
+    "partitions": lambda sql: read_table(f"CREATE TABLE t (c INT) PARTITION BY RANGE ({sql})"),
+    "altered": lambda sql: clauses_of(f"ALTER TABLE t {sql}"),
+    "view": lambda sql: read_statement(f"CREATE {sql}"),
+}
+
+
+def seconds(read: Callable[[str], object], sql: str) -> float:
+    begun = time.process_time()
+    with suppress(InputError, ValueError, LookupError, RecursionError):  # the guard's business
+        read(sql)
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("reader", READERS)
+def test_reading_takes_linear_time(reader: str, hostile: str) -> None:
+    """Four times the input takes about four times as long: sixteen times would be the square."""
+    make, read = HOSTILE[hostile], READERS[reader]
+    short, long = (min(seconds(read, make(times)) for _ in range(2)) for times in (1_500, 6_000))
+    assert long < 0.2 or long < 9 * short, f"{short:.3f} s and {long:.3f} s"
