@@ -2,11 +2,13 @@
 
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.schema import Catalog, Column, Shape, TableSchema, Unfit, choose_handle_key, valid_indexes
 from sinks.sqlite.schema_text import Check, checks_in, quoted
@@ -37,14 +39,31 @@ def file_of(directory: Path, database: str) -> Path:
     return directory / f"{name}.sqlite"
 
 
+@contextmanager
+def _as_refusal(path: Path) -> Iterator[None]:
+    """What the file system refuses, as TargetError: a name that is too long, a disk that is full or read-only."""
+    try:
+        yield
+    except OSError as error:
+        raise TargetError(f"a database's file is refused: {error.strerror}", where=str(path)) from error
+
+
+def make_database(directory: Path, database: str) -> None:
+    """Make the file of a database, unless it is there. Raises TargetError."""
+    path = file_of(directory, database)
+    with _as_refusal(path):
+        path.touch()
+
+
 def remove_database(directory: Path, database: str) -> None:
     """Remove a database that nobody has attached: its file, then what SQLite may have left beside it.
 
-    A journal that stayed would be played back into a database of the same name that is made later.
+    A journal that stayed would be played back into a database of the same name that is made later. Raises TargetError.
     """
     path = file_of(directory, database)
-    for name in (path.name, f"{path.name}-journal", f"{path.name}-wal", f"{path.name}-shm"):
-        path.with_name(name).unlink(missing_ok=True)
+    with _as_refusal(path):
+        for name in (path.name, f"{path.name}-journal", f"{path.name}-wal", f"{path.name}-shm"):
+            path.with_name(name).unlink(missing_ok=True)
 
 
 def databases_in(directory: Path) -> list[str]:

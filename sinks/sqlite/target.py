@@ -27,6 +27,7 @@ from sinks.sqlite import checking, journal, statements
 from sinks.sqlite.catalog import (
     databases_in,
     file_of,
+    make_database,
     place_of,
     quoted_database,
     read_catalog,
@@ -340,7 +341,7 @@ class SqliteTarget(Target):
             self.check_epoch(lease)
             entered = self._enter(ddl, "", lease.changefeed, {})
             if statement.kind is DdlKind.CREATE_DATABASE:
-                file_of(self.directory, statement.database or "").touch()
+                make_database(self.directory, statement.database or "")
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
         if statement.kind is DdlKind.CREATE_DATABASE:
