@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from consumer import logs
 from consumer.cli_completion import completion
@@ -18,9 +17,10 @@ from consumer.cli_serve import serve
 from consumer.cli_tail import tail
 from consumer.cli_verify import verify
 from consumer.clock import process_start
-from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
+from consumer.commands import CONFIG, JSON, foreseen, tell
 from consumer.config import Config, load_config
 from consumer.signals import Stopped, StopRequest, stopped_by_signals
+from consumer.terminal import say, say_json
 
 if TYPE_CHECKING:
     from consumer.runner import Outcome
@@ -67,7 +67,7 @@ def run(config: Path, once: bool, as_json: bool) -> int | None:
     with suppress(Stopped), stopped_by_signals(stopping):  # without a gap, from the first process to the last line
         outcome = _reconcile(told, stopping, once=once)
         if as_json:
-            click.echo(orjson.dumps(outcome.as_json()).decode())
+            say_json(outcome.as_json(), indent=False)
     return 0
 
 
@@ -102,9 +102,9 @@ def check(config: Path, as_json: bool) -> int:
     for finding in findings(load_config(config)):
         found.append(finding)
         if not as_json:
-            click.echo(finding.line())
+            say(finding.line(), lines=True)
     if as_json:
-        click.echo(json_of([finding.as_json() for finding in found]))
+        say_json([finding.as_json() for finding in found])
     return next((one.error.exit_code for one in found if one.error is not None), 0)
 
 
@@ -123,7 +123,7 @@ def status(config: Path, as_json: bool) -> None:
 
     found = status_of(load_config(config))
     if as_json:
-        click.echo(json_of(found))
+        say_json(found)
     else:
         _print_status(found)
 
@@ -206,27 +206,27 @@ def _held_back(source: dict[str, Any]) -> str:
 
 def _print_status(found: dict[str, Any]) -> None:
     source = found["source"]
-    click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")
-    click.echo(f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), saved {found['updated_at']}")
-    click.echo(f"lag          {source.get('lag_seconds')} s behind the watermark")
-    click.echo(
+    say(f"changefeed   {found['changefeed']} -> {found['target']}")
+    say(f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), saved {found['updated_at']}")
+    say(f"lag          {source.get('lag_seconds')} s behind the watermark")
+    say(
         f"events       {found['events']}, duplicates {found['duplicates']} (proven {found['duplicates_proven']}),"
         f" filtered {found['filtered']}, quarantined {found['quarantined']},"
         f" rows written {found['rows_written']}, DDLs {found['ddls']}, windows {found['windows']}"
     )
     leader = found["leader"]
     alive = f", last sign of life {leader['silent_seconds']} s ago" if leader else ""
-    click.echo(f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}")
-    click.echo(f"stand-bys    {', '.join(one['name'] for one in found['stand_bys']) or '-'}")
-    click.echo(f"ledger       {found['ledger']['state']}")
-    click.echo(f"kafka        {source['state']}; held back by: {_held_back(source)}")
+    say(f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}")
+    say(f"stand-bys    {', '.join(one['name'] for one in found['stand_bys']) or '-'}")
+    say(f"ledger       {found['ledger']['state']}")
+    say(f"kafka        {source['state']}; held back by: {_held_back(source)}")
     for p in source.get("partitions", []):
-        click.echo(
+        say(
             f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']},"
             f" watermark {p['resolved_time']}, {_age(p['watermark_age_seconds'])}"
         )
     for told in found["ddl_history"]:
-        click.echo(f"  DDL {ddl_line(told)}")
+        say(f"  DDL {ddl_line(told)}")
 
 
 if __name__ == "__main__":

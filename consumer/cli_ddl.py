@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
+from consumer.commands import CONFIG, JSON, foreseen, tell
 from consumer.config import load_config
+from consumer.terminal import say, say_json
 
 
 @click.group()
@@ -35,9 +36,9 @@ def list_ddls(config: Path, limit: int, as_json: bool) -> None:
 
     found = [told_of(record) for record in ddl_log(load_config(config), limit)]
     if as_json:
-        click.echo(json_of(found))
+        say_json(found)
     for told in found if not as_json else []:
-        click.echo(ddl_line(told))
+        say(ddl_line(told))
 
 
 @ddl.command()

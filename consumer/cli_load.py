@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 import click
-import orjson
 
 from consumer.commands import CONFIG, foreseen
 from consumer.config import load_config
+from consumer.terminal import say, say_json
 
 
 @click.command()
@@ -67,9 +67,9 @@ def load(
             outcome = work.run()
     said = "loaded" if outcome.finished else "stopped; the same command goes on"
     if as_json:
-        click.echo(orjson.dumps(outcome.as_json()).decode())
+        say_json(outcome.as_json(), indent=False)
     else:
-        click.echo(
+        say(
             f"{said}: {outcome.rows} rows, {outcome.files} files, {outcome.tables} tables, {outcome.views} views in"
             f" {outcome.seconds:.1f} s; checkpoint {outcome.checkpoint_ts if outcome.finished else 'not set yet'}"
         )

@@ -6,8 +6,9 @@ from typing import Any
 import click
 import orjson
 
-from consumer.commands import CONFIG, JSON, foreseen, json_of, tell
+from consumer.commands import CONFIG, JSON, foreseen, tell
 from consumer.config import load_config
+from consumer.terminal import say, say_json
 from ordering.errors import ConfigError
 from ordering.timestamps import utc_text
 
@@ -35,17 +36,17 @@ def show(config: Path, as_json: bool) -> None:
 
     found = shown(load_config(config))
     if as_json:
-        click.echo(json_of(found))
+        say_json(found)
         return
     again = found["applied_again_to"]
-    click.echo(f"changefeed   {found['changefeed']} -> {found['target']}")
-    click.echo(f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), saved {found['updated_at']}")
+    say(f"changefeed   {found['changefeed']} -> {found['target']}")
+    say(f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), saved {found['updated_at']}")
     if again is not None:
-        click.echo(f"rewound      all up to {again} ({utc_text(again)} UTC) will be applied once more")
-    click.echo(f"leader       epoch {found['epoch']}, {'alive' if found['leader_lives'] else 'none'}")
+        say(f"rewound      all up to {again} ({utc_text(again)} UTC) will be applied once more")
+    say(f"leader       epoch {found['epoch']}, {'alive' if found['leader_lives'] else 'none'}")
     for topic, partitions in found["offsets"].items():
         for number, at in partitions.items():
-            click.echo(f"  {topic}/{number}: offset {at['offset']}, watermark {utc_text(at['watermark'] or 0)}")
+            say(f"  {topic}/{number}: offset {at['offset']}, watermark {utc_text(at['watermark'] or 0)}")
 
 
 @progress.command()
@@ -60,7 +61,7 @@ def export(config: Path) -> None:
     """
     from consumer.recovery import exported  # noqa: PLC0415
 
-    click.echo(json_of(exported(load_config(config))))
+    say_json(exported(load_config(config)))
 
 
 @progress.command("import")

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from consumer.commands import CONFIG, JSON, foreseen, json_of
+from consumer.commands import CONFIG, JSON, foreseen
 from consumer.config import load_config
 from consumer.quarantine_told import place_of, position_of, told_message
+from consumer.terminal import say, say_json
 from ordering.errors import ConfigError
 
 _OFFSETS = click.option(
@@ -36,9 +37,9 @@ def list_messages(config: Path, as_json: bool) -> None:
 
     found = listed(load_config(config))
     if as_json:
-        click.echo(json_of([told_message(one) for one in found]))
+        say_json([told_message(one) for one in found])
     for one in found if not as_json else []:
-        click.echo(f"{place_of(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {one.reason[:200]}")
+        say(f"{place_of(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {one.reason[:200]}")
 
 
 @quarantine.command()
@@ -58,13 +59,13 @@ def show(config: Path, offset: str, as_json: bool) -> None:
     one = message_of(load_config(config), position_of(offset))
     told = {**told_message(one), "key": _base64(one.key), "value": _base64(one.value)}
     if as_json:
-        click.echo(json_of(told))
+        say_json(told)
         return
     for name, value in told.items():
         if name not in ("key", "value"):
-            click.echo(f"{name:<11} {'-' if value in (None, '') else value}")
-    click.echo(f"{'key':<11} {_text(one.key)}")
-    click.echo(f"{'value':<11} {_text(one.value)}")
+            say(f"{name:<11} {'-' if value in (None, '') else value}")
+    say(f"{'key':<11} {_text(one.key)}")
+    say(f"{'value':<11} {_text(one.value)}")
 
 
 @quarantine.command()
@@ -111,9 +112,9 @@ def discard(config: Path, offsets: tuple[str, ...], every: bool, reason: str, as
 
 def _print_verdicts(verdicts: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json_of(verdicts))
+        say_json(verdicts)
     for one in verdicts if not as_json else []:
-        click.echo(f"{one['message']}  {one['state']}  {one['why']}")
+        say(f"{one['message']}  {one['state']}  {one['why']}")
 
 
 def _verdict(one: Any) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 import click
-import orjson
 
 from consumer.commands import foreseen
 from consumer.config import load_config
+from consumer.terminal import say, say_json
 from ordering.errors import ConfigError
 
 _COLOURS = {"DELETE": "red", "INSERT": "green", "UPDATE": "yellow", "WATERMARK": "bright_black", "?": "magenta"}
@@ -53,9 +53,9 @@ def tail(
     try:
         for told in look.messages(follow=follow):
             if as_json:
-                click.echo(orjson.dumps(told.as_json()).decode())
+                say_json(told.as_json(), indent=False)
             else:
-                click.secho(told.line(), fg=_COLOURS.get(told.kind))
+                say(told.line(), colour=_COLOURS.get(told.kind))
             sys.stdout.flush()
     except KeyboardInterrupt:
-        click.echo(err=True)
+        say(err=True)

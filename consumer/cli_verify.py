@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from consumer.commands import CONFIG, JSON, foreseen, json_of
+from consumer.commands import CONFIG, JSON, foreseen
 from consumer.config import load_config
+from consumer.terminal import say, say_json
 from ordering.errors import DifferencesError, UnjudgedError
 
 
@@ -39,10 +40,10 @@ def verify(config: Path, as_json: bool, **options: Any) -> None:
 
     outcome = Verification(load_config(config), Options(**options)).run()
     if as_json:
-        click.echo(json_of(outcome.as_json()))
+        say_json(outcome.as_json())
     else:
         for line in outcome.lines():
-            click.echo(line)
+            say(line)
     if outcome.differs:
         hint = "" if options["fix_sql"] else "--fix-sql FILE writes the SQL that mends the target"
         raise DifferencesError(outcome.fact, hint=hint)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import click
-import orjson
 
+from consumer.terminal import say, say_json
 from ordering.errors import ReconcilerError
 
 P = ParamSpec("P")
@@ -20,12 +20,10 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 def tell(told: Any, text: str, *, as_json: bool) -> None:
     """Print what a command has to tell: as JSON for programs, or a text for people."""
-    click.echo(json_of(told) if as_json else text)
-
-
-def json_of(told: Any) -> str:
-    """JSON, indented, as every command prints it that does not print one object a line."""
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
+    if as_json:
+        say_json(told)
+    else:
+        say(text)
 
 
 def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
@@ -36,7 +34,7 @@ def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs) or 0
         except ReconcilerError as error:
-            click.echo(f"error: {error}", err=True)
+            say(f"error: {error}", lines=True, err=True)
             code = error.exit_code
         sys.stdout.flush()
         sys.exit(code)

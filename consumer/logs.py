@@ -15,12 +15,13 @@ the window (`window`, its number since the changefeed began): `about` binds both
 import logging
 import sys
 from contextlib import AbstractContextManager
-from typing import Any
+from io import StringIO
+from typing import Any, TextIO
 
 import structlog
 
-_PLAIN = structlog.dev.plain_traceback
-"""structlog's other formatter of tracebacks shows local variables, and so passwords."""
+from consumer.terminal import safe, show_bug, without_controls
+
 _NAME = "reconciler"
 """Of our handler: others on the root logger are not ours to remove."""
 
@@ -35,14 +36,25 @@ def set_up(*, json: bool, verbose: bool) -> None:
     shown: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
         if json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_PLAIN)]
+        else [
+            without_controls,
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback),
+        ]
     )
+    sys.excepthook = show_bug
     structlog.configure(
         processors=[*told, *shown],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     _tame(told, shown, logging.WARNING if verbose else logging.CRITICAL)
+
+
+def _traceback(output: TextIO, told: Any) -> None:
+    """Of structlog's formatters the other shows local variables, and so passwords; texts of errors are others'."""
+    plain = StringIO()
+    structlog.dev.plain_traceback(plain, told)
+    output.write(safe(plain.getvalue(), lines=True))
 
 
 def _tame(told: list[structlog.typing.Processor], shown: list[structlog.typing.Processor], level: int) -> None:

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from consumer.terminal import safe
 
 
 class Pace:
@@ -47,7 +50,7 @@ class Bar:
         """A chunk is done."""
         with self._lock:
             self._rows += rows
-            told = f"{table}: {self._rows:,} rows in all"
+            told = escape(safe(f"{table}: {self._rows:,} rows in all"))
         if self._task is not None:
             self._progress.update(self._task, description=told)
 
