@@ -9,6 +9,7 @@ import click
 from consumer.commands import JSON, foreseen, tell
 from consumer.config import config_from
 from ordering.errors import ConfigError
+from sinks.private_files import open_file
 
 _TEMPLATE = """\
 # A changefeed of ticdc-reconciler. Left out keys have the values that are shown behind a "#"; README.md tells of all.
@@ -78,9 +79,8 @@ def init(  # a command's options
     }
     text = _text(values, consistency)
     try:
-        with file.open("x", encoding="utf-8") as made:
+        with open_file(file, "x", encoding="utf-8") as made:
             made.write(text)
-        file.chmod(0o600)
     except OSError as error:
         raise ConfigError(f"can't write {file}: {error.strerror}") from error
     text = f"wrote {file}; try it: reconciler check {file}"

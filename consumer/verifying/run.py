@@ -30,6 +30,7 @@ from ordering import quarantine
 from ordering.errors import ConfigError
 from ordering.events import TableName
 from sinks.ddl_log import DdlState
+from sinks.private_files import open_file
 from sinks.reading import Selection, Span
 from sinks.target import Stored
 from sinks.uri import parse_target_uri
@@ -249,7 +250,7 @@ class Verification:
 
     def _write_repair(self, path: Path, outcome: Outcome, right: Side) -> None:
         try:
-            with path.open("w", encoding="utf-8", newline="\n") as file:
+            with open_file(path, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in repair(outcome, right.readers[0].mender()))
         except OSError as error:
             raise ConfigError(f"can't write {path}: {error.strerror}") from error

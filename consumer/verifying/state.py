@@ -19,6 +19,7 @@ from consumer.verifying.narrowing import Difference, Found
 from consumer.verifying.plan import Plan
 from ordering.errors import ConfigError
 from ordering.events import TableName
+from sinks.private_files import open_file
 from sinks.reading import Span
 
 _VERSION = 1
@@ -116,7 +117,7 @@ class State:
         if self._path is None:
             return
         try:
-            with self._path.open(mode) as file:
+            with open_file(self._path, mode) as file:
                 file.writelines(orjson.dumps(line) + b"\n" for line in lines)
         except OSError as error:
             raise ConfigError(f"can't write the state {self._path}: {error.strerror}") from error

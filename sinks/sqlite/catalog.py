@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 from ordering.errors import TargetError
 from ordering.events import TableName
+from sinks.private_files import make_file
 from sinks.schema import Catalog, Column, Shape, TableSchema, Unfit, choose_handle_key, valid_indexes
 from sinks.sqlite.schema_text import Check, checks_in, quoted
 
@@ -52,7 +53,7 @@ def make_database(directory: Path, database: str) -> None:
     """Make the file of a database, unless it is there. Raises TargetError."""
     path = file_of(directory, database)
     with _as_refusal(path):
-        path.touch()
+        make_file(path)
 
 
 def remove_database(directory: Path, database: str) -> None:

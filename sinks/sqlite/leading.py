@@ -13,6 +13,7 @@ from typing import Any
 
 from ordering.errors import TargetError
 from sinks.instances import Dialect
+from sinks.private_files import make_directory, make_file
 from sinks.target import PROGRESS_DATABASE
 
 DIALECT = Dialect("instance", "((julianday('now') - 2440587.5) * 86400)")
@@ -30,7 +31,8 @@ class SideFile:
     def __init__(self, directory: Path, as_error: Callable[[sqlite3.Error, str], TargetError]) -> None:
         self._where, self._as_error = str(instances_file(directory)), as_error
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_directory(directory)
+            make_file(instances_file(directory))
             self._connection = sqlite3.connect(
                 self._where, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
@@ -70,8 +72,8 @@ class LeaderFile:
         if self._held is not None and self._held[0] == changefeed:
             return True
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path(changefeed), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            make_directory(self._directory)
+            descriptor = os.open(self._path(changefeed), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise TargetError(f"can't open {self._path(changefeed)}: {error.strerror}") from error
         try:

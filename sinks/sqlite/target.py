@@ -20,6 +20,7 @@ from sinks.ddl.names import older_database, respelled, session_of
 from sinks.ddl.statement import Circumstances, DdlKind, Statement, read_statement
 from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.instances import Instance, Instances
+from sinks.private_files import make_directory, make_file
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog, TableSchema
 from sinks.spool import Group
@@ -108,8 +109,9 @@ class SqliteTarget(Target):
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self.directory)
             path = file_of(self.directory, PROGRESS_DATABASE)
+            make_file(path)
             connection = sqlite3.connect(
                 path.absolute().as_uri(), timeout=BUSY_TIMEOUT_S, isolation_level=None, uri=True
             )

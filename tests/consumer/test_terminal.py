@@ -21,7 +21,10 @@ from tests.consumer.test_cli_json import CONFIG
 from tests.consumer.test_cli_manners import reconciler
 from tests.test_architecture import ROOT, name_of
 
-HOSTILE = "a\x1b[2J\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x9b31m\x90\x85\x7f\x00\r\x08\u202eedoc\u2066x\u2069\u200f\u2028\u2029z"
+HOSTILE = (
+    "a\x1b[2J\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x9b31m\x90\x85\x7f\x00\r\x08"
+    "\u202eedoc\u2066x\u2069\u200f\u2028\u2029z"
+)
 FORGED = f"{HOSTILE}\nok   forged: line"
 COMMANDING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 DDL = {
