@@ -14,7 +14,6 @@ from consumer.presence import RedisLease
 from consumer.signals import Stopped
 from ordering.errors import LeaderLivesError
 from ordering.leadership import Sign, Watch
-from sinks.instances import Instances
 from sinks.target import Lease, Target
 
 _LOOK_S = 0.25
@@ -48,9 +47,10 @@ class StandBy:
                 if self._target.try_lead(self._changefeed):
                     log.info("taking over: the leader has ended", waited_s=self._waited())
                     return None
-                taken = self._look(instances, give_up_s)
-                if taken is not None:
-                    return taken
+                sign = instances.leader()
+                if self._is_gone(sign):
+                    return self._leadership(sign)
+                self._stay(sign, give_up_s)
                 looked()
         finally:
             instances.close()
@@ -59,12 +59,24 @@ class StandBy:
     def _waited(self) -> float:
         return round(time.monotonic() - self._began, 2)
 
-    def _look(self, instances: Instances, give_up_s: float | None) -> Lease | None:
-        sign, leased, now = instances.leader(), self._lease.is_held(), time.monotonic()
-        if self._watch.is_gone(now, sign, leased):
-            silent_s = round(self._watch.silence(now, sign), 1)
-            log.warning("taking over: the leader shows no sign of life", leader=_name(sign), silent_s=silent_s)
-            return None if sign is None else Lease(self._changefeed, sign.epoch)
+    def _is_gone(self, sign: Sign | None) -> bool:
+        now = time.monotonic()
+        if not self._watch.is_gone(now, sign, self._lease.is_held()):
+            return False
+        silent_s = round(self._watch.silence(now, sign), 1)
+        log.warning("taking over: the leader shows no sign of life", leader=_name(sign), silent_s=silent_s)
+        return True
+
+    def _leadership(self, sign: Sign | None) -> Lease | None:
+        """What is taken over; of a leader that was frozen before it gave any sign the target knows the epoch."""
+        if sign is not None:
+            return Lease(self._changefeed, sign.epoch)
+        stored = self._target.stored(self._changefeed)
+        return None if stored is None else Lease(self._changefeed, stored.epoch)
+
+    def _stay(self, sign: Sign | None, give_up_s: float | None) -> None:
+        """Raise LeaderLivesError where the leader lives and nobody is to wait any longer."""
+        now = time.monotonic()
         self._tell(sign)
         if give_up_s is not None and now - self._began >= give_up_s and self._watch.changes >= _ALIVE_AFTER:
             raise LeaderLivesError(
@@ -72,7 +84,6 @@ class StandBy:
                 where=self._target.name,
                 hint="it applies what the topics hold; `reconciler status` shows it. Stop it first to run another one",
             )
-        return None
 
     def _tell(self, sign: Sign | None) -> None:
         if self._told != _name(sign):

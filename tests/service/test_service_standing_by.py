@@ -4,88 +4,19 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from redis import Redis
 
 from consumer.embedded import RedisServer
-from consumer.presence import Presence, RedisLease
 from consumer.signals import Stopped
-from consumer.standing_by import StandBy
 from ordering.errors import LeaderLivesError, LeadershipLostError, TargetUnreachableError
-from ordering.progress import Progress
-from ordering.timestamps import CheckpointTs
-from sinks.opening import open_target
-from sinks.target import Lease, Target
-from sinks.values import ValueRules
+from sinks.target import Lease
+from tests.service.acting import FIRST, LEASE_S, Actor, Stage
 from tests.service.lab import eventually
 
 pytestmark = pytest.mark.service
-
-FIRST = Progress.first(CheckpointTs(0), "", "")
-LEASE_S = 3.0
-
-
-@dataclass
-class Actor:
-    """One instance: its target, its sign of life, its wait."""
-
-    target: Target
-    changefeed: str
-    redis: str
-    presence: Presence = field(init=False)
-    stopping: threading.Event = field(default_factory=threading.Event)
-    lease: Lease | None = None
-
-    def __post_init__(self) -> None:
-        self.target.connect()
-        self.redis_lease = RedisLease(self.redis, self.changefeed, LEASE_S)
-        self.presence = Presence(self.target.instances(self.changefeed), self.redis_lease, LEASE_S)
-
-    def waits(self, give_up_s: float | None = None) -> Lease | None:
-        """Stand by until it may lead."""
-        self.presence.stand_by()
-        lease = RedisLease(self.redis, self.changefeed, LEASE_S)
-        return StandBy(self.target, self.changefeed, lease, LEASE_S, self.stopping).wait(lambda: None, give_up_s)
-
-    def leads(self, held: Lease | None = None) -> int:
-        """Lead; the epoch."""
-        self.lease = Lease(self.changefeed, self.target.claim(self.changefeed, FIRST, held).epoch)
-        self.presence.lead(self.lease.epoch)
-        return self.lease.epoch
-
-    def freezes(self) -> None:
-        """Show no sign of life any more, and keep all connections: what SIGSTOP does."""
-        self.presence._beat = lambda _: None  # type: ignore[method-assign]
-        self.presence._lease = RedisLease("", self.changefeed, LEASE_S)
-
-    def ends(self) -> None:
-        self.target.close()
-        self.presence.stop()
-
-
-@dataclass
-class Stage:
-    """A target and its instances."""
-
-    uri: str
-    changefeed: str
-    redis: str = ""
-    actors: list[Actor] = field(default_factory=list)
-
-    def enter(self) -> Actor:
-        self.actors.append(Actor(open_target(self.uri, ValueRules()), self.changefeed, self.redis))
-        return self.actors[-1]
-
-    def listed(self) -> list[int]:
-        """The epochs on the list."""
-        looking = open_target(self.uri, ValueRules())
-        try:
-            return [instance.epoch for instance in looking.running(self.changefeed)]
-        finally:
-            looking.close()
 
 
 @pytest.fixture(params=["sqlite", "mariadb", "postgres", "tidb"])
@@ -150,6 +81,19 @@ def test_a_leader_that_is_frozen_is_taken_over_from_and_writes_nothing_more(
     with pytest.raises(LeadershipLostError):  # and one who comes too late to take over has to wait as well
         stage.enter().target.claim(stage.changefeed, FIRST, held)
     other.target.save(FIRST, Lease(stage.changefeed, 2))
+
+
+def test_a_leader_that_was_frozen_before_any_sign_of_life_is_taken_over_from(stage: Stage) -> None:
+    leader = stage.enter()
+    assert leader.target.try_lead(stage.changefeed)
+    assert leader.target.claim(stage.changefeed, FIRST).epoch == 1
+    other = stage.enter()
+    limit = threading.Timer(4 * LEASE_S, other.stopping.set)
+    limit.start()
+    held = other.waits()
+    limit.cancel()
+    assert held == Lease(stage.changefeed, 1)
+    assert other.leads(held) == 2
 
 
 def test_who_cannot_wait_for_ever_is_told_who_leads(stage: Stage) -> None:
