@@ -13,7 +13,7 @@ from ordering.events import TableName
 from ordering.progress import Progress
 from sinks.instances import Dialect, Instance, Instances
 from sinks.schema import Catalog, TableSchema
-from sinks.target import PROGRESS_DATABASE, Stored, Target
+from sinks.target import PROGRESS_DATABASE, Lease, Stored, Target
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
@@ -191,6 +191,14 @@ class ServerTarget(Target, Generic[S]):
 
     def _raise_epoch(self, changefeed: str) -> None:
         self._db.run(f"UPDATE {CHECKPOINT} SET epoch = epoch + 1 WHERE changefeed = %s", (changefeed,))  # noqa: S608 a constant
+
+    def _confirm(self, lease: Lease, session: S | None = None) -> None:
+        """Raise LeadershipLostError if the epoch is no longer ours: right before what is no part of a transaction.
+
+        `session`: the one that is going to do it, where that is another one than this target's.
+        """
+        look = f"SELECT epoch FROM {CHECKPOINT} WHERE changefeed = %s"  # noqa: S608 a constant
+        self._compare((session or self._db).value(look, (lease.changefeed,)), lease)
 
     def _locked_epoch(self, changefeed: str) -> int | None:
         return self._db.value(f"SELECT epoch FROM {CHECKPOINT} WHERE changefeed = %s FOR UPDATE", (changefeed,))  # type: ignore[no-any-return]  # noqa: S608

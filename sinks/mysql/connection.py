@@ -26,6 +26,16 @@ _NOT_ASKED = 2068
 _DIGITS = re.compile(r"\d+")
 _CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
+_UNENDING = {
+    "wait_timeout": 2_147_483,  # s, 24 days: what a server on any system takes
+    "max_execution_time": 0,
+    "max_statement_time": 0,
+    "idle_transaction_timeout": 0,
+    "idle_readonly_transaction_timeout": 0,
+    "idle_write_transaction_timeout": 0,
+    "tidb_idle_transaction_timeout": 0,
+}
+"""Leadership is a named lock of the session, and it may rest for hours; 0 is without end."""
 _WARNINGS = 64
 """So many of a statement are kept at least."""
 _ROW_ALIAS = (8, 0, 20)
@@ -168,6 +178,15 @@ class MysqlConnection:
             # TiDB parses CHECK and by default does not enforce it: what rows may hold is the upstream's business
             self.run("SET SESSION check_constraint_checks = 0")
         self.run("SET SESSION innodb_lock_wait_timeout = %s", (_LOCK_WAIT_S,))
+        self._stay()
+
+    def _stay(self) -> None:
+        """Set off what ends a session, its transaction or a long statement by itself, where the server has it."""
+        marks = ", ".join(["%s"] * len(_UNENDING))
+        for name, value in self.query(f"SHOW VARIABLES WHERE Variable_name IN ({marks})", _UNENDING):
+            # TiDB lists MariaDB's max_statement_time with nothing in it
+            if value and float(value) != _UNENDING[name.lower()]:
+                self.run(f"SET SESSION {name.lower()} = {_UNENDING[name.lower()]:d}")
 
     def run(self, sql: str, parameters: Iterable[Any] | None = None) -> int:
         """Execute a statement; rows affected."""

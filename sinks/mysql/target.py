@@ -204,7 +204,12 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
         executed, state = self._made(
-            ddl, statement, fitted, entered, Rehearsal(self._db, lease.changefeed, entered.before.get(rules.SESSION))
+            ddl,
+            statement,
+            fitted,
+            entered,
+            Rehearsal(self._db, lease.changefeed, entered.before.get(rules.SESSION)),
+            lease,
         )
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
@@ -222,9 +227,9 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
             return torn
         session = rules.session_database(statement, ddl, self.catalog())
         self._await_jobs(rules.subjects(statement, session))
-        self._end_running(lease.changefeed, rules.subjects(statement, session))
+        self._end_running(lease, rules.subjects(statement, session))
         for left_over in leftovers.drops(self._db.query, statement, session, self.catalog()):
-            self._db.run(left_over)
+            self._change(left_over, lease)
         with self._transaction():
             self.check_epoch(lease)
             return self._enter(ddl, fitted.logged, lease.changefeed, self._there(statement, session))
@@ -240,7 +245,13 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         return [rules.checksum(self._db, table, partition), rules.checksum(self._db, other)]
 
     def _made(
-        self, ddl: DdlEvent, statement: Statement, fitted: Adapted, entered: Entered, rehearsal: Rehearsal
+        self,
+        ddl: DdlEvent,
+        statement: Statement,
+        fitted: Adapted,
+        entered: Entered,
+        rehearsal: Rehearsal,
+        lease: Lease,
     ) -> tuple[str, DdlState]:
         """Make the change unless it is made; what was executed, and whether it is done."""
         session = entered.before.get(rules.SESSION)
@@ -257,7 +268,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         if statement.kind is DdlKind.CREATE_DATABASE and now[statement.database or ""]:
             fitted = replace(fitted, sql=rules.altered_database(fitted.sql))
         try:
-            return fitted.logged, self._execute(fitted, session, ddl)
+            return fitted.logged, self._execute(fitted, session, ddl, lease)
         except TargetUnreachableError:
             raise
         except TargetError:
@@ -278,7 +289,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _await_jobs(self, tables: Sequence[TableName]) -> None:
         """Wait for DDL that goes on by itself: none does where a statement ends with its connection."""
 
-    def _end_running(self, changefeed: str, tables: Sequence[TableName]) -> None:
+    def _end_running(self, lease: Lease, tables: Sequence[TableName]) -> None:
         """Note what has gone on by itself and is done now: nothing does."""
 
     def _fitted(self, sql: str) -> Adapted:
@@ -289,7 +300,12 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         known = self.catalog().get(table) is not None
         return known and bool(self._db.value(f"SELECT EXISTS (SELECT 1 FROM {place_of(table)})"))  # noqa: S608 quoted
 
-    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> DdlState:
+    def _change(self, sql: str, lease: Lease) -> None:
+        """Execute what commits by itself, over the connection that has just found itself the leader's."""
+        self._confirm(lease)
+        self._db.run(sql)
+
+    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent, lease: Lease) -> DdlState:
         """Execute the statement; whether it is done then, or goes on by itself."""
         for note in fitted.notes:
             log.warning("DDL is executed with a difference", what=note)
@@ -301,8 +317,8 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
                 settings["sql_mode"] = ROUNDING_MODE
             with self._db.set_for_now(settings):
                 for sql in self._prepared(fitted.sql, session):
-                    self._db.run(sql)
-                self._db.run(self._moving_rows(fitted.sql, session) or fitted.sql)
+                    self._change(sql, lease)
+                self._change(self._moving_rows(fitted.sql, session) or fitted.sql, lease)
         return DdlState.DONE
 
     def _prepared(self, sql: str, session: str | None) -> Iterable[str]:

@@ -5,7 +5,7 @@ It is no part of a transaction. One that is cut, or refused, leaves an INVALID i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ordering.errors import TargetError, TargetUnreachableError
 from sinks.postgres.connection import PostgresConnection
@@ -28,8 +28,17 @@ def only_indexes(db: PostgresConnection, statements: Sequence[str]) -> bool:
     return 0 < len(places) == len(found) and not any(db.value(_IS_PARTITIONED, place) for place in places)
 
 
-def build(db: PostgresConnection, statements: Sequence[str], *, torn: bool) -> str:
-    """Make the indexes, outside of a transaction; what was executed. `torn`: a killed run may have made some."""
+def build(db: PostgresConnection, statements: Sequence[str], confirm: Callable[[], None], *, torn: bool) -> str:
+    """Make the indexes, outside of a transaction; what was executed.
+
+    `confirm` raises where this session leads no more; it is asked before each statement, over the same session.
+    `torn`: a killed run may have made some.
+    """
+
+    def change(own: str) -> None:
+        confirm()
+        db.run(own)
+
     executed = []
     for sql in statements:
         match = _INDEX.match(sql)
@@ -39,22 +48,22 @@ def build(db: PostgresConnection, statements: Sequence[str], *, torn: bool) -> s
         index = f'"{match[2]}"."{match[1]}"'
         valid = db.value(_IS_VALID, (_unquoted(match[2]), _unquoted(match[1])))
         if valid is False:
-            db.run(f"DROP INDEX {index}")
+            change(f"DROP INDEX {index}")
         own = sql.replace("INDEX ", "INDEX CONCURRENTLY ", 1)
         if not (valid and torn):
-            _make(db, own, index, drop=not valid)
+            _make(change, own, index, drop=not valid)
         executed.append(own)
     return "; ".join(executed)
 
 
-def _make(db: PostgresConnection, sql: str, index: str, *, drop: bool) -> None:
+def _make(change: Callable[[str], None], sql: str, index: str, *, drop: bool) -> None:
     try:
-        db.run(sql)
+        change(sql)
     except TargetUnreachableError:
         raise
     except TargetError:
         if drop:
-            db.run(f"DROP INDEX IF EXISTS {index}")
+            change(f"DROP INDEX IF EXISTS {index}")
         raise
 
 

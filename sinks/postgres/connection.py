@@ -38,6 +38,8 @@ _SESSION = {
     "idle_in_transaction_session_timeout": "0",
     "client_min_messages": "warning",
 }
+_UNENDING = ["idle_session_timeout", "transaction_timeout"]
+"""What ends a session since PostgreSQL 14 and 17: leadership is a lock of the session, and it may rest for hours."""
 
 
 class PostgresConnection:
@@ -66,6 +68,7 @@ class PostgresConnection:
             "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(_SESSION)),
             [x for kv in _SESSION.items() for x in kv],
         )
+        self.query("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY(%s)", (_UNENDING,))
         self.fires_nothing = self._silence_triggers()
 
     def _silence_triggers(self) -> bool:

@@ -1,6 +1,7 @@
 """The PostgreSQL target: see the package's docstring for the layout."""
 
 import time
+from functools import partial
 
 import orjson
 import xxhash
@@ -196,9 +197,9 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
             entered = entered or self._enter(ddl, "", lease.changefeed, self._apart(translation))
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
-        apart = entered.before.get(_APART)
+        apart, confirm = entered.before.get(_APART), partial(self._confirm, lease)
         try:
-            made = concurrent.build(self._db, apart, torn=entered.torn) if apart else ""
+            made = concurrent.build(self._db, apart, confirm, torn=entered.torn) if apart else ""
             with self._transaction():
                 self.check_epoch(lease)
                 if made:

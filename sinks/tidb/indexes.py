@@ -4,6 +4,7 @@ Only plain ones: a unique index decides how rows are written, so what comes afte
 """
 
 import threading
+from collections.abc import Callable
 
 import structlog
 
@@ -32,9 +33,17 @@ class Building:
     TiDB may give the job up if we end before it does: whoever leads next looks whether the index is there.
     """
 
-    def __init__(self, connection: TidbConnection, database: str, sql: str) -> None:
+    def __init__(
+        self, connection: TidbConnection, database: str, sql: str, confirm: Callable[[TidbConnection], None]
+    ) -> None:
+        """Begin it, unless `confirm` raises: it asks over this connection whether the statement may still run."""
         self._connection, self._sql = connection, sql
-        connection.run(f"USE {quoted(database)}")
+        try:
+            connection.run(f"USE {quoted(database)}")
+            confirm(connection)
+        except BaseException:
+            connection.close()
+            raise
         self._thread = threading.Thread(target=self._run, name="index", daemon=True)
         self._error: TargetError | None = None
         self._thread.start()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import structlog
-from tenacity import Retrying, retry_if_result, wait_fixed
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
@@ -15,17 +15,14 @@ from sinks.mysql.leftovers import all_there
 from sinks.mysql.partitions import unvalidated
 from sinks.mysql.target import LOCK_S, MysqlTarget, lock_name
 from sinks.mysql.write import MysqlWriter
-from sinks.target import PROGRESS_DATABASE, Lease, Stored
+from sinks.target import Lease, Stored
 from sinks.tidb.connection import TidbConnection
+from sinks.tidb.holders import CREATION, erase, living, of_earlier_version, write_down
 from sinks.tidb.indexes import Building, adds_plain_indexes
 from sinks.tidb.reading import TidbReader
 from sinks.tidb.write import TidbWriter
 
 log = structlog.get_logger()
-_HOLDER = f"{PROGRESS_DATABASE}.holder"
-_HOLDERS = f"""CREATE TABLE IF NOT EXISTS {_HOLDER} (
-  name VARCHAR(64) NOT NULL PRIMARY KEY, connection BIGINT UNSIGNED NOT NULL
-) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"""
 # the parts of a multi schema change stay 'done' and never become 'synced'
 _UNFINISHED = """SELECT COUNT(*) FROM information_schema.DDL_JOBS
 WHERE DB_NAME = %s AND TABLE_NAME = %s
@@ -62,29 +59,49 @@ class TidbTarget(MysqlTarget):
     def connect(self) -> None:
         """See `Target.connect`."""
         super().connect()
-        self._db.run(_HOLDERS)
+        self._db.run(CREATION)
 
     def _begin(self) -> None:
         # a server or session may be set to optimistic, where FOR UPDATE locks nothing before COMMIT
         self._db.run("BEGIN PESSIMISTIC")
 
+    def try_lead(self, changefeed: str) -> bool:
+        """See `Target.try_lead`: a lock that is free proves nothing while the connection of who held it lives."""
+        return living(self._db, lock_name(changefeed)) is None and super().try_lead(changefeed)
+
     def _fence(self, holder: str) -> None:
         """See `Target._fence`: TiDB does not tell who holds a named lock, so holders write it down."""
         name = lock_name(holder)
+        if former := living(self._db, name):
+            self._db.end_connection(former)
+            self._await_end(name, former)
         if not self._locks(name, _FREE_S):
-            connection = self._db.value(f"SELECT connection FROM {_HOLDER} WHERE name = %s", (name,))  # noqa: S608 a constant
-            if connection is not None:
-                self._db.end_connection(int(connection))
+            unmarked = of_earlier_version(self._db, name)
+            if unmarked is not None:
+                self._db.end_connection(unmarked)
             if not self._locks(name, LOCK_S):
-                raise self._does_not_end(connection)
-        self._db.run(f"REPLACE INTO {_HOLDER} VALUES (%s, CONNECTION_ID())", (name,))  # noqa: S608 a constant
+                raise self._does_not_end(unmarked)
+        write_down(self._db, name)
+
+    def _await_end(self, name: str, connection: int) -> None:
+        """KILL returns before the connection has ended, and what it runs goes on for so long."""
+        limit, asking = stop_after_delay(LOCK_S), retry_if_result(lambda found: found is not None)
+        look = Retrying(retry=asking, wait=wait_fixed(_LOOK_S), stop=limit, retry_error_callback=lambda _: connection)
+        if look(living, self._db, name) is not None:
+            raise self._does_not_end(connection)
 
     def is_led(self, changefeed: str) -> bool:
         """See `Target.is_led`: TiDB tells it only to who tries."""
+        if living(self._db, lock_name(changefeed)) is not None:
+            return True
         free = self._locks(lock_name(changefeed), _FREE_S)
         if free:
-            self._release(changefeed)
+            super()._release(changefeed)
         return not free
+
+    def _release(self, holder: str) -> None:
+        erase(self._db, lock_name(holder))  # who holds it next would end this connection, which goes on
+        super()._release(holder)
 
     def _await_jobs(self, tables: Sequence[TableName]) -> None:
         """A DDL job goes on when the one who asked for it is gone, and an index may be added without anyone waiting.
@@ -99,22 +116,22 @@ class TidbTarget(MysqlTarget):
         stored = super().claim(changefeed, initial, held)
         for line in self._running(changefeed):
             if not self._unfinished_jobs(line.database, line.table):
-                self._end(line, ASYNC_AFTER_S)
+                self._end(line, ASYNC_AFTER_S, Lease(changefeed, stored.epoch))
         return stored
 
-    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent) -> DdlState:
+    def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent, lease: Lease) -> DdlState:
         """See `MysqlTarget`; plain indexes are not waited for."""
         if not adds_plain_indexes(fitted.sql):
-            return super()._execute(fitted, session, ddl)
-        done = self._built(fitted.sql, session or "", ddl.table, ASYNC_AFTER_S)
+            return super()._execute(fitted, session, ddl, lease)
+        done = self._built(fitted.sql, TableName(session or "", ddl.table), ASYNC_AFTER_S, lease)
         return DdlState.DONE if done else DdlState.RUNNING
 
-    def _built(self, sql: str, database: str, table: str, seconds: float | None) -> bool:
+    def _built(self, sql: str, table: TableName, seconds: float | None, lease: Lease) -> bool:
         """Begin to add an index; whether it is there in time. Raises TargetError if it can't be added."""
-        building = Building(self._connected(), database, sql)
+        building = Building(self._connected(), table.database, sql, lambda own: self._confirm(lease, own))
         if building.ended(seconds):
             return True
-        while not self._unfinished_jobs(database, table):
+        while not self._unfinished_jobs(*table):
             if building.ended(_LOOK_S):
                 return True
         log.info("an index is being added while rows go on", statement=sql[:200])
@@ -129,20 +146,21 @@ class TidbTarget(MysqlTarget):
             return True  # the table is gone, and its index with it
         return all_there(self._db.query, read_statement(line.executed), line.database, self.catalog())
 
-    def _end_running(self, changefeed: str, tables: Sequence[TableName]) -> None:
+    def _end_running(self, lease: Lease, tables: Sequence[TableName]) -> None:
         """See `MysqlTarget`: once its job is over an index is there, or is added now."""
         names = {(name.database.lower(), name.table.lower()) for name in tables}
-        for line in self._running(changefeed):
+        for line in self._running(lease.changefeed):
             if (line.database.lower(), line.table.lower()) in names:
-                self._end(line, None)
+                self._end(line, None, lease)
 
-    def _end(self, line: DdlRecord, seconds: float | None) -> None:
+    def _end(self, line: DdlRecord, seconds: float | None, lease: Lease) -> None:
         """Note that an index is there, or add it again; waits so long (None: as long as it takes).
 
         One that can't be added stops nothing, for no row depends on it: its line tells.
         """
         try:
-            if self._is_there(line) or self._built(line.executed, line.database, line.table, seconds):
+            place = TableName(line.database, line.table)
+            if self._is_there(line) or self._built(line.executed, place, seconds, lease):
                 self._note_done(line)
         except TargetUnreachableError:
             raise

@@ -100,6 +100,18 @@ def test_a_new_leader_ends_what_the_last_one_s_tasks_still_write(stage: Stage) -
     leader.close()
 
 
+def test_a_new_leader_that_ended_writers_goes_on_beside_the_next_ones(stage: Stage) -> None:
+    lost, leader, name = stage.lost(), stage.opened(), stage.lease.changefeed
+    leader.connect()
+    lease, phase = Lease(name, leader.claim(name, FIRST).epoch), replace(stage.phase, name="next")
+    leader.save(FIRST, lease, phase)
+    task = stage.opened()
+    assert not task.take_over(Attempt(phase, 0, 1))
+    leader.save(FIRST, lease)
+    for target in (lost, task, leader):
+        target.close()
+
+
 def test_a_phase_that_ends_shuts_out_who_comes_late(stage: Stage) -> None:
     late, attempt = stage.opened(), Attempt(stage.phase, 0, 1)
     late.take_over(attempt)
