@@ -170,13 +170,15 @@ def topic() -> None:
 @topic.command()
 @CONFIG
 @click.argument("name")
+@click.option("--undo", is_flag=True, help="Let it count again.")
 @JSON
 @foreseen
-def retire(config: Path, name: str, as_json: bool) -> None:
+def retire(config: Path, name: str, undo: bool, as_json: bool) -> None:
     """Say that topic NAME is dead for good, so that it no longer holds back the others.
 
-    Right only where TiCDC sends nothing to it any more: what is in it and not yet applied is left out. A running
-    instance loses its leadership by this, takes it up again and goes on without the topic.
+    Right only where TiCDC sends nothing to it any more. What is in it above the checkpoint is still applied; an event
+    that comes later stops the changefeed (exit 3), unless Redis's ledger proves it a repetition. A running instance
+    loses its leadership by this, takes it up again and goes on without the topic.
 
     \b
     Example:
@@ -184,8 +186,9 @@ def retire(config: Path, name: str, as_json: bool) -> None:
     """
     from consumer.operate import retire_topic  # noqa: PLC0415
 
-    retire_topic(load_config(config), name)
-    tell({"topic": name, "retired": True}, f"topic {name} is retired", as_json=as_json)
+    retire_topic(load_config(config), name, undo=undo)
+    text = f"topic {name} counts again" if undo else f"topic {name} is retired"
+    tell({"topic": name, "retired": not undo}, text, as_json=as_json)
 
 
 main.add_command(progress)

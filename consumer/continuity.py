@@ -5,10 +5,11 @@ an end before what was read tells so, and where the log has grown again, the lea
 while epoch E led is still there if E's messages reach at least as far. Its beginning goes forward as retention deletes.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from consumer.control import Control, End
 from consumer.reader import Messages
+from consumer.report import Report
 from ordering.errors import InputError
 from ordering.events import Partition
 from ordering.timestamps import physical_ms, utc_text
@@ -20,6 +21,11 @@ _LOST = (
     "messages that were read are gone: a leader without them was elected (unclean.leader.election.enable), or a broker"
     " was restored. Compare the target with the upstream (`reconciler verify`), load the tables that differ anew, or"
     " rebuild the target from a dump and begin at its TSO"
+)
+
+_COMPACTED = (
+    "set cleanup.policy of the topic to delete, rebuild the target from a dump and set start-ts to its position. If"
+    " nothing but transactions left them empty, setting it is enough"
 )
 
 
@@ -63,6 +69,30 @@ def check_beginnings(
     for p, begin in sorted(cut.items()):
         if p not in times or times[p] + CLOCK_SLACK_MS > physical_ms(start_ts):
             raise _cut(p, begin, start_ts)
+
+
+def check_uncompacted(reports: Iterable[Report], policies: Callable[[Iterable[str]], Mapping[str, str]]) -> None:
+    """Raise InputError where offsets hold nothing and compaction may have taken away what they held.
+
+    It drops every message that has no key, as TiCDC's have none, and the log still begins and ends where it did. Marks
+    of transactions leave offsets empty, too. `policies`: `cleanup.policy` of some topics, as far as we may see it.
+    """
+    holed = [report for report in reports if report.empty_offsets]
+    told = policies({report.range.partition.topic for report in holed}) if holed else {}
+    for report in holed:
+        policy = told.get(report.range.partition.topic)
+        if policy is None or "compact" in policy:
+            raise _compacted(report, policy)
+
+
+def _compacted(report: Report, policy: str | None) -> InputError:
+    is_known = f"cleanup.policy is {policy!r}" if policy else "we may not see the topic's cleanup.policy"
+    return InputError(
+        f"{report.empty_offsets} offsets between {report.range.start} and {report.stop} hold no message, and"
+        f" {is_known}: compaction may have taken away what they held",
+        where=f"{report.range.partition} offset={report.range.start}",
+        hint=_COMPACTED if policy else "grant DESCRIBE_CONFIGS on the topic: where it is 'delete' this is no error",
+    )
 
 
 def _cut(partition: Partition, begin: int, start_ts: int) -> InputError:

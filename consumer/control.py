@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import OffsetSpec
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.errors import (
     AuthorizationError,
     InvalidTopicError,
@@ -150,6 +150,12 @@ class Control:
         found = self._listed(dict.fromkeys(partitions, ms))
         return {p: at.offset if at.offset >= 0 else None for p, at in found.items()}
 
+    def cleanup_policies(self, topics: Iterable[str]) -> dict[str, str]:
+        """`cleanup.policy` of topics; left out where we may not see it."""
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, ["cleanup.policy"]) for topic in topics]
+        found = self._call(lambda admin: admin.describe_configs(asked, config_filter="all")).get("topic", {})
+        return {topic: str(told["cleanup.policy"]["value"]) for topic, told in found.items() if told}
+
     def cluster_id(self) -> str:
         """The id of the Kafka cluster."""
         return str(self._call(lambda admin: admin.describe_cluster())["cluster_id"])
@@ -167,6 +173,11 @@ def require(wanted: Iterable[str], found: Iterable[Topic], where: str) -> None:
     if missing:
         hint = "check source.topics against the changefeed's sink URI; TiCDC makes a topic when it first writes to it"
         raise InputError(f"topic missing: {', '.join(missing)}", where=f"Kafka at {where}", hint=hint)
+
+
+def retired_ends(control: Control, topic: Topic) -> dict[int, int]:
+    """Where the log of each partition ends, for a topic that is retired (`ordering.progress`)."""
+    return {p.partition: end for p, end in control.written_ends(topic.partitions).items()}
 
 
 def _topic(entry: Mapping[str, Any]) -> Topic:

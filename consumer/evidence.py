@@ -39,9 +39,11 @@ def check_contents(found: Sequence[Content], suspects: frozenset[int]) -> None:
 
     Raises SourceUnreachableError where messages that made an identity suspicious were not found again.
     """
-    due = 2 * len(suspects)
-    if len(found) < due:
-        fact = f"of {due} or more messages that a window's check is about only {len(found)} were found again"
+    spellings: dict[int, set[int]] = {}
+    for content in found:
+        spellings.setdefault(content.fingerprint, set()).add(content.spelling)
+    if missing := [suspect for suspect in suspects if len(spellings.get(suspect, ())) <= 1]:
+        fact = f"of {len(suspects)} rows that came with two contents each, both of {len(missing)} were not found again"
         raise SourceUnreachableError(fact, hint="if this comes again: look whether the topic's retention is too short")
     first: dict[bytes, Content] = {}
     for content in sorted(found, key=lambda c: (c.partly, c.position)):
@@ -54,12 +56,17 @@ def check_contents(found: Sequence[Content], suspects: frozenset[int]) -> None:
             )
 
 
+def repeated_in(report: Report) -> Fingerprints:
+    """The events at or below the checkpoint of a report, see `Ledger.judge`."""
+    return joined([report.repeated]).reshape(-1, _COLUMNS)
+
+
 def judged(reports: Sequence[Report], ledger: Ledger, altered: Callable[[], Altered]) -> Judgement:
     """Judge events at or below the checkpoint. Raises LateEventError for one that was never applied, for certain.
 
     `altered` is asked only where the ledger does not know an event though it should.
     """
-    arrays = [joined([r.repeated]).reshape(-1, _COLUMNS) for r in reports]
+    arrays = [repeated_in(report) for report in reports]
     events = np.concatenate(arrays) if arrays else np.empty((0, _COLUMNS), dtype=np.uint64)
     verdict = ledger.judge(events)
     unproven = verdict.unproven + sum(report.unjudged for report in reports)

@@ -15,11 +15,11 @@ from consumer import canal
 from consumer.bodies.fetching import Bodies
 from consumer.bodies.reference import reference
 from consumer.images import TableKeys
-from consumer.reader import Readers
-from consumer.scan import ReadSpec
+from consumer.reader import Readers, check_account
+from consumer.scan import ELSEWHERE, ReadSpec
 from ordering.errors import InputError, ReconcilerError
 from ordering.events import Half, Kind, Position, TableName
-from ordering.identity import fingerprint, key_values, ordinal, table_of
+from ordering.identity import content_hash, fingerprint, key_values, ordinal, table_of
 from ordering.split import split
 from ordering.timestamps import CommitTs, utc_text
 from ordering.window import Range
@@ -35,13 +35,16 @@ _decode_columns = msgspec.msgpack.Decoder(list[tuple[str, str | None]]).decode
 class Content(NamedTuple):
     """The content of one message: what it is called, its identity, its image with the columns sorted.
 
-    `partly`: only some columns are in the message, the row is elsewhere.
+    `fingerprint`: of the identity. `spelling`: of its bytes, as the first look told contents apart. `partly`: only some
+    columns are in the message, the row is elsewhere.
     """
 
     identity: bytes
     position: Position
     name: str
     image: bytes
+    fingerprint: int
+    spelling: int
     partly: bool = False
 
     def agrees(self, other: "Content") -> bool:
@@ -98,9 +101,11 @@ class Sought:
 
 
 def messages_of(spec: ReadSpec, readers: Readers, ranges: Iterable[Range]) -> Iterator[tuple[Position, canal.Envelope]]:
-    """All messages of some ranges, decoded."""
+    """All messages of some ranges, decoded. Raises SourceUnreachableError where a range was not read to its stop."""
     for part in ranges:
-        for partition, run in readers.get().read([(part.partition, part.start, part.stop)]):
+        reader, taken = readers.get(), 0
+        for partition, run in reader.read([(part.partition, part.start, part.stop)]):
+            taken += len(run)
             for message in run:
                 position = Position(*partition, message.offset())
                 try:
@@ -111,6 +116,7 @@ def messages_of(spec: ReadSpec, readers: Readers, ranges: Iterable[Range]) -> It
                         raise
                     continue  # the first look has told of it
                 yield position, found
+        check_account(part, reader.reached(part.partition), taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,7 @@ class ContentTask:
         if not names or not self.spec.window.base < ts <= self.spec.window.high:
             return None
         key = _key(name, names, message)
-        if key is None or fingerprint(key, ordinal(CommitTs(ts), Half.WRITE)) not in self.wanted:
+        if key is None or (found := fingerprint(key, ordinal(CommitTs(ts), Half.WRITE))) not in self.wanted:
             return None
         try:
             image = msgspec.msgpack.encode(sorted(canal.decode_image(message.data[0]).items()))
@@ -206,7 +212,8 @@ class ContentTask:
             raise InputError(f"row of {name} can't be read: {error}", where=str(position), hint=hint) from error
         title = f"{name}, commitTs {ts} ({utc_text(ts)} UTC)"
         partly = message.tidb.only_handle_key or bool(message.tidb.claim_check_location)
-        return Content(ts.to_bytes(8) + key, position, title, image, partly)
+        spelling = ELSEWHERE if partly else content_hash(bytes(message.data[0]))
+        return Content(ts.to_bytes(8) + key, position, title, image, found, spelling, partly)
 
 
 def _key(name: TableName, names: Sequence[str], message: canal.Envelope) -> bytes | None:

@@ -1,10 +1,11 @@
 """What an operator may decide: that a topic is dead for good (R6), what becomes of a DDL that can't be executed."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from consumer.config import Config
+from consumer.control import Control, retired_ends
 from consumer.targets import target_of
 from ordering.errors import ConfigError, LeadershipLostError
 from ordering.progress import Progress
@@ -13,18 +14,27 @@ from sinks.spool import Spool
 from sinks.target import Lease, Stored, Target
 
 
-def retire_topic(config: Config, topic: str) -> None:
-    """Let a topic no longer hold back the others. A running instance of the changefeed loses its leadership by this.
+def retire_topic(config: Config, topic: str, *, undo: bool = False) -> None:
+    """Let a topic no longer hold back the others; `undo`: let it again. A running instance loses its leadership by it.
 
-    Raises ConfigError if the changefeed doesn't know the topic.
+    What comes to the topic from now on is refused. Raises ConfigError if the changefeed doesn't know the topic, and
+    SourceError.
     """
     with _connected(config) as target:
         known = _known(target.stored(config.changefeed), config.changefeed, topic)
+        ends = {} if undo else _ends_of(config, topic)
         claimed = target.claim(config.changefeed, known)
-        topics = {**known.topics, topic: replace(known.topics[topic], retired=True)}
+        before = claimed.progress.topics
+        topics = {**before, topic: replace(before[topic], retired=not undo, retired_to=ends)}
         with Spool() as nothing:
             lease = Lease(config.changefeed, claimed.epoch)
             target.apply(nothing, replace(claimed.progress, topics=topics), lease, lambda _: None)
+
+
+def _ends_of(config: Config, topic: str) -> dict[int, int]:
+    """Where a topic's log ends now; nothing of one that is gone."""
+    with closing(Control(config.source.bootstrap_servers, config.source.kafka)) as control:
+        return next((retired_ends(control, found) for found in control.topics([topic])), {})
 
 
 def decide_ddl(config: Config, commit_ts: int, decision: DdlState, reason: str) -> DdlRecord:

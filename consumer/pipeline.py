@@ -14,6 +14,7 @@ from uuid import uuid4
 from consumer.altered import Altered
 from consumer.bodies.configured import bodies_of
 from consumer.config import Config
+from consumer.continuity import check_uncompacted
 from consumer.ddl import understood
 from consumer.doubts import refused_rows
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
@@ -36,6 +37,7 @@ from consumer.progressing import (
 )
 from consumer.quarantine import Quarantining, SetAside
 from consumer.report import Report
+from consumer.retired import check_retired
 from consumer.scan import ReadSpec
 from consumer.source import Probe, Source, added
 from consumer.spreading import Spreading
@@ -272,6 +274,8 @@ class Pipeline:
     def _checked(self, window: Window, reports: list[Report]) -> Progress:
         """Judge repetitions, refuse what must not be applied, and return the progress after the window."""
         self.quarantine.met(reports)
+        check_uncompacted(reports, self.source.control.cleanup_policies)
+        check_retired(reports, self.progress, self.ledger)
         refused_rows(reports)
         refused_tables(reports, self.target.catalog(), self.progress)
         verdict = judged(reports, self.ledger, lambda: Altered.in_target(self.target, self.config.changefeed))

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from consumer.kafka_settings import is_protected, reader_settings
 from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
+from ordering.window import Range
 
 _BATCH = 2_000
 _POLL_S = 0.5
@@ -58,6 +59,17 @@ class Reached(NamedTuple):
 
     offset: int
     messages: int
+
+
+def check_account(part: Range, reached: Reached, taken: int) -> None:
+    """Raise SourceUnreachableError unless each offset of a range was taken or is known to hold nothing (R12)."""
+    if reached != (part.stop, taken):
+        raise SourceUnreachableError(
+            f"a range up to offset {part.stop} was read to {reached.offset}, and {taken} of {reached.messages}"
+            " messages were taken",
+            where=f"{part.partition} offset={reached.offset}",
+            hint="nothing of it is applied, and it is read again",
+        )
 
 
 class Reader:

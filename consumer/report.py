@@ -78,6 +78,7 @@ class Report:
     counted_to: int = 0
     """Where looking ahead met the first event above the checkpoint: what follows is counted by a later window."""
     ended_early: bool = False
+    """Whether a watermark above the window ended it before the range's stop."""
     watermark: int | None = None
     first_above: int | None = None
     next_row_ts: CommitTs | None = None
@@ -102,6 +103,8 @@ class Report:
     """Of the rows above the checkpoint that the schema does not fit, the one with the lowest commitTs."""
     histogram: Histogram = ()
     ddls: list[RawDdl] = field(default_factory=list)
+    earlier_ddl: bool = False
+    """Whether a DDL below the checkpoint is among the messages."""
     tables: dict[TableName, Position] = field(default_factory=dict)
     handle_keys: dict[TableName, dict[tuple[str, ...], Position]] = field(default_factory=dict)
     """With which handle keys the rows of `tables` were read, and where first: one for each table, or a DDL is missing.
@@ -121,6 +124,11 @@ class Report:
     """The reading task that made it."""
     digest: bytes = b""
     """Of all the rest: what the range held, as far as the driver judges it."""
+
+    @property
+    def empty_offsets(self) -> int:
+        """Offsets that hold no message: marks of transactions, what was aborted, or what compaction took away."""
+        return self.stop - self.range.start - self.read
 
 
 def sealed(report: Report, task: int) -> Report:

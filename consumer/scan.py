@@ -17,9 +17,9 @@ from consumer.canal import KINDS, envelope
 from consumer.images import TableKeys, unfit_images
 from consumer.intake import Block, encode_block
 from consumer.keyless import KeylessRows
-from consumer.reader import Reached
+from consumer.reader import Reached, check_account
 from consumer.report import RawDdl, RepeatedOf, Report, Unfit, histogram_of, sealed
-from ordering.errors import InputError, SourceUnreachableError, UnfitRowError
+from ordering.errors import InputError, UnfitRowError
 from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import content_hash, fingerprint, ordinal
 from ordering.neteffect import Half as KeyedHalf
@@ -37,7 +37,7 @@ from sinks.schema import spelled
 
 _FLUSH_ROWS = 100_000
 _FLUSH_BYTES = 32 << 20
-_ELSEWHERE = content_hash(b"elsewhere")
+ELSEWHERE = content_hash(b"elsewhere")
 """Stands for the content of a row that is not in its message: where it is says nothing about its meaning."""
 _DELETE, _UPDATE = Kind.DELETE, Kind.UPDATE
 """Looked up once: an enum's member takes as long as a row's key."""
@@ -256,7 +256,9 @@ class Scan:
         ts = message.tidb.commit_ts if message.tidb else 0
         if ts <= 0:
             raise InputError("DDL lacks commitTs", where=str(position), hint=_UNDOCUMENTED)
-        if ts >= self._low:
+        if ts < self._low:
+            self.report.earlier_ddl = True
+        else:
             self.report.ddls.append(RawDdl(position, ts, message.type, message.database, message.table, message.sql))
 
     def _keys_of(self, message: canal.Envelope) -> TableKeys | None:
@@ -322,7 +324,7 @@ class Scan:
         self._fingerprints.append(fingerprint(key, order))
         if content and (tidb.claim_check_location or tidb.only_handle_key):
             content = reference(tidb.claim_check_location, Position(*self.report.range.partition, offset))
-            self._contents.append(_ELSEWHERE)
+            self._contents.append(ELSEWHERE)
         else:
             self._contents.append(content_hash(content))
         if commit_ts > self._low:
@@ -374,14 +376,9 @@ class Scan:
 
     def account(self, reached: Reached) -> None:
         """Raise SourceUnreachableError unless each offset of the range was taken or is known to hold nothing."""
-        report, stop = self.report, self.report.range.stop
-        if not report.ended_early and stop > report.range.start and reached != (stop, report.read):
-            raise SourceUnreachableError(
-                f"a range up to offset {stop} was read to {reached.offset}, and {report.read} of {reached.messages}"
-                " messages were taken",
-                where=f"{report.range.partition} offset={reached.offset}",
-                hint="nothing of it is applied, and it is read again",
-            )
+        report = self.report
+        if not report.ended_early and report.range.messages:
+            check_account(report.range, reached, report.read)
 
     def finished(self) -> Report:
         """The report, once the range has been read."""

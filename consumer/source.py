@@ -13,7 +13,7 @@ import structlog
 
 from consumer.config import Config
 from consumer.continuity import check_beginnings, check_kept, first_times
-from consumer.control import Control, End, Topic, require
+from consumer.control import Control, End, Topic, require, retired_ends
 from consumer.kafka_settings import reader_settings
 from consumer.marks import plain_or_none, watermark_in
 from consumer.reader import Messages, Reader
@@ -217,11 +217,17 @@ class Source:
                 complete = progress.start_ts == 0 and not any(starts[p] for p in topic.partitions)
                 topics[topic.name] = TopicProgress(topic.id, complete=complete)
         self._check_gone(progress, listed)
+        topics |= self._retired(listed, topics)
         for p, begin in begins.items():
             _check_retention(p, begin, partitions[p])
         present = {topic.name for topic in listed}
         kept = {p: value for p, value in partitions.items() if p.topic in present}
         return replace(progress, topics=topics, partitions=kept)
+
+    def _retired(self, listed: Iterable[Topic], known: Mapping[str, TopicProgress]) -> dict[str, TopicProgress]:
+        """Topics that versions before 0.2 retired, with the ends of their logs now: these versions noted none."""
+        without = [t for t in listed if known[t.name].retired and not known[t.name].retired_to]
+        return {t.name: replace(known[t.name], retired_to=retired_ends(self.control, t)) for t in without}
 
     def _check_identity(self, topic: Topic, known: Mapping[str, TopicProgress]) -> None:
         before = known.get(topic.name)
@@ -262,7 +268,7 @@ class Source:
         found = self.control.stable_ends(partitions)
         self._check_kept(known, found)
         ends = {p: end.offset for p, end in found.items()}
-        tops = {p: min(end, caps.get(p, end)) for p, end in ends.items()}
+        tops = {p: min(end, caps.get(p, end), _retired_end(known, p, end)) for p, end in ends.items()}
         waiting = {p: max(0, tops[p] - max(at.start, at.read_to)) for p, at in known.partitions.items()}
         share = self._share(known, waiting)
         may = shares(share, waiting)
@@ -371,6 +377,13 @@ def added(progress: Progress, probe: Probe | None) -> Progress:
 def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> bool:
     """Whether a partition has a say in the global resolvedTs: not if its topic ended and nothing in it is unread."""
     return not known.topics[partition.topic].ended or found.progress.start < found.end
+
+
+def _retired_end(known: Progress, partition: Partition, end: int) -> int:
+    """Up to where a partition may be read: what came before its topic was retired is read apart from what came then."""
+    topic = known.topics[partition.topic]
+    until = topic.retired_to.get(partition.partition, 0) if topic.retired else 0
+    return min(end, until) if known.partitions[partition].start < until else end
 
 
 def _check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:

@@ -49,7 +49,8 @@ class PartitionProgress:
 class TopicProgress:
     """A topic's identity and the tables it carries, as far as its messages told (`complete`: from the first on).
 
-    `ended`: a DDL took its last table; `retired`: an operator says that it is dead.
+    `ended`: a DDL took its last table; `retired`: an operator says that it is dead; `retired_to`: partition -> end of
+    its log when he said so.
     """
 
     id: str
@@ -57,6 +58,7 @@ class TopicProgress:
     complete: bool = False
     ended: bool = False
     retired: bool = False
+    retired_to: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +190,14 @@ def _check_format(found: int) -> None:
 def _topic_state(topic: TopicProgress) -> dict[str, Any]:
     tables = sorted([*name] for name in topic.tables)
     flags = {name: getattr(topic, name) for name in _FLAGS}
-    return {"id": topic.id, "tables": tables, **flags}
+    ends = {"retired_to": {str(number): end for number, end in topic.retired_to.items()}} if topic.retired_to else {}
+    return {"id": topic.id, "tables": tables, **flags, **ends}
 
 
 def _topic(value: dict[str, Any]) -> TopicProgress:
     tables = frozenset(TableName(*name) for name in value["tables"])
-    return TopicProgress(value["id"], tables, **{name: value[name] for name in _FLAGS})
+    ends = {int(number): end for number, end in value.get("retired_to", {}).items()}
+    return TopicProgress(value["id"], tables, **{name: value[name] for name in _FLAGS}, retired_to=ends)
 
 
 def _window_state(window: Window) -> dict[str, Any]:

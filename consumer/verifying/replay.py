@@ -96,7 +96,11 @@ def _replay(config: Config, known: Progress, spark: SparkContext) -> None:
 
 def _retired(known: Progress) -> dict[str, TopicProgress]:
     """The topics that hold nothing back, for an operator said so."""
-    return {name: TopicProgress(topic.id, retired=True) for name, topic in known.topics.items() if topic.retired}
+    return {
+        name: TopicProgress(topic.id, retired=True, retired_to=topic.retired_to)
+        for name, topic in known.topics.items()
+        if topic.retired
+    }
 
 
 def _check_whole(source: Source) -> None:

@@ -69,7 +69,7 @@ def test_init_tells_the_file(tmp_path: Path) -> None:
 
 def test_what_is_decided_is_told(config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(operate, "decide_ddl", lambda *_: SimpleNamespace(sql="DROP VIEW v"))
-    monkeypatch.setattr(operate, "retire_topic", lambda *_: None)
+    monkeypatch.setattr(operate, "retire_topic", lambda *_, **__: None)
     monkeypatch.setattr(recovery, "reset_progress", lambda _: None)
     monkeypatch.setattr(recovery, "import_progress", lambda *_: None)
     export = SimpleNamespace(progress=Progress(CheckpointTs(7 << 18)))

@@ -8,13 +8,14 @@ from confluent_kafka.admin import NewPartitions
 
 from consumer.control import Control
 from consumer.demo.upstream.changefeed import Message
-from consumer.embedded import KafkaBroker
+from consumer.embedded import KafkaBroker, RedisServer
+from consumer.operate import retire_topic
 from ordering.errors import InputError
 from tests.bench.measure import Sending
 from tests.service.cells import differences, oracle
 from tests.service.interleaving import portions
 from tests.service.lab import DEADLINE_S, Feed, body, eventually, recorded
-from tests.service.messages import at, begun, insert, watermark, watermarks
+from tests.service.messages import at, begun, ddl, insert, watermark, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 PER_TABLE = "topics.topic-per-table"
@@ -128,3 +129,71 @@ def test_internal_topics_are_never_read(sqlite_feed: Feed) -> None:
     feed.with_(source={"topics": [f"~(__.*|{feed.topic})"]})
     assert feed.once().checkpoint_ts == at(3)
     assert {p["topic"] for p in feed.status()["source"]["partitions"]} == {feed.topic}
+
+
+def stale_topic(feed: Feed) -> str:
+    """A topic, of a table of its own, that is retired: TiCDC sends nothing to it any more, others go on."""
+    of_all_tables(feed)
+    feed.send([*begun(), *[message._replace(topic="old") for message in watermarks(3)]])
+    feed.send([insert("d.t", 4, 1, id=4, v=4, s="before")._replace(topic="old")])
+    feed.once()
+    name = feed.topic_for("old")
+    retire_topic(feed.config, name)
+    feed.send(watermarks(9))
+    assert feed.once().checkpoint_ts == at(9)
+    assert ids(feed) == [1, 4]  # what lay in it then is applied
+    return name
+
+
+def ids(feed: Feed) -> list[int]:
+    return sorted(int(row["id"]) for row in feed.cells.tables(["d"])["d.t"][1])
+
+
+NEWS = {
+    "above": [insert("d.t", 12, 1, id=12, v=1, s="x")],
+    "far above": [insert("d.t", 99, 1, id=12, v=1, s="x")],
+    "below": [insert("d.t", 7, 1, id=7, v=1, s="x")],
+    "ddl": [ddl("d.u", 12, "CREATE TABLE u (id INT PRIMARY KEY)")],
+    "earlier ddl": [ddl("d.u", 7, "CREATE TABLE u (id INT PRIMARY KEY)")],
+    "unknown table": [insert("d.u", 7, 1, id=7, v=1, s="x")],
+}
+
+
+@pytest.mark.parametrize("news", NEWS.values(), ids=NEWS)
+@pytest.mark.parametrize("feed", ["sqlite", "postgres"], indirect=True)
+def test_what_comes_to_a_retired_topic_is_neither_dropped_nor_applied(feed: Feed, news: list[Message]) -> None:
+    name = stale_topic(feed)
+    feed.send([*[message._replace(topic="old") for message in news], *watermarks(15)])
+    for _ in range(2):
+        error = feed.failing(InputError)
+        assert error.exit_code == 3
+        assert f"topic={name} partition={news[0].partition} offset=" in str(error)
+        assert "retired" in error.fact
+    assert (feed.checkpoint(), ids(feed)) == (at(9), [1, 4])
+    retire_topic(feed.config, name)  # the operator accepts it
+    assert feed.once().checkpoint_ts == at(15)
+
+
+def test_a_topic_that_is_no_longer_retired_counts(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    name = stale_topic(feed)
+    late = [message._replace(topic="old") for message in (insert("d.t", 12, 1, id=12, v=1, s="x"), *watermarks(13))]
+    feed.send([*late, *watermarks(15)])
+    assert feed.failing(InputError).exit_code == 3
+    retire_topic(feed.config, name, undo=True)
+    assert feed.once().checkpoint_ts == at(13)
+    assert ids(feed) == [1, 4, 12]
+
+
+def test_marks_in_a_retired_topic_are_no_news(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    stale_topic(feed)
+    feed.send([*[message._replace(topic="old") for message in watermarks(10)], *watermarks(15)])
+    assert feed.once().checkpoint_ts == at(15)
+
+
+def test_repetitions_in_a_retired_topic_are_proven_by_the_ledger(sqlite_feed: Feed, redis_server: RedisServer) -> None:
+    feed = sqlite_feed.with_(redis={"uri": redis_server.uri})
+    stale_topic(feed)
+    feed.send([insert("d.t", 4, 1, id=4, v=4, s="before")._replace(topic="old"), *watermarks(15)])
+    assert feed.once().checkpoint_ts == at(15)

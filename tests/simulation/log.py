@@ -181,6 +181,10 @@ class FakeLog:
         """Delete as retention does."""
         self.first[partition] = offset
 
+    def cleanup_policies(self, topics: Iterable[str]) -> dict[str, str]:
+        """As `Control.cleanup_policies`."""
+        return dict.fromkeys(topics, "delete")
+
     def written_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """As `Control.written_ends`."""
         self._creep()
