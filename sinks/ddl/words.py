@@ -4,7 +4,7 @@
 """
 
 from ordering.errors import InputError
-from sinks.ddl.lexer import Canonical, Lexer, Word, WordKind
+from sinks.ddl.lexer import Lexer, Word, WordKind
 
 __all__ = ["Word", "WordKind", "Words"]
 _SHOWN = 200
@@ -77,7 +77,7 @@ class Words:
         rest = self.sql[self.words[self.at].start :][:_SHOWN] if not self.ended else "its end"
         return InputError(f"DDL statement can't be read: {detail} at {rest!r}")
 
-    def in_brackets(self) -> Canonical:
+    def in_brackets(self) -> str:
         """The source text between the bracket that comes next and its partner, brackets left out."""
         first = self.take()
         depth = 1
@@ -85,9 +85,9 @@ class Words:
             word = self.take()
             if word.kind is WordKind.PLAIN:
                 depth += (word.text == "(") - (word.text == ")")
-        return Canonical(self.sql[first.stop : word.start].strip())
+        return self.sql[first.stop : word.start].strip()
 
-    def skip_clause(self) -> Canonical:
+    def skip_clause(self) -> str:
         """Step over everything up to the next comma outside of brackets, or the end; its source text."""
         start = self.at
         while not self.ended and self.peek() not in {",", ")"}:
@@ -95,5 +95,4 @@ class Words:
                 self.in_brackets()
             else:
                 self.at += 1
-        found = self.sql[self.words[start].start : self.words[self.at - 1].stop] if self.at > start else ""
-        return Canonical(found)
+        return self.sql[self.words[start].start : self.words[self.at - 1].stop] if self.at > start else ""

@@ -90,6 +90,8 @@ def sent(feed: LocalFeed, sqls: list[str], start: int) -> int:
     for number, sql in enumerate(sqls, start):
         words = sql.replace("`d`.", "").split("`")
         name = words[3] if sql.startswith(("DROP INDEX", "CREATE INDEX", "RENAME")) else words[1]
+        if " VIEW " in sql:
+            name = sql.replace("`d`.", "").partition(" VIEW `")[2].partition("`")[0]
         messages.append(ddl(f"d.{name}", number, sql))
     end = start + len(sqls)
     feed.send([*messages, *watermarks(end)])
