@@ -10,6 +10,7 @@ from consumer.bodies.configured import bodies_of
 from consumer.config import Config
 from consumer.filters.changefeed import read_filter, told
 from consumer.ledger import Ledger
+from consumer.redis_client import UNUSABLE
 from consumer.source import Source
 from consumer.targets import target_of
 from ordering.errors import ConfigError, ReconcilerError, TargetError
@@ -129,7 +130,7 @@ def _redis(config: Config) -> Finding:
     ledger = Ledger(config.redis.uri, config.changefeed, "check")
     try:
         ledger.ping()
-    except redis.RedisError as error:
+    except UNUSABLE as error:
         refused = isinstance(error, redis.AuthenticationError | redis.ResponseError)
         what = "refuses us" if refused else "out of reach"
         hint = 'not needed for a right target: duplicates are dropped unproven meanwhile; redis.uri = "" silences this'

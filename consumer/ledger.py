@@ -5,18 +5,20 @@ swallowed. A window is listed once its commit is known; it counts as covered whi
 the changefeed and the identity of its progress: a progress made anew, as for a topic made anew, has its own ledger.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import orjson
 import redis
 import structlog
 
 from consumer.fingerprints import Fingerprints, distinct
-from consumer.redis_client import redis_client
+from consumer.redis_client import UNUSABLE, redis_client
 
 _PART = 1 << 17
 _MERGED = 1 << 14
@@ -25,6 +27,13 @@ _KEPT_BYTES = 256 << 20
 _EXPIRE_S = 7 * 24 * 3600
 _TIMEOUT_S = 2.0
 _LOADED = 8
+_MOST_BYTES = 1 << 29
+_MOST_LISTED = 4 * _KEPT_WINDOWS
+"""What a window may take, and how many may be listed, before none of it is believed."""
+_SHOWN = 200
+_LAST_TSO = 2**63 - 1
+_NAME = re.compile(rb"([0-9]{1,19})-([0-9]{1,19})")
+_WRONG_TYPE = "WRONGTYPE"
 log = structlog.get_logger()
 
 
@@ -53,9 +62,41 @@ class _Entry:
 
     @property
     def is_possible(self) -> bool:
-        """Whether a window can be listed so."""
+        """Whether a window can be listed so: a size that Redis may hold in all, and the parts that it makes."""
         whole, rest = divmod(self.size, 8)
-        return rest == 0 and whole >= 0 and self.parts == -(-whole // _PART)
+        known = 0 <= self.low <= self.high < _LAST_TSO
+        return known and rest == 0 and 0 <= self.size <= _MOST_BYTES and self.parts == -(-whole // _PART)
+
+
+def _object(value: object) -> dict[str, Any] | None:
+    try:
+        found = orjson.loads(value) if isinstance(value, bytes) else None
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+class _Told(msgspec.Struct):
+    """An entry as it is written."""
+
+    parts: int
+    bytes: int
+
+
+_told = msgspec.json.Decoder(_Told).decode
+
+
+def _entry(name: bytes, value: bytes) -> _Entry | None:
+    """An entry of the index; None for what is none: Redis is others' to write to, and such a thing covers nothing."""
+    match = _NAME.fullmatch(name)
+    try:
+        told = _told(value)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if match is None:
+        return None
+    entry = _Entry(int(match[1]), int(match[2]), told.parts, told.bytes)
+    return entry if entry.is_possible else None
 
 
 class Ledger:
@@ -98,7 +139,12 @@ class Ledger:
             pipe.delete(self._part(replaced.low, replaced.high, 0))
         pipe.expire(self._index, _EXPIRE_S)
         pipe.hlen(self._index)
-        listed = pipe.execute()[-1]
+        try:
+            listed = pipe.execute()[-1]
+        except redis.ResponseError as error:
+            if _WRONG_TYPE in str(error):
+                client.delete(self._index)  # no list: what others put in its place would keep each window out
+            raise
         if self._bytes is not None:
             self._bytes += entry["bytes"]
         if self._bytes is None or listed > _KEPT_WINDOWS or self._bytes > _KEPT_BYTES:
@@ -138,9 +184,10 @@ class Ledger:
             return otherwise
         try:
             answer = call(self._redis)
-        except redis.RedisError as error:
+        except UNUSABLE as error:
             if self.available:
-                log.warning("redis is out of reach; duplicates are dropped unproven meanwhile", error=str(error))
+                text = f"{type(error).__name__}: {error}"[:_SHOWN]
+                log.warning("redis can't be used; duplicates are dropped unproven meanwhile", error=text)
             self.available = False
             return otherwise
         if not self.available:
@@ -149,18 +196,16 @@ class Ledger:
         return answer
 
     def _entries(self, client: "redis.Redis") -> list[_Entry]:
+        """What is listed, in order, at most twice as many as are kept. Nothing if too much is listed."""
+        found = (entry for entry in self._listed(client).values() if entry is not None)
+        return sorted(found, key=lambda e: (e.high, e.low))[-2 * _KEPT_WINDOWS :]
+
+    def _listed(self, client: "redis.Redis") -> dict[bytes, _Entry | None]:
+        """The fields of the index, each with what it means."""
+        if client.hlen(self._index) > _MOST_LISTED:
+            return {}
         index: Mapping[bytes, bytes] = client.hgetall(self._index)  # type: ignore[assignment]
-        found = []
-        for name, value in index.items():
-            try:
-                low, high = map(int, name.decode().split("-"))
-                entry = orjson.loads(value)
-                told = _Entry(low, high, int(entry["parts"]), int(entry["bytes"]))
-            except (ValueError, TypeError, KeyError):
-                continue  # Redis is others' to write to: what is no entry covers nothing
-            if told.is_possible:
-                found.append(told)
-        return sorted(found, key=lambda e: (e.high, e.low))
+        return {name: _entry(name, value) for name, value in index.items()}
 
     def _fingerprints(self, entry: _Entry) -> Fingerprints | None:
         """A window's fingerprints, or None if one of its values is gone: then nothing is covered."""
@@ -168,7 +213,7 @@ class Ledger:
         if key not in self._loaded:
             names = [self._part(entry.low, entry.high, i) for i in range(entry.parts)]
             values = self._with_redis(lambda client: client.mget(names) if names else [], [None])
-            if any(value is None for value in values) or sum(map(len, values)) != entry.size:
+            if not all(isinstance(value, bytes) for value in values) or sum(map(len, values)) != entry.size:
                 return None
             self._loaded[key] = np.frombuffer(b"".join(values), dtype=np.uint64)
             while len(self._loaded) > _LOADED:
@@ -180,7 +225,13 @@ class Ledger:
         """Drop the oldest windows above the cap; the last one always stays."""
         size, kept = 0, 0
         pipe = client.pipeline(transaction=False)
-        for entry in reversed(self._entries(client)):
+        listed = self._listed(client)
+        if not listed:
+            pipe.delete(self._index)  # more than this ledger ever lists
+        for name in (name for name, entry in listed.items() if entry is None):
+            pipe.hdel(self._index, name)
+        found = (entry for entry in listed.values() if entry is not None)
+        for entry in sorted(found, key=lambda e: (e.high, e.low), reverse=True):
             if kept and (kept >= _KEPT_WINDOWS or size + entry.size > _KEPT_BYTES):
                 pipe.delete(*(self._part(entry.low, entry.high, i) for i in range(max(1, entry.parts))))
                 pipe.hdel(self._index, f"{entry.low}-{entry.high}")
@@ -195,9 +246,10 @@ class Ledger:
         self._with_redis(lambda client: client.set(name, orjson.dumps(status), ex=60), None)
 
     def live_status(self) -> dict[str, Any] | None:
-        """What the running instance last published."""
-        value = self._with_redis(lambda client: client.get(f"{self._prefix}:status"), None)
-        return None if value is None else orjson.loads(value)
+        """What the running instance last published; None for nothing, and for what others wrote in its place."""
+        found: dict[str, Any] | None
+        found = self._with_redis(lambda client: _object(client.get(f"{self._prefix}:status")), None)
+        return found
 
     def ping(self) -> None:
         """Raise redis.RedisError if Redis can't be used; for `check`: tries every command that changes nothing."""

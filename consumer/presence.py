@@ -10,10 +10,9 @@ import threading
 from contextvars import copy_context
 from uuid import uuid4
 
-import redis
 import structlog
 
-from consumer.redis_client import redis_client
+from consumer.redis_client import UNUSABLE, redis_client
 from ordering.errors import ReconcilerError, TargetError
 from sinks.instances import Instances
 
@@ -40,7 +39,7 @@ class RedisLease:
         if self._redis is not None:
             try:
                 self._redis.set(self._key, name, px=self._ttl_ms)
-            except redis.RedisError as error:
+            except UNUSABLE as error:
                 log.debug("the lease in Redis can't be renewed; stand-bys look at the target alone", error=str(error))
 
     def is_held(self) -> bool | None:
@@ -49,7 +48,7 @@ class RedisLease:
             return None
         try:
             return bool(self._redis.exists(self._key))
-        except redis.RedisError:
+        except UNUSABLE:
             return None
 
     def release(self, name: str) -> None:
@@ -58,7 +57,7 @@ class RedisLease:
             try:
                 if self._redis.get(self._key) == name.encode():
                     self._redis.delete(self._key)
-            except redis.RedisError:
+            except UNUSABLE:
                 return  # it runs out
 
     def close(self) -> None:

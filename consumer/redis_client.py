@@ -6,6 +6,10 @@ from redis.retry import Retry
 
 from ordering.errors import ConfigError
 
+UNUSABLE = (redis.RedisError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""What a call may raise for Redis's sake: it is out of reach, or answers what no Redis does. redis-py converts answers
+before it hands them over, and raises Python's own errors for those of another type."""
+
 
 def redis_client(uri: str, wait_s: float) -> "redis.Redis":
     """A client of `redis.uri` that waits at most so long for an answer; not connected yet. Raises ConfigError."""

@@ -4,11 +4,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import redis
-
 from consumer.config import Config
 from consumer.display import lag_seconds
 from consumer.ledger import Ledger
+from consumer.redis_client import UNUSABLE
 from consumer.source import PartitionProbe, Probe, Source
 from consumer.targets import target_of
 from ordering.errors import ReconcilerError
@@ -21,6 +20,7 @@ from sinks.quarantine import states
 from sinks.target import Stored, Target
 
 _DDLS = 20
+_SHOWN = 200
 
 
 def live_status(progress: Progress, probe: Probe) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
     ledger = Ledger(config.redis.uri, config.changefeed, progress.ledger)
     try:
         ledger.ping()
-    except redis.RedisError as error:
-        return {"state": f"Redis is out of reach: {error}"}
+    except UNUSABLE as error:
+        return {"state": f"Redis is out of reach: {str(error)[:_SHOWN]}"}
     else:
         return {"state": "connected", "running": ledger.live_status() is not None}
     finally:

@@ -7,11 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ordering.events import TableName
-from sinks.forms import Pair
+from sinks.forms import Form, Pair
+from sinks.plain import is_hex, is_number
 from sinks.reading import Reader
 from sinks.schema import Column, TableSchema
 
 Texts = Sequence[str | None]
+_NUMBERS = {Form.NUMBER, Form.REAL, Form.FLOAT, Form.BITS}
 
 
 class Mender(ABC):
@@ -39,7 +41,7 @@ class Mender(ABC):
 
     @abstractmethod
     def text(self, text: str) -> str:
-        """A text as a literal."""
+        """A text as a literal, on one line."""
 
     @abstractmethod
     def delete_copy(self, place: str, where: str, columns: Sequence[Column]) -> str:
@@ -93,6 +95,14 @@ class Mender(ABC):
     def exactly(self, spelled: str) -> str:
         """A text, to be compared byte by byte."""
         return spelled
+
+
+def stands_bare(form: Form, text: str) -> bool:
+    """Whether a value of this form may stand in a statement as it is, or between the quotes of X''.
+
+    A side that stores whatever it is given may hold anything in such a column, SQL too: that goes as a text.
+    """
+    return is_hex(text) if form is Form.BYTES else form in _NUMBERS and is_number(text)
 
 
 def padded(pair: Pair, text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TypeGuard
 from sinks.chunk import Texts
 
 NULL = "\\N"
+_DIGITS = 20
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
 _UNESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
@@ -27,8 +28,9 @@ def plain_texts(texts: Sequence[str]) -> bool:
 
 
 def plain_numbers(texts: Sequence[str]) -> bool:
-    """Whether texts are whole numbers, none of them negative: their own fields."""
-    return "".join(texts).isdigit() and all(texts)
+    """Whether texts are whole numbers of at most 20 digits, none of them negative: their own fields."""
+    joined = "".join(texts)
+    return joined.isascii() and joined.isdigit() and all(texts) and len(max(texts, key=len)) <= _DIGITS
 
 
 def _is_plain(text: str) -> bool:
@@ -62,7 +64,12 @@ def payload_of(columns: Sequence[FieldsOf], rows: Sequence[Texts]) -> bytes:
     if not rows or not columns:
         return b"\n" * len(rows)
     fields = [convert(texts) for convert, texts in zip(columns, zip(*rows, strict=True), strict=True)]
-    return ("\n".join(map("\t".join, zip(*fields, strict=True))) + "\n").encode()
+    payload = ("\n".join(map("\t".join, zip(*fields, strict=True))) + "\n").encode()
+    # whatever a converter lets through: a value that ends its field or its row would be other rows in the target
+    if payload.count(b"\n") != len(rows) or payload.count(b"\t") != len(rows) * (len(columns) - 1):
+        message = "a value holds what ends a field or a row"
+        raise ValueError(message)
+    return payload
 
 
 class TabbedRows:

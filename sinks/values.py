@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from sinks.plain import is_unsigned, moment
+
 _SECONDS = len("2026-01-02 03:04:05")
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
 _read_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -31,17 +33,19 @@ class ValueRules:
         """What stands for such a default: a DDL's commit time, to the microsecond; "" where it is an error."""
         if self.volatile_defaults == "error":
             return ""
-        moment = datetime.fromtimestamp(commit_ms / 1000, tz=zone_of(self.time_zone))
-        return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
+        then = datetime.fromtimestamp(commit_ms / 1000, tz=zone_of(self.time_zone))
+        return then.strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def utc_of(zone: str) -> Callable[[str], str]:
-    """Turns a TIMESTAMP text of this zone into UTC's; raises ValueError for a time that the zone's clocks skipped.
+    """Turns a TIMESTAMP text of this zone into UTC's.
+
+    Raises ValueError for what is no such text, and for a time that the zone's clocks skipped.
 
     An hour that the clocks go through twice is taken for the first of the two, as nothing in the text tells which; with
     a zone without clock changes upstream (`--tz UTC`) nothing is ambiguous. The zero date is no moment: it stays.
     """
-    return str if zone.upper() in _UTC_NAMES else partial(_to_utc, zone_of(zone))
+    return moment if zone.upper() in _UTC_NAMES else partial(_to_utc, zone_of(zone))
 
 
 def zone_of(name: str) -> tzinfo:
@@ -56,11 +60,11 @@ def zone_of(name: str) -> tzinfo:
 
 
 def _to_utc(zone: tzinfo, text: str) -> str:
-    if text.startswith("0000-00-00"):
+    if moment(text).startswith("0000-00-00"):
         return text
-    moment = datetime.fromisoformat(text[:_SECONDS]).replace(tzinfo=zone)
-    utc = moment.astimezone(UTC)
-    if utc.astimezone(zone).replace(tzinfo=None) != moment.replace(tzinfo=None):
+    there = datetime.fromisoformat(text[:_SECONDS]).replace(tzinfo=zone)
+    utc = there.astimezone(UTC)
+    if utc.astimezone(zone).replace(tzinfo=None) != there.replace(tzinfo=None):
         message = f"{text!r} is no time in {zone}, its clocks skip it: source.time-zone is not the TiCDC server's"
         raise ValueError(message)
     # a zone's offset is whole seconds: the fraction stays as it is
@@ -79,14 +83,14 @@ def checked_json(text: str) -> str:
 
 def member_number(members: tuple[str, ...], text: str) -> int:
     """An ENUM's number from its number or its member's name; 0 is the invalid value ''. Raises ValueError."""
-    if text.isdigit():
+    if is_unsigned(text):
         number = int(text)
     elif text in members:
         number = members.index(text) + 1
     else:
         number = 0 if text == "" else -1
     if not 0 <= number <= len(members):
-        message = f"{text!r} is none of its {len(members)} members"
+        message = f"{text[:50]!r} is none of its {len(members)} members"
         raise ValueError(message)
     return number
 
@@ -99,12 +103,12 @@ def member_name(members: tuple[str, ...], text: str) -> str:
 
 def set_mask(members: tuple[str, ...], text: str) -> int:
     """A SET's bits from their number or its members' names. Raises ValueError."""
-    if text.isdigit():
+    if is_unsigned(text):
         mask = int(text)
     else:
         mask = sum(1 << (member_number(members, name) - 1) for name in text.split(",")) if text else 0
     if mask >> len(members):
-        message = f"{text!r} names more than its {len(members)} members"
+        message = f"{text[:50]!r} names more than its {len(members)} members"
         raise ValueError(message)
     return mask
 

@@ -133,11 +133,12 @@ class EventFilters:
             return any(c.holds(image.of(old if is_old else new, c)) for c, is_old in conditions)
         except (*UNREADABLE, IndexError) as error:
             raise InputError(f"row of {name} can't be read for its event filter: {error}", where=str(place())) from None
-        except EvaluationError as error:
+        except (EvaluationError, ConfigError, ArithmeticError, ValueError) as error:
+            # ConfigError: a pattern that is a column's value. The last two: no value of a message may end a task
             raise UnfitRowError(
-                f"row of {name} can't be judged by its event filter: {error}",
+                f"row of {name} can't be judged by its event filter: {str(error)[:300]}",
                 where=str(place()),
-                hint="mend the expression in [[filter.event-filters]] or narrow its matcher",
+                hint="correct the expression in [[filter.event-filters]] or narrow its matcher",
             ) from None
 
 

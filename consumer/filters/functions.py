@@ -31,6 +31,7 @@ _DIVISION_SCALE = 4
 """Decimal places that a division adds (MySQL's div_precision_increment), rounded up to words of TiDB's decimals."""
 _WORD = 9
 _DIGITS = 100
+_PATTERN = 10_000
 
 
 def _of_values(function: Function) -> Function:
@@ -51,9 +52,12 @@ def _calculation(calculate: Callable[[Number, Number], Number | None]) -> Functi
         numbers = same_kind(*(float(number_of(v)) if isinstance(v, str) else number_of(v) for v in (left, right)))
         try:
             with localcontext(prec=_DIGITS):
-                return calculate(*numbers)
-        except ArithmeticError as error:
+                found = calculate(*numbers)
+        except (ArithmeticError, ValueError) as error:
             raise EvaluationError(f"a number is out of range: {error}") from error
+        if isinstance(found, float) and not math.isfinite(found):
+            raise EvaluationError("a DOUBLE is out of range")
+        return found
 
     return _of_values(exact)
 
@@ -146,8 +150,15 @@ def _pattern(like: str, escape: str) -> "re2._Regexp[str]":
     return compiled(f"{found}$", whose=f"LIKE {like!r}")
 
 
+def _short(pattern: str) -> str:
+    """A pattern may be a column's value, and many are kept."""
+    if len(pattern) > _PATTERN:
+        raise EvaluationError(f"a pattern of {len(pattern)} characters is more than {_PATTERN}")
+    return pattern
+
+
 def _like(text: Value, pattern: Value, escape: Value = "\\") -> Value:
-    return int(_pattern(text_of(pattern), text_of(escape)).search(text_of(text)) is not None)
+    return int(_pattern(_short(text_of(pattern)), text_of(escape)).search(text_of(text)) is not None)
 
 
 @lru_cache(maxsize=1000)
@@ -156,7 +167,7 @@ def _expression(pattern: str) -> "re2._Regexp[str]":
 
 
 def _regexp(text: Value, pattern: Value) -> Value:
-    return int(_expression(text_of(pattern)).search(text_of(text)) is not None)
+    return int(_expression(_short(text_of(pattern))).search(text_of(text)) is not None)
 
 
 def _coalesce(*values: Value) -> Value:
@@ -199,19 +210,21 @@ def _bytes(value: Value) -> bytes:
 def _signed(value: Value) -> Value:
     number = number_of(value)
     if isinstance(value, str | bytes) and not isinstance(value, Bits):
-        match = re.match(r"\s*[+-]?\d+", text_of(value))
-        return int(match[0]) if match else 0
+        match = re.match(r"\s*([+-]?\d{1,65})", text_of(value), re.ASCII)
+        return int(match[1]) if match else 0
     return int(Decimal(number).to_integral_value(rounding="ROUND_HALF_UP"))
 
 
 def _negative(value: Value) -> Value:
     number = number_of(value)
-    return -float(number) if isinstance(value, str) else -number
+    if isinstance(number, Decimal):
+        return -float(number) if isinstance(value, str) else number.copy_negate()  # a minus sign would round
+    return -number
 
 
 def _absolute(value: Value) -> Value:
     number = number_of(value)
-    return -number if number < 0 else number
+    return number.copy_abs() if isinstance(number, Decimal) else abs(number)
 
 
 _EQUALS = _comparison(lambda order: order == 0)

@@ -7,20 +7,30 @@ No message names a column's collation.
 
 import re
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from math import isinf
 from typing import Any
+
+from sinks import plain
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year", "bit", "bool", "boolean"}
 _BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 _MOMENTS = {"date", "datetime", "timestamp"}
 _NUMBERED = {"enum", "set"}
 _OPAQUE = {"json", "vector", "geometry"}
-_PREFIX = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)")
-_MOMENT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?\s*")
-_SPAN = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*")
+_PREFIX = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_MOMENT = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?\s*", re.ASCII
+)
+_SPAN = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*", re.ASCII)
+_BLANKS = " \t\n\v\f\r"
+_MOST_DIGITS = 800
+"""More of a text than this is not read as a number: the time that it takes grows with the square."""
+_LARGEST = Decimal(repr(sys.float_info.max))
 _MEMBERS = re.compile(r"'((?:''|[^'])*)'")
 
 
@@ -77,7 +87,7 @@ def value_of(text: str | None, mysql_type: str, members: Sequence[str] = ()) -> 
     base, listed = _read_type(mysql_type)
     try:
         if base in _NUMBERED:
-            return _member(base, int(text), listed or members)
+            return _member(base, int(plain.unsigned(text)), listed or members)
         if base in _OPAQUE:
             return Opaque(base)
         return _READERS.get(base, str)(text)
@@ -105,7 +115,7 @@ def _member(base: str, number: int, members: Sequence[str]) -> Member:
 
 def _single(text: str) -> float:
     """A FLOAT: the shortest text of a 32-bit number, as the 64-bit number that MySQL computes with."""
-    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
+    return float(struct.unpack("f", struct.pack("f", plain.double(text)))[0])
 
 
 def moment(text: str) -> Moment:
@@ -129,13 +139,13 @@ def span(text: str) -> Span:
 
 
 _READERS: dict[str, Callable[[str], Value]] = {
-    **dict.fromkeys(_INTEGERS, int),
+    **dict.fromkeys(_INTEGERS, plain.integer),
     **dict.fromkeys(_BYTES, lambda text: text.encode("latin-1")),
     **dict.fromkeys(_MOMENTS, moment),
-    "decimal": Decimal,
-    "numeric": Decimal,
-    "double": float,
-    "real": float,
+    "decimal": plain.decimal,
+    "numeric": plain.decimal,
+    "double": plain.double,
+    "real": plain.double,
     "float": _single,
     "time": span,
 }
@@ -169,15 +179,26 @@ def _span_number(value: Span) -> Number:
     return -found if value.microseconds < 0 else found
 
 
-def _leading(text: str) -> Decimal:
-    match = _PREFIX.match(text)
-    return Decimal(match[1]) if match else Decimal(0)
+def leading(text: str) -> Decimal:
+    """The number that a text begins with, or 0. Raises EvaluationError.
+
+    A DOUBLE's largest value stands for one beyond it, as in TiDB (`types.StrToFloat`), 0 for one below its smallest.
+    """
+    match = _PREFIX.match(text.lstrip(_BLANKS)[:_MOST_DIGITS])
+    if match is None:
+        return Decimal(0)
+    if match.end() == _MOST_DIGITS:
+        raise EvaluationError(f"{text[:50]!r}... is too long for a number")
+    near = float(match[0])
+    if isinf(near):
+        return _LARGEST if near > 0 else -_LARGEST
+    return Decimal(match[0]) if near else Decimal(0)
 
 
 _NUMBERS: dict[type, Callable[[Any], Number]] = {
     Bits: int.from_bytes,
-    str: _leading,
-    bytes: lambda value: _leading(value.decode("latin-1")),
+    str: leading,
+    bytes: lambda value: leading(value.decode("latin-1")),
     Member: lambda value: value.number,
     Moment: _moment_number,
     Span: _span_number,

@@ -4,11 +4,13 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from sinks import plain
 from sinks.chunk import Texts
 from sinks.schema import Column, Shape
 from sinks.tabbed import FieldsOf, TabbedRows, escaped, payload_of, plain_numbers, plain_texts
 from sinks.values import ValueRules, checked_json, member_number, set_mask, utc_of
 
+_YEAR_DIGITS = 4
 _SPATIAL = ("geometry", "point", "linestring", "polygon", "multi", "geomcollection", "geometrycollection")
 
 Convert = Callable[[str], str]
@@ -18,17 +20,14 @@ def _hex(text: str) -> str:
     return text.encode("latin-1").hex()
 
 
-def _whole(text: str) -> str:
-    """A whole number: MariaDB would round '1.5' without a word."""
-    if not (text.isdigit() or (text[:1] == "-" and text[1:].isdigit())):
-        message = f"{text[:50]!r} is no whole number"
+def _year(text: str) -> str:
+    """A year of four digits: of one or two the server would make another one, of '0' the year 2000."""
+    if text == "0":
+        return "0000"
+    if len(plain.unsigned(text)) != _YEAR_DIGITS:
+        message = f"{text!r} is no year of {_YEAR_DIGITS} digits"
         raise ValueError(message)
     return text
-
-
-def _year(text: str) -> str:
-    # as a text, '0' would be the year 2000
-    return "0000" if text == "0" else _whole(text)
 
 
 def _json(text: str) -> str:
@@ -51,7 +50,7 @@ def _timed(digits: int, convert: Convert) -> Convert:
 def _float(text: str) -> str:
     """A 32-bit float as the 64-bit one that it is: MariaDB takes the shortest text of the largest for out of range."""
     try:
-        return repr(struct.unpack("f", struct.pack("f", float(text)))[0])
+        return repr(struct.unpack("f", struct.pack("f", plain.double(text)))[0])
     except OverflowError as error:
         message = f"{text[:50]!r} is out of a FLOAT's range"
         raise ValueError(message) from error
@@ -80,23 +79,31 @@ class MysqlEncoder(TabbedRows):
         shape, kind = column.shape, column.type.lower()
         if shape in _TIMES:
             digits = int(kind.partition("(")[2].partition(")")[0] or 0)
-            return _timed(digits, self._utc if shape is Shape.TIMESTAMP else escaped)
+            own = plain.span if shape is Shape.TIME else plain.moment
+            return _timed(digits, self._utc if shape is Shape.TIMESTAMP else own)
         if shape is Shape.ENUM:
             return lambda text: str(member_number(column.members, text))
         if shape is Shape.SET:
             return lambda text: str(set_mask(column.members, text))
-        if kind.startswith(("year", "float")):
-            return _year if kind.startswith("year") else _float
+        if (number := _NUMBERS.get(kind.partition("(")[0].partition(" ")[0])) is not None:
+            return number
         if kind.startswith(_SPATIAL):
             return partial(_refused, kind)
         return _CONVERTERS.get(shape, escaped)
 
 
-_PLAIN: dict[Convert, Callable[[Sequence[str]], bool]] = {escaped: plain_texts, _whole: plain_numbers}
+_PLAIN: dict[Convert, Callable[[Sequence[str]], bool]] = {
+    escaped: plain_texts,
+    plain.whole: plain_numbers,
+    plain.moment: plain.are_moments,
+}
+_NUMBERS: dict[str, Convert] = {"year": _year, "float": _float, "decimal": plain.exact}
 _TIMES = {Shape.DATETIME, Shape.TIMESTAMP, Shape.TIME}
 _CONVERTERS: dict[Shape, Convert] = {
     Shape.BYTES: _hex,
-    Shape.INTEGER: _whole,
-    Shape.BIT: _whole,
+    Shape.INTEGER: plain.whole,  # MariaDB would round '1.5' without a word
+    Shape.BIT: plain.unsigned,
+    Shape.REAL: plain.real,
+    Shape.DATE: plain.moment,
     Shape.JSON: _json,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from sinks.forms import Form, Pair
-from sinks.mending import Mender
+from sinks.mending import Mender, stands_bare
 from sinks.mysql.connection import SQL_MODE
 from sinks.schema import Column
 
@@ -28,22 +28,24 @@ class MysqlMender(Mender):
 
     def literal(self, pair: Pair, text: str) -> str:
         """See `Mender.literal`."""
+        if not stands_bare(pair.form, text):
+            return self.text(text)
         if pair.form is Form.BYTES:
             return f"X'{text}'"
         if pair.form in {Form.REAL, Form.FLOAT}:
             return text if "e" in text.lower() else f"{text}e0"
-        return text if pair.form in _PLAIN else self.text(text)
+        return text
 
     def quick(self, pair: Pair, text: str) -> str:
         """See `Mender.quick`."""
         name = self._reader.quoted(pair.right.name)
         if pair.form is Form.BYTES:
-            return f"{name} = X'{text}'"
+            return f"{name} = {self.literal(pair, text)}"
         if pair.form is Form.TEXT and not pair.right.members:
             return f"{name} = {self.text(text)}"
         if pair.form in _QUICK:
             return f"{name} = {self.text(text)}"
-        return f"{name} = {text}" if pair.form in _PLAIN else ""
+        return f"{name} = {self.literal(pair, text)}" if pair.form in _PLAIN else ""
 
     def text(self, text: str) -> str:
         """See `Mender.text`: readable where it is, else by its bytes, which no mode of the server reads another way."""

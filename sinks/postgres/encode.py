@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 
+from sinks import plain
 from sinks.chunk import Texts
 from sinks.schema import Column, Shape
 from sinks.tabbed import FieldsOf, TabbedRows, escaped, payload_of, plain_texts
@@ -21,7 +22,8 @@ _DOUBLE_DIGITS = 15
 """So many digits any 64-bit float keeps."""
 _NAME_BYTES = 63
 _NUMBERS = re.compile(r"-?\d+")
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,64}", re.ASCII)
+_WHOLE_LENGTH = 66
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _NO_YEAR = "0000"
 """How a dump spells the YEAR 0."""
@@ -71,13 +73,14 @@ def _whole(text: str) -> str:
 def plain_wholes(texts: Sequence[str]) -> bool:
     """Whether texts are numbers as upstream spells them; False also of some that are."""
     joined = "\t" + "\t\t".join(texts) + "\t"
-    if joined.count("\t0") != joined.count("\t0\t") or "\t-0" in joined:
+    if joined.count("\t0") != joined.count("\t0\t") or "\t-0" in joined or "\t-\t" in joined:
         return False
-    return joined.replace("\t", "").replace("-", "").isdigit() and all(texts)
+    digits = joined.replace("\t-", "").replace("\t", "")
+    return digits.isascii() and digits.isdigit() and all(texts) and max(map(len, texts)) <= _WHOLE_LENGTH
 
 
 def _decimal(scale: int, text: str) -> str:
-    whole, _, fraction = text.partition(".")
+    whole, _, fraction = plain.exact(text).partition(".")
     if len(fraction.rstrip("0")) > max(scale, 0) or (scale < 0 and int(whole) % 10**-scale):
         message = f"{text[:50]!r} has more than {scale} digits behind the point"
         raise ValueError(message)
@@ -89,11 +92,11 @@ def _number(text: str) -> str:
     if text.lstrip("-").partition(".")[0] != "0" and text.lstrip("-").startswith("0"):
         message = f"{text[:50]!r} is no number as upstream spells one"
         raise ValueError(message)
-    return _text(text)
+    return plain.real(text)
 
 
 def _double(text: str) -> str:
-    if len(text) > _DOUBLE_DIGITS and Decimal(repr(float(text))) != Decimal(text):
+    if len(plain.real(text)) > _DOUBLE_DIGITS and Decimal(repr(float(text))) != Decimal(text):
         message = f"{text[:50]!r} has more digits than a 64-bit float holds: make the column numeric"
         raise ValueError(message)
     return _text(text)
@@ -122,7 +125,7 @@ def _never(kind: str, text: str) -> str:
 
 
 def _float(text: str) -> str:
-    if len(text.lstrip("-").replace(".", "").strip("0")) > _FLOAT_DIGITS:
+    if len(plain.real(text).lstrip("-").replace(".", "").strip("0")) > _FLOAT_DIGITS:
         message = f"{text[:50]!r} has more digits than a 32-bit float holds"
         raise ValueError(message)
     return _text(text)
@@ -134,7 +137,7 @@ def _bytes(text: str) -> str:
 
 
 def _bits(width: int, text: str) -> str:
-    number = int(text)
+    number = plain.integer(text)
     if number < 0 or number.bit_length() > width:
         message = f"{text[:50]!r} is no number of {width} bits"
         raise ValueError(message)
@@ -145,7 +148,11 @@ def _time(digits: int, text: str) -> str:
     if text.partition(".")[2][digits:].strip("0"):
         message = f"{text[:50]!r} has more than the {digits} digits of a second that the column holds"
         raise ValueError(message)
-    return _text(text)
+    return text
+
+
+def _span(digits: int, text: str) -> str:
+    return _time(digits, plain.span(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ class _Moment:
 
     def __call__(self, text: str) -> str | None:
         try:
-            self.parse(text)
+            self.parse(plain.moment(text))  # the parser takes more than dates: weeks, offsets, any separator
         except ValueError as error:
             if self.null:
                 return None
@@ -191,7 +198,7 @@ def _of_type(kind: str, numbers: list[int]) -> Spelling:
     if kind.startswith("character("):
         return partial(_padded_text_of, numbers[0])
     if kind.startswith("time"):
-        return partial(_time, (numbers or [6])[0])
+        return partial(_span, (numbers or [6])[0])
     if kind.startswith("interval ") or kind in {'"char"', "money"}:
         return partial(_never, kind)
     return _BY_TYPE.get(kind, _text)
@@ -217,11 +224,12 @@ _BY_TYPE: dict[str, Spelling] = {
 }
 _SPELLINGS: dict[Shape, Callable[[Column, list[int], ValueRules], Spelling]] = {
     Shape.INTEGER: lambda *_: _whole,
+    Shape.REAL: lambda column, _numbers, _rules: _float if column.type == "real" else _double,
     Shape.BYTES: lambda *_: _bytes,
     Shape.BIT: lambda _column, numbers, _rules: partial(_bits, (numbers or [64])[0]),
     Shape.ENUM: lambda column, _numbers, _rules: lambda text: _text(member_name(column.members, text)),
     Shape.SET: lambda column, _numbers, _rules: lambda text: _text(set_names(column.members, text)),
-    Shape.TIME: lambda _column, numbers, _rules: partial(_time, (numbers or [6])[0]),
+    Shape.TIME: lambda _column, numbers, _rules: partial(_span, (numbers or [6])[0]),
     Shape.DATE: _moment,
     Shape.DATETIME: _moment,
     Shape.TIMESTAMP: _moment,

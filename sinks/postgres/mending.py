@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from sinks.forms import Form, Pair
-from sinks.mending import Mender
+from sinks.mending import Mender, stands_bare
+from sinks.plain import is_unsigned
 from sinks.postgres.names import literal
 from sinks.schema import Column
 
@@ -39,9 +40,9 @@ class PostgresMender(Mender):
     def literal(self, pair: Pair, text: str) -> str:
         """See `Mender.literal`."""
         column = pair.right
-        if pair.form is Form.BYTES:
+        if pair.form is Form.BYTES and stands_bare(pair.form, text):
             return f"decode('{text}', 'hex')"
-        if pair.form is Form.BITS and column.type.startswith("bit"):
+        if pair.form is Form.BITS and is_unsigned(text) and column.type.startswith("bit"):
             width = int(column.type.partition("(")[2].rstrip(")") or 1)
             return f"B'{int(text):0{width}b}'"
         if pair.form is Form.TIMESTAMP:

@@ -7,12 +7,12 @@ text, never rounded; ENUM and SET land as their members' names, TIMESTAMP as UTC
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
-from math import isfinite
 from typing import Any
 
 import msgspec
 
 from sinks.chunk import Texts
+from sinks.plain import double, integer
 from sinks.schema import Column, Shape
 from sinks.values import ValueRules, checked_json, member_name, set_names, utc_of
 
@@ -27,18 +27,15 @@ _NO_YEAR = "0000"
 
 
 def _number(text: str) -> int:
-    number = int(text) if text.isdigit() or (text[:1] == "-" and text[1:].isdigit()) else None
-    if number is None or (str(number) != text and text != _NO_YEAR):  # '007' is another text than '7' upstream
+    number = integer(text)
+    if str(number) != text and text != _NO_YEAR:  # '007' is another text than '7' upstream
         message = f"{text[:50]!r} is no whole number as upstream spells one"
         raise ValueError(message)
     return number
 
 
 def _real(text: str) -> Value:
-    number = float(text)
-    if not isfinite(number):  # SQLite would make NULL of a NaN
-        message = f"{text[:50]!r} is no finite number"
-        raise ValueError(message)
+    number = double(text)  # SQLite would make NULL of a NaN
     if len(text) > _REAL_DIGITS and Decimal(repr(number)) != Decimal(text):
         message = f"{text[:50]!r} has more digits than a 64-bit float holds: make the column TEXT"
         raise ValueError(message)

@@ -1,17 +1,25 @@
 """Statements that mend rows of an SQLite target."""
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from pathlib import Path
 
 from sinks.forms import Form, Pair
-from sinks.mending import Mender, padded
+from sinks.mending import Mender, padded, stands_bare
+from sinks.plain import is_number, is_whole
 from sinks.reading import Reader
 from sinks.schema import Column, Shape
 from sinks.sqlite.catalog import file_of, quoted_database
 from sinks.sqlite.schema_text import literal
 
-_LARGEST = 2**63 - 1
+_LEAST, _LARGEST = -(2**63), 2**63 - 1
 _ROW_IDS = ("rowid", "_rowid_", "oid")
+
+
+def _real(text: str) -> str:
+    """A number as SQLite's literal; one beyond its range is the infinity that SQLite makes of it."""
+    number = float(text)
+    return repr(number) if isfinite(number) else f"{'-' * (number < 0)}9e999"
 
 
 class SqliteMender(Mender):
@@ -30,12 +38,12 @@ class SqliteMender(Mender):
     def literal(self, pair: Pair, text: str) -> str:
         """See `Mender.literal`."""
         shape = pair.right.shape
-        if shape is Shape.BYTES:
+        if shape is Shape.BYTES and stands_bare(Form.BYTES, text):
             return f"X'{text}'"
-        if shape is Shape.INTEGER or (shape is Shape.EXACT and abs(int(text)) <= _LARGEST):
+        if shape is Shape.REAL and is_number(text):
+            return _real(text)
+        if shape in {Shape.INTEGER, Shape.EXACT} and is_whole(text) and _LEAST <= int(text) <= _LARGEST:
             return text
-        if shape is Shape.REAL:
-            return repr(float(text))
         return self.text(padded(pair, text))
 
     def quick(self, pair: Pair, text: str) -> str:
@@ -49,7 +57,9 @@ class SqliteMender(Mender):
         found = []
         for pair, text in zip(pairs, row, strict=True):
             if text is not None and pair.form in {Form.REAL, Form.FLOAT}:
-                found.append(f"{self._reader.quoted(pair.right.name)} = {float(text)!r}")
+                found.append(
+                    f"{self._reader.quoted(pair.right.name)} = {_real(text) if is_number(text) else self.text(text)}"
+                )
             else:
                 found.append(super()._where([pair], [text]))
         return " AND ".join(found)

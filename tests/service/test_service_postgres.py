@@ -175,7 +175,6 @@ class TestDdl:
             "ALTER TABLE `t` EXCHANGE PARTITION `p` WITH TABLE `u`",
             "ALTER TABLE `t` MODIFY COLUMN `v` GEOMETRY",
             "ALTER TABLE `t` MODIFY COLUMN `f` SET('x')",
-            "ALTER TABLE `t` ADD COLUMN `w` DATETIME DEFAULT CURRENT_TIMESTAMP()",
             "ALTER TABLE `t` ADD COLUMN `w` DATE NOT NULL",
             "ALTER TABLE `t` DISCARD TABLESPACE",
         ],
