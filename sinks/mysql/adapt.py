@@ -34,6 +34,8 @@ NEAREST = {
 }
 """Collations of TiDB that some servers lack, and what comes nearest in case, accents and padding, best first."""
 
+_OTHER_THERE = {"utf8mb4_0900_bin"}
+"""Collations whose names MariaDB knows for others: since 11.4.5 this one is its utf8mb4_bin, which pads with blanks."""
 _OTHER_ENGINES = {
     "MYISAM", "MEMORY", "HEAP", "ARIA", "CSV", "ARCHIVE", "BLACKHOLE", "MERGE", "MRG_MYISAM", "FEDERATED", "NDB",
     "NDBCLUSTER", "ROCKSDB", "TOKUDB", "COLUMNSTORE", "SPIDER", "CONNECT", "EXAMPLE",
@@ -60,10 +62,11 @@ def server_of(connection: MysqlConnection) -> Server:
     collations = "SELECT COUNT(*) FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY WHERE"
     column = "FULL_COLLATION_NAME" if connection.has_full_collation_names else "COLLATION_NAME"
     charsets = "SELECT COUNT(*) FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = %s"
+    others = _OTHER_THERE if connection.is_mariadb else set()
     return Server(
         connection.is_mariadb,
         connection.value("SELECT @@explicit_defaults_for_timestamp") == 1,
-        cache(lambda name: bool(connection.value(f"{collations} {column} = %s", (name,)))),
+        cache(lambda name: name not in others and bool(connection.value(f"{collations} {column} = %s", (name,)))),
         cache(lambda name: name == "utf8" or bool(connection.value(charsets, (name,)))),
     )
 

@@ -1,7 +1,7 @@
 """Reads tables, columns and unique keys from information_schema; quotes names."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -31,7 +31,10 @@ WHERE LEVEL = 'Column' AND CHECK_CLAUSE LIKE 'json\\_valid(%' AND CONSTRAINT_SCH
 """MariaDB's JSON is a LONGTEXT with this constraint, named after the column."""
 ENGINE = "InnoDB"
 """The one in whose transactions rows and progress commit together."""
-_NO_PAD = re.compile(r"_nopad_|_0900_")
+_COLLATION = 6
+"""Where a row of `_COLUMNS` holds the collation."""
+_HOLDING_BLANKS = ("varchar", "text", "tinytext", "mediumtext", "longtext")
+"""Types whose values may end with blanks: a CHAR holds none there, an ENUM or SET only its members."""
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 _NAMED = {shape.value for shape in Shape} - {Shape.TEXT.value, "integer", "bytes", "exact", "real"}
 _MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
@@ -71,10 +74,11 @@ def read_catalog(query: Query, made: MadeIndexes, *, mariadb: bool) -> Catalog:
         keys.spread[index] = (*keys.spread.get(index, ()), column or "")
     json = {tuple(row) for row in query(_JSON_CHECKS)} if mariadb else set()
     tables, base = {}, {(row[0], row[1]): str(row[2]) for row in query(_TABLES)}
-    columns_of = (row for row in query(_COLUMNS) if tuple(row[:2]) in base)
+    columns_of = [row for row in query(_COLUMNS) if tuple(row[:2]) in base]
+    padding = _padding(query, {row[_COLLATION] for row in columns_of if row[_COLLATION]})
     for (database, table), rows in groupby(columns_of, key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
-        columns = [_column(*row[2:], is_json=tuple(row[:3]) in json) for row in rows]
+        columns = [_column(*row[2:], is_json=tuple(row[:3]) in json, pads=row[_COLLATION] in padding) for row in rows]
         tables[name] = _table(name, columns, uniques.get(name, _Keys()), made, base[database, table])
     return Catalog(tables)
 
@@ -96,6 +100,7 @@ def _column(
     has_default: int,
     *,
     is_json: bool,
+    pads: bool,
 ) -> Column:
     words = extra.upper().replace("DEFAULT_GENERATED", "")
     shape = Shape.JSON if is_json else shape_of(column_type)
@@ -108,20 +113,31 @@ def _column(
         members=members_of(column_type) if shape in {Shape.ENUM, Shape.SET} else (),
         virtual="VIRTUAL" in words,
         folds=collation is not None and not collation.endswith("_bin"),
-        pads=collation is not None and pads(column_type, collation),
+        pads=pads and column_type.lower().startswith(_HOLDING_BLANKS),
         moved="ON UPDATE" in words,
         filled=bool(has_default) or "AUTO_INCREMENT" in words,
     )
 
 
-def pads(column_type: str, collation: str) -> bool:
-    """Whether a `_bin` collation takes texts for equal that differ in the blanks at their end: all but a few do.
+def _padding(query: Query, collations: Collection[str]) -> frozenset[str]:
+    """The `_bin` collations that take texts for equal that differ in the blanks at their end: all but a few do.
 
-    (MySQL documentation, "The binary Collation Compared to _bin Collations"; MariaDB: "NOPAD"; TiDB: "New framework
-    for collations"). A CHAR holds no blanks at its end, an ENUM or SET only its members.
+    The server is asked, for the name alone does not say it: utf8mb4_0900_bin pads in MariaDB and nowhere else, and
+    TiDB's collations pad or not by `new_collations_enabled_on_first_bootstrap`.
     """
-    holds_blanks = column_type.lower().startswith(("varchar", "text", "tinytext", "mediumtext", "longtext"))
-    return holds_blanks and collation.endswith("_bin") and not _NO_PAD.search(collation)
+    names = sorted(name for name in collations if name.endswith("_bin"))
+    if not names:
+        return frozenset()
+    found = query(" UNION ALL ".join(map(_blank_is_nothing, names)))
+    return frozenset(name for name, is_equal in found if is_equal)
+
+
+def _blank_is_nothing(collation: str) -> str:
+    """A query: the collation's name, and whether it takes a text for the same with a blank at its end."""
+    left, right = (
+        f"CONVERT('{text}' USING {collation.partition('_')[0]}) COLLATE {quoted(collation)}" for text in ("a", "a ")
+    )
+    return f"SELECT '{collation}', {left} = {right}"
 
 
 def members_of(column_type: str) -> tuple[str, ...]:

@@ -51,9 +51,10 @@ def described(cells: MariaDbCells, database: str, table: str) -> Described:
     return {"columns": columns, "indexes": [tuple(row.values()) for row in cells.query(INDEXES, (database, table))]}
 
 
-def for_mariadb(create: str) -> str:
-    """The upstream's definition without what MariaDB lacks."""
-    create = create.replace("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci")
+def for_mariadb(create: str, *, knows_0900: bool) -> str:
+    """The upstream's definition without what MariaDB lacks; 11.4.5 knows MySQL's names of collations."""
+    if not knows_0900:
+        create = create.replace("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci")
     create = create.replace("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
     create = create.replace("\\'", "\\\\'")  # TiDB prints the backslash that ends a member as it is
     create = re.sub(r" vector(\(\d+\))? ", " longtext ", create)
@@ -65,12 +66,13 @@ def upstream(cells: MariaDbCells, recording: str) -> dict[str, Described]:
     """The upstream's tables as the same server would describe them."""
     scratch = f"scratch{uuid4().hex[:8]}"
     cells.query(f"CREATE DATABASE {scratch} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+    knows = cells.query("SHOW COLLATION WHERE Collation = 'utf8mb4_0900_ai_ci'")
     found = {}
     for name, table in oracle(recording.split(".", maxsplit=1)[0]).items():
         cells.query(f"USE {scratch}")
         own = re.match(r"CREATE TABLE `((?:[^`]|``)+)`", table["create"])
         assert own, table["create"]
-        cells.query(for_mariadb(table["create"]))
+        cells.query(for_mariadb(table["create"], knows_0900=bool(knows)))
         bare = own[1].replace("``", "`")
         found[name] = described(cells, scratch, bare)
         cells.query(f"DROP TABLE `{own[1]}`")

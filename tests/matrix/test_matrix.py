@@ -1,0 +1,59 @@
+"""Cases that the matrix once found."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.matrix.forms import Form
+from tests.matrix.playing import CONSISTENCIES, Case, Readable, play
+from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.postgres_cells import PostgresCells
+
+pytestmark = [pytest.mark.service, pytest.mark.timeout(3600)]
+Opened = tuple[str, str, Readable]
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    """Name, URI and reader of a target; what is left behind is dropped."""
+    target: str = request.param
+    if target == "sqlite":
+        yield target, f"sqlite:///{tmp_path / 'target'}", SqliteCells(tmp_path / "target")
+        return
+    uri: str = request.getfixturevalue(f"{target}_server").uri
+    with closing(PostgresCells(uri) if target == "postgres" else MariaDbCells(uri)) as cells:
+        if isinstance(cells, PostgresCells):
+            cells.query("CREATE EXTENSION IF NOT EXISTS citext")
+        before = cells.databases()
+        yield target, uri, cells
+        cells.drop(cells.databases() - before)
+
+
+def wrong(opened: Opened, cases: list[Case], place: Path) -> list[str]:
+    """What is wrong in these cases, a text each. Each SQLite case has a directory of its own: it attaches ten."""
+    target, uri, cells = opened
+    found = []
+    for case in cases:
+        if target == "sqlite":
+            directory = place / f"sqlite-{len(list(place.iterdir()))}"
+            uri, cells = f"sqlite:///{directory}", SqliteCells(directory)
+        result = play(case, uri, cells, place)
+        found += [f"{case}: {result.wrong}"] if result.wrong else []
+    return found
+
+
+def found_once(target: str, kind: str, column: str, size: str) -> list[Case]:
+    """The same table in each consistency, made by our DDL where no column is named."""
+    form = Form(not column, column, "primary", second=False)
+    return [Case(target, kind, size, consistency, form, seed) for consistency in CONSISTENCIES for seed in (1, 2)]
+
+
+OURS = [("mariadb", "nopad", "many"), ("mariadb", "nopad", "bulk"), ("tidb", "nopad", "many")]
+"""MariaDB knows utf8mb4_0900_bin since 11.4.5, as a collation that pads: of 'a' and 'a ' one was lost."""
+
+
+@pytest.mark.parametrize(("opened", "kind", "size"), OURS, indirect=["opened"])
+def test_keys_with_blanks_at_their_end(opened: Opened, kind: str, size: str, tmp_path: Path) -> None:
+    assert wrong(opened, found_once(opened[0], kind, "", size), tmp_path) == []
