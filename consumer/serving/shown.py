@@ -10,7 +10,7 @@ from consumer.config_text import FILE_MARK, VARIABLE
 from consumer.serving.references import HIDDEN, URIS
 
 _SHOWN = re.compile(
-    r"changefeed|source\.(bootstrap-servers|topics|protocol|start-ts|time-zone)|source\.claim-check\.(locations|map\..+)"
+    r"changefeed|source\.(bootstrap-servers|topics|protocol|start-ts|time-zone|unproven-beginning)|source\.claim-check\.(locations|map\..+)"
     r"|target\.(consistency|invalid-dates|volatile-defaults|cdc-write-source|concurrent-indexes|on-drift)"
     r"|(limits|quarantine|filter)\..+"
     r"|source\.kafka\.(security\.protocol|sasl\.mechanisms?|sasl\.username|sasl\.oauthbearer\.(method|client\.id|scope)"

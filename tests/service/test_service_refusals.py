@@ -67,7 +67,7 @@ POSTGRES = {
     "too-long": ("v INT, s VARCHAR(3)", {"v": 1, "s": "too long"}, "'s'"),
     "spaces-too-many": ("v INT, s VARCHAR(3)", {"v": 1, "s": "abc "}, "'s'"),
     "out-of-range": ("v SMALLINT, s VARCHAR(3)", {"v": 40_000, "s": "x"}, "column v"),
-    "no-number": ("v INT, s VARCHAR(3)", {"v": "abc", "s": "x"}, "column v"),
+    "no-number": ("v INT, s VARCHAR(3)", {"v": "abc", "s": "x"}, "'v'"),
     "not-null": ("v INT NOT NULL, s VARCHAR(3)", {"v": None, "s": "x"}, '"v"'),
     "no-bytes": ("v INT, s BYTEA", {"v": 1, "s": "日本"}, "'s'"),
     "nul": ("v INT, s TEXT", {"v": 1, "s": "a\0b"}, "U+0000"),
