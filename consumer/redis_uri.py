@@ -3,6 +3,7 @@
 from urllib.parse import parse_qsl, urlsplit
 
 from ordering.errors import ConfigError
+from sinks.uri import is_host
 
 _SCHEMES = ("redis", "rediss", "unix")
 _TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs")
@@ -20,7 +21,7 @@ def check_redis_uri(text: str) -> None:
         port = parts.port
     except ValueError:
         raise ConfigError("redis.uri has a port that is no number from 1 to 65535", hint=hint) from None
-    if parts.scheme not in _SCHEMES or (parts.scheme != "unix" and not parts.hostname) or port == 0:
+    if parts.scheme not in _SCHEMES or (parts.scheme != "unix" and not is_host(parts.hostname or "..")) or port == 0:
         raise ConfigError("redis.uri names no server", hint=hint)
     if parts.path.strip("/") and parts.scheme != "unix" and not parts.path.strip("/").isdecimal():
         raise ConfigError("redis.uri names a database that is no number", hint=hint)

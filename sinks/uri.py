@@ -89,6 +89,15 @@ def parse_upstream_uri(text: str) -> TargetUri:
     return _server("tidb", text, "source.upstream.uri", _PORTS["tidb"])
 
 
+def is_host(name: str) -> bool:
+    """Whether a resolver takes it: one that holds an empty or a too long label raises what nobody foresees."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
 def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
     parts = urlsplit(text)
     try:
@@ -97,6 +106,8 @@ def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
         raise ConfigError(f"{key} has a port that is no number from 1 to 65535") from error
     if not parts.hostname or not parts.username:
         raise ConfigError(f"{key} lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{usual}")
+    if not is_host(parts.hostname):
+        raise ConfigError(f"{key} has a host that is no name and no address")
     path = unquote(parts.path.strip("/"))
     if kind == "postgresql" and not path:
         hint = f"write {kind}://USER:PASSWORD@HOST:{usual}/DATABASE"

@@ -30,6 +30,9 @@ def test_postgresql(scheme: str) -> None:
         ("postgresql://host/d", "host or user"),
         ("postgresql://u:p@host:99999/d", "port"),
         ("oracle://u:p@host/d", "'oracle'"),
+        ("mysql://u:p@..:3306", "no name and no address"),
+        ("postgresql://u:p@a..b/d", "no name and no address"),
+        (f"tidb://u:p@{'a' * 64}:4000", "no name and no address"),
     ],
 )
 def test_what_is_refused(text: str, told: str) -> None:
