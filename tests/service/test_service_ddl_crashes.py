@@ -93,6 +93,7 @@ def test_kills_around_every_kind_of_ddl(kind: str, make: MakeFeed, database_pref
     shaken_as_calm(every_kind(kind), make, database_prefix)
 
 
+@pytest.mark.tidb
 def test_kills_around_what_tidb_alone_does(make: MakeFeed, database_prefix: str) -> None:
     history = History("tidb")
     history.ddl("d.", "CREATE DATABASE `d`")
