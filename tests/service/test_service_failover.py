@@ -53,7 +53,8 @@ class Pair:
         _asked(
             self.second.uri,
             f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {place.port}, MASTER_CONNECT_RETRY = 1,"
-            f" MASTER_USER = 'root', MASTER_PASSWORD = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position}",
+            f" MASTER_USER = 'root', MASTER_PASSWORD = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position},"
+            " MASTER_SSL = 0",  # which 11.4 wants by itself, and the servers here have none
         )
         _asked(self.second.uri, "START SLAVE")
 
