@@ -15,7 +15,7 @@ from consumer.filters.tables import SYSTEM_SCHEMAS, TableFilter
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from sinks.ddl.kinds import Event, clauses_of
-from sinks.ddl.statement import DdlKind, Reference, Statement, named, read_statement
+from sinks.ddl.statement import Reference, Statement, exchange_of, named, read_statement
 from sinks.ddl.words import WordKind, Words
 from sinks.target import PROGRESS_DATABASE
 
@@ -60,12 +60,7 @@ def _names(ddl: DdlEvent, statement: Statement) -> Iterator[str]:
     """Every database and table that the head of the statement names."""
     yield from filter(None, (ddl.database, statement.database))
     for reference in (*_references(statement), *filter(None, [statement.like])):
-        yield from filter(None, reference_parts(reference))
-
-
-def reference_parts(reference: Reference) -> tuple[str | None, str]:
-    """Database and table."""
-    return reference.database, reference.table
+        yield from filter(None, (reference.database, reference.table))
 
 
 def _references(statement: Statement) -> Iterator[Reference]:
@@ -131,13 +126,8 @@ def subjects(ddl: DdlEvent, statement: Statement) -> tuple[TableName, ...]:
 
 def exchanged(ddl: DdlEvent, statement: Statement) -> tuple[Reference, ...]:
     """The other table of an EXCHANGE PARTITION."""
-    words = Words(statement.sql)
-    if statement.kind is not DdlKind.ALTER_TABLE or not words.skip_to("EXCHANGE") or not words.skip("PARTITION"):
-        return ()
-    words.name()
-    words.expect("WITH", "TABLE")
-    first = words.name()
-    return (Reference(first, words.name()) if words.skip(".") else Reference(ddl.database, first),)
+    found = exchange_of(statement)
+    return () if found is None else (Reference(found[1].database or ddl.database, found[1].table),)
 
 
 def check_whole(ddl: DdlEvent, statement: Statement, tables: TableFilter) -> None:

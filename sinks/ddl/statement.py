@@ -103,6 +103,16 @@ def named(reference: Reference) -> TableName:
     return TableName(reference.database or "", reference.table)
 
 
+def exchange_of(statement: Statement) -> tuple[str, Reference] | None:
+    """Partition and other table of an EXCHANGE PARTITION; None for other statements. Raises InputError."""
+    head = _Head(statement.sql)
+    if statement.kind is not DdlKind.ALTER_TABLE or not head.skip_to("EXCHANGE") or not head.skip("PARTITION"):
+        return None
+    partition = head.name()
+    head.expect("WITH", "TABLE")
+    return partition, head.reference()
+
+
 class _Head(Words):
     """The words of a head: they name tables."""
 

@@ -19,7 +19,7 @@ from sinks.ddl.defaults import is_volatile
 from sinks.ddl.definition import AddColumn, AddIndex, Change, DropColumn, DropIndex
 from sinks.ddl.names import older_database, session_of
 from sinks.ddl.reading import read_changes, read_dropped_index, read_index
-from sinks.ddl.statement import DdlKind, Reference, Statement, named
+from sinks.ddl.statement import DdlKind, Reference, Statement, exchange_of, named
 from sinks.ddl.words import Words
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
@@ -94,14 +94,11 @@ def _database(connection: MysqlConnection, database: str) -> str | None:
 
 def exchanged(statement: Statement, session: str | None) -> tuple[TableName, str, TableName] | None:
     """Table, partition and other table of an EXCHANGE PARTITION."""
-    words = Words(statement.sql)
-    if statement.kind is not DdlKind.ALTER_TABLE or not words.skip_to("EXCHANGE") or not words.skip("PARTITION"):
+    found = exchange_of(statement)
+    if found is None:
         return None
-    partition = words.name()
-    words.expect("WITH", "TABLE")
-    first = words.name()
-    other = TableName(first, words.name()) if words.skip(".") else TableName(session or "", first)
-    return subjects(statement, session)[0], partition, other
+    partition, other = found
+    return subjects(statement, session)[0], partition, TableName(other.database or session or "", other.table)
 
 
 def checksum(connection: MysqlConnection, table: TableName, partition: str = "") -> str:
