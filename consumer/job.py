@@ -18,7 +18,7 @@ from consumer.intake import REPORTS, Record
 from consumer.reader import KafkaReaders
 from consumer.report import Report, accounts_of
 from consumer.scan import ReadSpec
-from consumer.spark import telling_lines
+from consumer.spark import how_java_ended, telling_lines
 from consumer.tasks import Answered, Failure, OrderTask, Part, ReadTask, RowsOnly, Unfetched
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
@@ -289,4 +289,4 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except (Py4JError, OSError, EOFError) as error:
-        raise WorkerLostError(f"a Spark job failed: {telling_lines(error)}") from error
+        raise WorkerLostError(f"a Spark job failed: {telling_lines(error)}{how_java_ended()}") from error

@@ -44,6 +44,8 @@ _DEFAULTS = {
     "spark.task.maxDirectResultSize": "64m",
     "spark.cleaner.periodicGC.interval": "5min",
 }
+_OUT_OF_MEMORY = 52
+"""Spark's own exit code for it (SparkExitCode.OOM)."""
 log = structlog.get_logger()
 
 
@@ -197,6 +199,17 @@ def warm_up(context: SparkContext) -> None:
         context.parallelize(range(count), count).mapPartitions(loaded).partitionBy(count).count()
     except (Py4JError, OSError, EOFError) as error:
         raise WorkerLostError(f"Spark's workers can't start: {telling_lines(error)}") from error
+
+
+def how_java_ended() -> str:
+    """What is known of the end of this process's JVM, for the error of a job that lost it; empty while it lives."""
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 there is no public question
+    code = None if process is None else process.poll()
+    if code is None:
+        return ""
+    if code == _OUT_OF_MEMORY:
+        return f" (Java ended with exit code {code}: out of memory; raise spark.driver.memory)"
+    return f" (Java was ended by signal {-code})" if code < 0 else f" (Java ended with exit code {code})"
 
 
 def telling_lines(error: Exception) -> str:
