@@ -1,6 +1,7 @@
 """From a DDL message to a DdlEvent: which tables it takes away, which it brings, and whether it is to be executed."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from consumer.ddl_guard import MALFORMED, check_whole, reading
 from consumer.ddl_trial import check_time
@@ -11,9 +12,9 @@ from consumer.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs
-from sinks.ddl.definition import AddIndex, DropIndex, IndexKind
+from sinks.ddl.definition import AddColumn, AddIndex, Change, ChangeColumn, DropIndex, IndexKind
 from sinks.ddl.kinds import Clauses, Event, clauses_of, replicates
-from sinks.ddl.reading import read_changes, read_dropped_index, read_table
+from sinks.ddl.reading import read_changes, read_dropped_index, read_table, without
 from sinks.ddl.statement import DdlKind, Reference, Statement, read_statement
 from sinks.schema import Catalog, TableSchema
 
@@ -26,7 +27,7 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
     own = {name.database for name in carried}
 
     def older(reference: Reference) -> str:
-        carriers = {t.database for t in carried if t.table == reference.table}
+        carriers = {t.database for t in carried if t.table.lower() == reference.table.lower()}
         holders = carriers or {d for d in catalog.databases_with(reference.table) if not own or d in own}
         return holders.pop() if len(holders) == 1 and raw.database not in holders else raw.database
 
@@ -96,7 +97,7 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
     """Why a DDL of a table without a valid index is left out. A table that is not there is the target's to refuse."""
     if wanted.force_replicate:
         return ""
-    schema = catalog.get(name)
+    schema = catalog.get(catalog.spelled(name))
     valid = creates_key(ddl.sql) if Event.CREATE_TABLE in clauses.events else schema is None or bool(schema.handle_key)
     if not any(replicates(event, valid_index=valid, force=False) for event in clauses.events):
         return f"table {name} has no valid index, and filter.force-replicate is false"
@@ -132,12 +133,56 @@ def _keeps_key(schema: TableSchema, sql: str, clauses: Clauses) -> bool:
     return [part.column.lower() for part in parts] == [column.lower() for column in schema.handle_key]
 
 
+def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> DdlEvent:
+    """The DDL without what TiCDC leaves out of it: the clauses that drop a table's last valid index.
+
+    What else its statement does is replicated, as it is where each clause is a statement of its own.
+    """
+    if wanted.force_replicate or read_statement(ddl.sql).kind is not DdlKind.ALTER_TABLE:
+        return ddl
+    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
+    keys = _last_keys(schema, ddl.sql, catalog) if schema is not None else set()
+    return replace(ddl, replicated=_without_drops(ddl.sql, keys)) if keys else ddl
+
+
+def _without_drops(sql: str, names: set[str]) -> str:
+    return without(sql, lambda change: isinstance(change, DropIndex) and change.name in names)
+
+
 def _drops_last_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Catalog) -> bool:
-    """Whether nothing is left by which rows could be told apart."""
-    if not _KEY_EVENTS & set(clauses.events) or {Event.ADD_PRIMARY_KEY, Event.CREATE_INDEX} & set(clauses.events):
+    """Whether all that it does is to take away that by which rows could be told apart."""
+    if not _KEY_EVENTS & set(clauses.events):
         return False
-    alters = sql.lstrip()[:5].upper() == "ALTER"
-    names = [c.name for c in read_changes(sql) if isinstance(c, DropIndex)] if alters else [read_dropped_index(sql)]
-    gone = {name if name == "PRIMARY" else catalog.index_name(schema.name, name).lower() for name in names}
-    left = {name if name == "PRIMARY" else name.lower() for name in schema.valid_indexes} - gone
-    return bool(schema.valid_indexes) and not left
+    keys = _last_keys(schema, sql, catalog)
+    if not keys or read_statement(sql).kind is DdlKind.DROP_INDEX:
+        return bool(keys)
+    rest = _without_drops(sql, keys)
+    return not rest or not clauses_of(rest).events
+
+
+def _last_keys(schema: TableSchema, sql: str, catalog: Catalog) -> set[str]:
+    """The names, as in the statement, of valid indexes that it drops so that none is left; else nothing."""
+    alters = read_statement(sql).kind is DdlKind.ALTER_TABLE
+    changes = read_changes(sql) if alters else [DropIndex(read_dropped_index(sql))]
+    ours = {name if name == "PRIMARY" else name.lower() for name in schema.valid_indexes}
+    dropped = {
+        change.name: change.name if change.name == "PRIMARY" else catalog.index_name(schema.name, change.name).lower()
+        for change in changes
+        if isinstance(change, DropIndex)
+    }
+    keys = {name for name, known in dropped.items() if known in ours}
+    left = ours - set(dropped.values())
+    return keys if keys and not left and not _adds_key(schema, changes) else set()
+
+
+def _adds_key(schema: TableSchema, changes: Sequence[Change]) -> bool:
+    """Whether one of the clauses makes a valid index."""
+    nullable = {column.name.lower(): column.nullable or column.virtual for column in schema.columns}
+    for change in changes:
+        if isinstance(change, AddColumn | ChangeColumn):
+            nullable[change.column.name.lower()] = change.column.nullable or change.column.virtual
+    return any(
+        index.kind is IndexKind.PRIMARY
+        or (index.kind is IndexKind.UNIQUE and not any(nullable.get(p.column.lower(), True) for p in index.parts))
+        for index in (change.index for change in changes if isinstance(change, AddIndex))
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from consumer.ddl import why_ignored
+from consumer.ddl import replicated, why_ignored
 from consumer.ddl_guard import reading, refuse_what_is_not_theirs
 from consumer.filters.changefeed import ChangefeedFilter
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
@@ -56,9 +56,21 @@ class Execution:
                 self._ignore(ddl, because, progress)
                 return
             refuse_what_is_not_theirs(ddl)
-            log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.sql[:_SHOWN])
+            ddl = self._replicated(ddl)
+            log.info(
+                "executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.statement[:_SHOWN]
+            )
             with _named(ddl), reading(ddl):
                 self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+
+    def _replicated(self, ddl: DdlEvent) -> DdlEvent:
+        """The DDL without what TiCDC leaves out of it."""
+        with reading(ddl):
+            found = replicated(ddl, self.wanted, self.target.catalog())
+        if found.replicated:
+            because = "it drops the last valid index of its table, which TiCDC does not replicate"
+            log.warning("clauses of a DDL are left out", at=utc_text(ddl.commit_ts), because=because)
+        return found
 
     def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> None:
         becomes = DECIDED[DdlState(line.state)].value

@@ -371,7 +371,7 @@ class Pipeline:
         seen = ResolvedTs(min(window.resolved, *(r.watermark or 0 for r in reports if r.ended_early), MAX_TSO))
         found = executable(self._pending(), seen, next_row)
         self._unsettled, self._reports = self._execution.unsettled() if found else [], reports
-        while found and (ddl := next_of(found, self.target.catalog().tables, seen)):
+        while found and (ddl := next_of(found, self.target.catalog(), seen)):
             found.remove(ddl)
             yield ddl
         self._forget_done()

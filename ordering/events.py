@@ -69,6 +69,13 @@ class DdlEvent:
     removes: tuple[TableName, ...] = ()
     adds: tuple[TableName, ...] = ()
     drops_database: str | None = None
+    replicated: str = ""
+    """What TiCDC replicates of `sql`, where that is not all of it."""
+
+    @property
+    def statement(self) -> str:
+        """What is to be executed."""
+        return self.replicated or self.sql
 
     @property
     def identity(self) -> str:

@@ -58,4 +58,11 @@ def _stepped(
 
 
 def _removed(table: TableName, ddl: DdlEvent) -> bool:
-    return table in ddl.removes or table.database == ddl.drops_database
+    """Whether it is gone: upstream's names don't tell case apart, and a statement spells them as it likes."""
+    if ddl.drops_database is not None and table.database.lower() == ddl.drops_database.lower():
+        return True
+    return any(_folded(table) == _folded(name) for name in ddl.removes)
+
+
+def _folded(name: TableName) -> tuple[str, str]:
+    return name.database.lower(), name.table.lower()

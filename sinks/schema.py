@@ -132,6 +132,12 @@ class Catalog:
     tables: Mapping[TableName, TableSchema]
     index_name: Callable[[TableName, str], str] = _as_upstream
     """What the target calls an index of upstream."""
+    empty: frozenset[str] = frozenset()
+    """Databases that may hold no table."""
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a table, however its name is spelled."""
+        return isinstance(name, TableName) and self.spelled(name) in self.tables
 
     def get(self, name: TableName) -> TableSchema | None:
         """The table, or None."""
@@ -139,17 +145,18 @@ class Catalog:
 
     def spelled(self, name: TableName) -> TableName:
         """The table as the target spells it: upstream's names don't tell case apart (see `spelled`)."""
-        return spelled(name, self.tables)
+        found = spelled(name, self.tables)
+        return found if found in self.tables else TableName(self.database(name.database), name.table)
 
     def database(self, name: str) -> str:
-        """The database as the target spells it, as far as it holds tables."""
-        databases = {table.database for table in self.tables}
+        """The database as the target spells it."""
+        databases = self.empty | {table.database for table in self.tables}
         folded = {database for database in databases if database.lower() == name.lower()}
         return folded.pop() if name not in databases and len(folded) == 1 else name
 
     def databases_with(self, table: str) -> Iterator[str]:
-        """The databases that hold a table of that name."""
-        return (name.database for name in self.tables if name.table == table)
+        """The databases that hold a table of that name, in any case."""
+        return (name.database for name in self.tables if name.table.lower() == table.lower())
 
 
 def spelled(name: TableName, tables: Collection[TableName]) -> TableName:

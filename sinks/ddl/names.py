@@ -4,7 +4,8 @@
 a CREATE LIKE may lie in another one, which only the target's tables can tell.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
@@ -19,26 +20,45 @@ _INTRODUCING = {"TABLE", "EXISTS", "LIKE", "VIEW", "TRUNCATE"}
 
 
 def respelled(given: str, database: str, catalog: Catalog, *, features: bool = False) -> Canonical:
-    """The statement with its tables spelled as in the target, where names that differ by case are two.
+    """The statement with its tables and databases spelled as in the target, where names that differ by case are two.
 
     `features`: see `Words`.
     """
     read = Words(given, features=features)
-    sql, words = str(read.sql), read.words
+    sql = str(read.sql)
+    for word, name in reversed(list(_edits(read.words, database, catalog))):
+        sql = f"{sql[: word.start]}`{name.replace('`', '``')}`{sql[word.stop :]}"
+    return Canonical(sql)
+
+
+def _edits(words: Sequence[Word], database: str, catalog: Catalog) -> Iterator[tuple[Word, str]]:
+    """The names that the target spells in another way, and how."""
     first = [word.text.upper() for word in words[:2]]
+    if first[-1:] in (["DATABASE"], ["SCHEMA"]):
+        yield from _of_database(words, catalog)
+        return
     introducing = _INTRODUCING | ({","} if first in (["DROP", "TABLE"], ["RENAME", "TABLE"]) else set())
     introducing |= {"ON"} if "INDEX" in [word.text.upper() for word in words[:3]] else set()
-    edits: list[tuple[Word, str]] = []
+    goals = {"TO", "AS"} if first in (["RENAME", "TABLE"], ["ALTER", "TABLE"]) else set()
     for before, at in zip(words, range(1, len(words)), strict=False):
-        if before.kind is WordKind.PLAIN and before.text.upper() in introducing and words[at].text.upper() != "IF":
-            qualified = len(words) > at + 2 and words[at + 1].text == "."
+        if before.kind is not WordKind.PLAIN or words[at].text.upper() == "IF":
+            continue
+        verb = before.text.upper()
+        qualified = len(words) > at + 2 and words[at + 1].text == "."
+        if verb in introducing:
             names = [words[at], words[at + 2]] if qualified else [words[at]]
             meant = TableName(names[0].text if qualified else database, names[-1].text)
             found = catalog.spelled(meant)
-            edits += zip(names, found if qualified else found[1:], strict=True) if found != meant else []
-    for word, name in reversed(edits):
-        sql = f"{sql[: word.start]}`{name.replace('`', '``')}`{sql[word.stop :]}"
-    return Canonical(sql)
+            yield from zip(names, found if qualified else found[1:], strict=True) if found != meant else ()
+        elif verb in goals and qualified:  # a new name is as it is written
+            yield words[at], catalog.database(words[at].text)
+
+
+def _of_database(words: Sequence[Word], catalog: Catalog) -> Iterator[tuple[Word, str]]:
+    """The name of a statement that is about a database."""
+    behind = (w for w in words[2:] if w.kind is not WordKind.PLAIN or w.text.upper() not in {"IF", "NOT", "EXISTS"})
+    for word in islice(behind, 1):
+        yield word, catalog.database(word.text)
 
 
 def older_database(statement: Statement, reference: Reference, ddl: DdlEvent, catalog: Catalog) -> str:

@@ -28,6 +28,7 @@ from sinks.ddl.definition import (
     TableDef,
     Unknown,
 )
+from sinks.ddl.lexer import Canonical
 from sinks.ddl.literals import read_default
 from sinks.ddl.partitions import read_partitioning
 from sinks.ddl.words import WordKind, Words
@@ -180,17 +181,35 @@ def read_dropped_index(sql: str) -> str:
 
 def read_changes(sql: str) -> list[Change]:
     """The clauses of an ALTER TABLE that is no mere RENAME. Raises InputError."""
+    return [change for _, changes in _clauses(_altering(sql)) for change in changes]
+
+
+def without(sql: str, leaves_out: Callable[[Change], bool]) -> str:
+    """An ALTER TABLE without some of its clauses; "" if none stays. Raises InputError."""
+    words = _altering(sql)
+    head = words.sql[: words.words[words.at - 1].stop]
+    kept = [text for text, changes in _clauses(words) if not any(map(leaves_out, changes))]
+    return Canonical(f"{head} {', '.join(kept)}") if kept else ""
+
+
+def _altering(sql: str) -> Words:
+    """The words behind the table's name."""
     words = Words(sql)
     words.expect("ALTER", "TABLE")
     words.name()
     if words.skip("."):
         words.name()
-    found: list[Change] = []
+    return words
+
+
+def _clauses(words: Words) -> Iterator[tuple[str, list[Change]]]:
+    """Each clause as it is written, and what it does."""
     while not words.ended:
-        found += _clause(words)
+        start = words.words[words.at].start
+        changes = list(_clause(words))
+        yield words.sql[start : words.words[words.at - 1].stop], changes
         if not words.ended:
             words.expect(",")
-    return found
 
 
 def _clause(words: Words) -> Iterator[Change]:

@@ -12,6 +12,7 @@ from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key,
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
 _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys', 'ticdc_reconciler')"
+_DATABASES = f"SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN {_SYSTEM}"  # noqa: S608 a constant
 _COLUMNS = f"""
 SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, COLLATION_NAME,
   COLUMN_DEFAULT IS NOT NULL
@@ -80,7 +81,7 @@ def read_catalog(query: Query, made: MadeIndexes, *, mariadb: bool) -> Catalog:
         name = TableName(database, table)
         columns = [_column(*row[2:], is_json=tuple(row[:3]) in json, pads=row[_COLLATION] in padding) for row in rows]
         tables[name] = _table(name, columns, uniques.get(name, _Keys()), made, base[database, table])
-    return Catalog(tables)
+    return Catalog(tables, empty=frozenset(database for (database,) in query(_DATABASES)))
 
 
 @dataclass(slots=True)

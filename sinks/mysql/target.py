@@ -192,7 +192,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`; how it survives crashes stands in `sinks.mysql.ddl`."""
         self.forget_catalog()
-        sql = respelled(ddl.sql, ddl.database, self.catalog(), features=self._reads_features)
+        sql = respelled(ddl.statement, ddl.database, self.catalog(), features=self._reads_features)
         statement = read_statement(sql)
         fitted = self._fitted(sql)
         volatile = rules.volatile_columns(statement)

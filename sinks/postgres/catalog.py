@@ -34,6 +34,7 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_collation o ON o.oid = a.attcollation
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND {OURS}
 ORDER BY n.nspname, c.relname, a.attnum"""  # noqa: S608 a constant
+_SCHEMAS = f"SELECT n.nspname FROM pg_namespace n WHERE {OURS}"  # noqa: S608 a constant
 _KEYS = f"""
 SELECT n.nspname, c.relname, x.relname, i.indisprimary, i.indpred IS NULL AND i.indisunique AND i.indisvalid,
        ARRAY(SELECT COALESCE(a.attname::text, '')
@@ -122,7 +123,7 @@ def read_catalog(query: Query, unfit: Mapping[TableName, Unfit] = NOTHING) -> Ca
         name = TableName(schema, table)
         columns = [_column(row[2:], members.get((name, row[2]))) for row in rows]
         tables[name] = _fit(_table(name, columns, keys.get(name, [])), unfit.get(name))
-    return Catalog(tables, index_name)
+    return Catalog(tables, index_name, frozenset(schema for (schema,) in query(_SCHEMAS)))
 
 
 def _fit(table: TableSchema, unfit: Unfit | None) -> TableSchema:

@@ -185,7 +185,7 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`: the statements, that they are done and the progress are one transaction."""
         self.forget_catalog()
-        statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
+        statement = read_statement(respelled(ddl.statement, ddl.database, self.catalog()))
         own = self.catalog().database(ddl.database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, self.catalog()))
         session = session_of(placed, ddl, self.catalog(), lambda: definitions_in(self._db).views())

@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +72,7 @@ def databases_in(directory: Path) -> list[str]:
     return sorted(unquote(path.stem) for path in directory.glob("*.sqlite"))
 
 
-def read_catalog(connection: sqlite3.Connection, databases: Iterable[str]) -> Catalog:
+def read_catalog(connection: sqlite3.Connection, databases: Collection[str]) -> Catalog:
     """All tables of these attached databases."""
     tables: dict[TableName, TableSchema] = {}
     for database in databases:
@@ -86,7 +86,7 @@ def read_catalog(connection: sqlite3.Connection, databases: Iterable[str]) -> Ca
             read = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
             reason = unfit.get(table, _unfit(sql))
             tables[name] = read if reason is None else replace(read, unfit=reason.fact, remedy=reason.remedy)
-    return Catalog(tables, index_name)
+    return Catalog(tables, index_name, frozenset(databases))
 
 
 def _unfit(sql: str) -> Unfit | None:

@@ -338,7 +338,7 @@ class SqliteTarget(Target):
         epoch: a leader that was stopped and goes on would remove its successor's. The rest is one transaction with the
         progress.
         """
-        statement = read_statement(respelled(ddl.sql, ddl.database, self.catalog()))
+        statement = read_statement(respelled(ddl.statement, ddl.database, self.catalog()))
         with self._transaction():
             self.check_epoch(lease)
             entered = self._enter(ddl, "", lease.changefeed, {})

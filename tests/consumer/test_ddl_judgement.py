@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from consumer.config import EventFilterSection, Filter
-from consumer.ddl import understood, why_ignored
+from consumer.ddl import replicated, understood, why_ignored
 from consumer.filters.changefeed import ChangefeedFilter, read_filter
 from consumer.report import RawDdl
 from ordering.errors import InputError
@@ -157,6 +157,35 @@ def test_the_last_valid_index_stays(sql: str, valid: list[str], force: bool, exp
     event = ddl(sql, table="t1")
     because = why_ignored(event, [event], wanted("*.*", force=force), there)
     assert because.startswith("it drops the last valid index of table test.t1") is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("ALTER TABLE `t1` DROP INDEX `u`, ADD COLUMN `w` INT", "ALTER TABLE `t1` ADD COLUMN `w` INT"),
+        ("ALTER TABLE `t1` ADD COLUMN (`a` INT, `b` INT), DROP KEY `U`, DROP COLUMN `v`",
+         "ALTER TABLE `t1` ADD COLUMN (`a` INT, `b` INT), DROP COLUMN `v`"),
+        ("ALTER TABLE `t1` DROP INDEX `u`, ADD UNIQUE INDEX `u`(`id`, `v`)",
+         "ALTER TABLE `t1` ADD UNIQUE INDEX `u`(`id`, `v`)"),
+        ("ALTER TABLE `t1` DROP INDEX `u`, ADD INDEX `i`(`id`)", "ALTER TABLE `t1` ADD INDEX `i`(`id`)"),
+        (r"ALTER TABLE `t1` DROP INDEX `u`, ADD COLUMN `e` ENUM('a\b')",
+         r"ALTER TABLE `t1` ADD COLUMN `e` ENUM('a\\b')"),
+        ("ALTER TABLE `t1` DROP INDEX `u`, ADD UNIQUE INDEX `w`(`id`)", ""),
+        ("ALTER TABLE `t1` DROP INDEX `u`, ADD PRIMARY KEY (`id`)", ""),
+        ("ALTER TABLE `t1` DROP INDEX `u`, ADD COLUMN `n` INT NOT NULL UNIQUE", ""),
+        ("ALTER TABLE `t1` DROP INDEX `i`, ADD COLUMN `w` INT", ""),
+    ],
+)  # fmt: skip
+def test_what_else_a_statement_does_is_executed(sql: str, expected: str) -> None:
+    """The last valid index stays; "" is for statements that are executed whole."""
+    (table,) = catalog("test.t1").tables.values()
+    columns = (replace(table.columns[0], nullable=False), Column("v", "int", Shape.INTEGER))
+    table = replace(table, columns=columns, valid_indexes=frozenset(["t1.u"]))
+    there = Catalog({table.name: table}, lambda t, index: f"{t.table}.{index}")
+    event = ddl(sql, table="t1")
+    assert not why_ignored(event, [event], wanted("*.*"), there)
+    assert replicated(event, wanted("*.*"), there).replicated == expected
+    assert not replicated(event, wanted("*.*", force=True), there).replicated
 
 
 @pytest.mark.parametrize(

@@ -142,3 +142,41 @@ def test_what_was_made_by_hand_is_known_afterwards(made: LocalFeed) -> None:
     made.send([ddl("d.t", 5, "ALTER TABLE `t` TRUNCATE PARTITION `p1`"), *watermarks(6)])
     made.apply()
     assert made.cells.tables(["d"])["d.t"][1] == []  # without p0, p1 begins at the lowest
+
+
+@pytest.mark.parametrize("made", [*TARGETS, "tidb"], indirect=True)
+def test_what_stands_beside_the_drop_of_the_last_valid_index_is_executed(made: LocalFeed) -> None:
+    made.send([
+        ddl("d.", 1, "CREATE DATABASE `d`"),
+        ddl("d.t", 2, "CREATE TABLE `t` (`id` INT NOT NULL, `v` INT, `w` INT, UNIQUE KEY `u` (`id`))"),
+        insert("d.t", 3, id=1, v=1, w=1),
+        ddl("d.t", 4, "ALTER TABLE `t` DROP INDEX `u`, ADD COLUMN `x` INT DEFAULT 5, DROP COLUMN `w`"),
+        ddl("d.t", 5, "ALTER TABLE `t` ADD PRIMARY KEY (`id`)"),
+        insert("d.t", 6, id=2, v=2, x=6),
+        *watermarks(7),
+    ])  # fmt: skip
+    made.apply()
+    columns, rows = made.cells.tables(["d"])["d.t"]
+    assert list(columns) == ["id", "v", "x"]
+    assert sorted([int(value) for value in row.values()] for row in rows) == [[1, 1, 5], [2, 2, 6]]
+
+
+@pytest.mark.parametrize("made", [*TARGETS, "tidb"], indirect=True)
+def test_databases_and_tables_are_found_however_a_statement_spells_them(made: LocalFeed) -> None:
+    made.send([
+        ddl("d.", 1, "CREATE DATABASE `d`"),
+        ddl("e.", 1, "CREATE DATABASE `e`"),
+        ddl("gone.", 1, "CREATE DATABASE `gone`"),
+        ddl("d.t", 2, "CREATE TABLE `D`.`T` (`id` INT PRIMARY KEY, `v` INT)"),  # the first table of a database
+        insert("d.T", 3, id=1, v=1),
+        ddl("gone.g", 4, "CREATE TABLE `GONE`.`G` LIKE `D`.`t`"),
+        insert("gone.G", 5, id=2, v=2),
+        ddl("e.moved", 6, "RENAME TABLE `d`.`t` TO `E`.`moved`"),
+        ddl("d.kept", 7, "CREATE TABLE `D`.`kept` (`id` INT PRIMARY KEY)"),
+        ddl("gone.", 8, "DROP DATABASE `Gone`"),
+        ddl("d.", 8, "ALTER DATABASE `D` CHARACTER SET = utf8mb4 COLLATE = utf8mb4_bin"),
+        *watermarks(9),
+    ])  # fmt: skip
+    made.apply()
+    tables = made.cells.tables(["d", "D", "e", "E", "gone", "GONE", "Gone"])
+    assert {name: len(rows) for name, (_, rows) in tables.items()} == {"d.kept": 0, "e.moved": 1}
