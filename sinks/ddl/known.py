@@ -52,7 +52,7 @@ class KnownView:
     reads: frozenset[tuple[str, str]] = frozenset()
 
 
-_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(Known).decode
+_encode, _decode = msgspec.json.Encoder(enc_hook=str).encode, msgspec.json.Decoder(Known).decode
 _decode_view = msgspec.json.Decoder(KnownView).decode
 _VIEWS = '{"view":%'
 
