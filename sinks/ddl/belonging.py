@@ -14,6 +14,7 @@ from sinks.ddl.defaults import INTEGERS, spelled
 from sinks.ddl.definition import TypeDef
 from sinks.ddl.known import Known
 from sinks.ddl.literals import read_default
+from sinks.ddl.moments import date_and_time
 from sinks.ddl.partitions import DEFAULT, MAXVALUE, Partitioning
 from sinks.ddl.words import WordKind, Words
 
@@ -21,6 +22,9 @@ STRINGS = {"char", "varchar"}
 KEYED = INTEGERS | STRINGS | {"year", "decimal", "date", "datetime", "enum", "varbinary"}
 """Types whose KEY partitions are known here."""
 _BOUND = INTEGERS | STRINGS | {"date", "datetime", "year", "binary", "varbinary"}
+_OF_NUMBERS = {"FLOOR", "ABS", "MOD"}
+"""Functions whose arguments are no dates."""
+_MICROSECONDS = 6
 Function = Callable[..., str]
 
 
@@ -67,7 +71,11 @@ class Speller(ABC):
 
     @abstractmethod
     def moment(self, text: str) -> str:
-        """A literal date or time that is a function's argument."""
+        """A date and time, `YYYY-MM-DD HH:MM:SS`, that is a function's argument: as it is on a wall."""
+
+    @abstractmethod
+    def instant(self, text: str) -> str:
+        """As `moment`, for UNIX_TIMESTAMP: in the source's zone. Raises ValueError for a time that is none there."""
 
     @abstractmethod
     def bucket(self, number: str, count: int) -> str:
@@ -112,7 +120,7 @@ def _bound(column: str | None, text: str, speller: Speller) -> str:
     if default.value is None:
         return ""
     if column is None:
-        return str(int(str(default.value)))
+        return str(int.from_bytes(default.value) if isinstance(default.value, bytes) else int(default.value))
     kind = speller.kind(column)
     if kind.base not in _BOUND:
         raise TargetError(f"partitions by column {column!r} of the type {kind} can't be told apart here")
@@ -195,11 +203,7 @@ def _factor(words: Words, speller: Speller) -> str:
         return spelled_in(words.in_brackets(), speller)
     if words.peek(1) == "(" and words.peek():
         return _call(words, speller)
-    if words.peek().startswith("_"):
-        words.take()  # an introducer
     word = words.take()
-    if word.kind is WordKind.STRING:
-        return speller.moment(word.text)
     if word.kind is WordKind.NAME:
         return speller.name(word.text)
     if word.kind is WordKind.PLAIN and word.text.isdigit():
@@ -213,9 +217,29 @@ def _call(words: Words, speller: Speller) -> str:
     if rule is None:
         raise words.unexpected(f"function {name} is not known")
     inner = Words(words.in_brackets())
+    if name not in _OF_NUMBERS and (text := _literal(inner)):
+        return rule(_moment(name, text, speller))
     arguments = [_sum(inner, speller)]
     while inner.skip(","):
         arguments.append(_sum(inner, speller))
     if not inner.ended:
         raise inner.unexpected("expected the end of the arguments")
     return rule(*arguments)
+
+
+def _literal(words: Words) -> str:
+    """The text of an argument that is a text or a number alone; "" for any other."""
+    default = read_default(words)
+    if not words.ended or default.expression or not isinstance(default.value, str):
+        words.at = 0
+        return ""
+    return default.value
+
+
+def _moment(function: str, text: str, speller: Speller) -> str:
+    """A literal date or time in any form that upstream reads, as an argument of this function."""
+    try:
+        found = date_and_time(text, _MICROSECONDS).removesuffix(f".{0:0{_MICROSECONDS}}")
+        return speller.instant(found) if function == "UNIX_TIMESTAMP" else speller.moment(found)
+    except ValueError as error:
+        raise _unknown(f"{function}({text!r})") from error

@@ -9,25 +9,26 @@ itself: there the rows of both sides are part of what was noted.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import Any
 
 from ordering.events import DdlEvent, TableName
-from ordering.timestamps import CommitTs, physical_ms
+from ordering.timestamps import physical_ms
 from sinks.ddl.defaults import is_volatile
-from sinks.ddl.definition import AddColumn, AddIndex, Change, DropColumn, DropIndex
+from sinks.ddl.definition import AddColumn, AddIndex, Change, ChangeColumn, ColumnDef, DropColumn, DropIndex
 from sinks.ddl.names import older_database, session_of
-from sinks.ddl.reading import read_changes, read_dropped_index, read_index
+from sinks.ddl.reading import read_changes, read_dropped_index, read_index, read_table
 from sinks.ddl.statement import DdlKind, Reference, Statement, exchange_of, named
-from sinks.ddl.words import Words
+from sinks.ddl.words import WordKind, Words
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
-from sinks.mysql.rehearsal import Rehearsal, definition
-from sinks.schema import Catalog
+from sinks.mysql.rehearsal import Rehearsal, Settings, definition
+from sinks.schema import Catalog, Shape
 
 _NOW = re.compile(r"CURRENT_TIMESTAMP|\bNOW\s*\(", re.IGNORECASE)
-_LITERAL = re.compile(r"\bTIMESTAMP\b[^,]*\bDEFAULT\s+(_UTF8MB4)?'", re.IGNORECASE)
+_INSTANTS = {"UNIX_TIMESTAMP", "FROM_UNIXTIME"}
+"""Functions whose values go by the session's time zone, as bounds of partitions."""
 Definitions = dict[str, Any]
 """Name -> definition, None where it is not there; and what is noted beside them, under the names that follow."""
 
@@ -210,18 +211,45 @@ def altered_database(sql: str) -> str:
     return f"ALTER DATABASE {quoted(name)} {options}"
 
 
-def session_settings(sql: str, commit_ts: CommitTs, time_zone: str) -> dict[str, str | float]:
+def session_settings(statement: Statement, ddl: DdlEvent, time_zone: str, catalog: Catalog) -> Settings:
     """Settings under which rows that are there get the values that upstream gave them: the moment, the time zone.
 
     What upstream's session had is in no message; the DDL's commitTs and the source's zone are the nearest known.
     """
     settings: dict[str, str | float] = {}
-    fills_rows = fills_with_moment(sql)
+    fills_rows = fills_with_moment(statement.sql)
     if fills_rows:
-        settings["timestamp"] = physical_ms(commit_ts) / 1000
-    if time_zone.upper() != "UTC" and (fills_rows or _LITERAL.search(sql)):
+        settings["timestamp"] = physical_ms(ddl.commit_ts) / 1000
+    if time_zone.upper() != "UTC" and (fills_rows or _by_zone(statement, ddl, catalog)):
         settings["time_zone"] = time_zone
     return settings
+
+
+def _by_zone(statement: Statement, ddl: DdlEvent, catalog: Catalog) -> bool:
+    """Whether what it makes of rows, or which rows it puts into a partition, goes by the session's time zone."""
+    if any(word.kind is WordKind.PLAIN and word.text.upper() in _INSTANTS for word in Words(statement.sql).words):
+        return True
+    if statement.kind is DdlKind.CREATE_TABLE and statement.like is None:
+        return any(map(_has_instant, read_table(statement.sql).columns))
+    if statement.kind is not DdlKind.ALTER_TABLE:
+        return False
+    (own,) = map(named, statement.placed(ddl.database, lambda _: ddl.database).tables)
+    schema = catalog.get(catalog.spelled(own))
+    moments = {c.name.lower() for c in schema.columns if c.shape is Shape.TIMESTAMP} if schema else set()
+    return any(_converts_instant(change, moments) for change in read_changes(statement.sql))
+
+
+def _has_instant(column: ColumnDef) -> bool:
+    """Whether its default is a moment of a zone."""
+    return column.type.base == "timestamp" and column.default is not None and column.default.value is not None
+
+
+def _converts_instant(change: Change, moments: Collection[str]) -> bool:
+    """Whether a clause reads or writes TIMESTAMPs as texts. `moments`: those that are there, in lower case."""
+    if isinstance(change, ChangeColumn):
+        becomes = change.column.type.base == "timestamp"
+        return becomes != (change.old.lower() in moments) or _has_instant(change.column)
+    return isinstance(change, AddColumn) and _has_instant(change.column)
 
 
 def volatile_columns(statement: Statement) -> list[tuple[str, str]]:

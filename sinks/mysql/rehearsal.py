@@ -4,6 +4,7 @@ The table (or view) lies in the reconciler's database, and is gone afterwards.
 """
 
 import re
+from collections.abc import Mapping
 
 import xxhash
 
@@ -13,6 +14,8 @@ from sinks.ddl.words import Words
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 
+Settings = Mapping[str, str | float]
+"""Session variables and their values, see `MysqlConnection.set_for_now`."""
 _DATABASE = "ticdc_reconciler"
 _NAME = r"(?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`"
 _HEAD = re.compile(rf"^(CREATE TABLE|CREATE .*?\bVIEW) {_NAME}", re.DOTALL)
@@ -35,10 +38,15 @@ def definition(connection: MysqlConnection, name: TableName) -> str | None:
 
 
 class Rehearsal:
-    """Rehearses for one changefeed. `session`: the database that names without one belong to."""
+    """Rehearses for one changefeed. `session`: the database that names without one belong to.
 
-    def __init__(self, connection: MysqlConnection, changefeed: str, session: str | None) -> None:
-        self._connection, self._session = connection, session
+    `settings`: those of the session in which the statement runs.
+    """
+
+    def __init__(
+        self, connection: MysqlConnection, changefeed: str, session: str | None, settings: Settings | None = None
+    ) -> None:
+        self._connection, self._session, self._settings = connection, session, settings or {}
         self._name = TableName(_DATABASE, f"rehearsal_{xxhash.xxh3_64_hexdigest(changefeed.encode())}")
 
     def of(self, before: str | None, *statements: str) -> str | None:
@@ -50,8 +58,8 @@ class Rehearsal:
                 self._connection.run(f"USE {quoted(self._session)}")
             if before is not None:
                 self._connection.run(f"CREATE TABLE {place}{before.removeprefix('CREATE TABLE')}")
-            for sql in statements:
-                if sql:
+            with self._connection.set_for_now(self._settings):
+                for sql in filter(None, statements):
                     self._connection.run(retargeted(sql, place))
             return definition(self._connection, self._name)
         except TargetUnreachableError:

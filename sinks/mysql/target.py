@@ -29,7 +29,7 @@ from sinks.mysql.encode import MysqlEncoder
 from sinks.mysql.partitions import by_key
 from sinks.mysql.preparing import prepared
 from sinks.mysql.reading import MysqlReader
-from sinks.mysql.rehearsal import Rehearsal
+from sinks.mysql.rehearsal import Rehearsal, Settings
 from sinks.mysql.write import MysqlWriter, place_of
 from sinks.quarantine import QuarantineTypes
 from sinks.schema import Catalog
@@ -203,14 +203,9 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         entered = self._entered(ddl, statement, lease, fitted)
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
-        executed, state = self._made(
-            ddl,
-            statement,
-            fitted,
-            entered,
-            Rehearsal(self._db, lease.changefeed, entered.before.get(rules.SESSION)),
-            lease,
-        )
+        session, settings = entered.before.get(rules.SESSION), self._settings(fitted.sql, ddl)
+        rehearsal = Rehearsal(self._db, lease.changefeed, session, settings)
+        executed, state = self._made(ddl, statement, fitted, entered, rehearsal, lease)
         self.forget_catalog()
         observe(Step.DDL_EXECUTED)
         with self._transaction():
@@ -312,14 +307,19 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         if session is not None:
             self._db.run(f"USE {quoted(session)}")
         if fitted.sql:
-            settings = rules.session_settings(fitted.sql, ddl.commit_ts, self._rules.time_zone)
-            if self._db.is_mariadb and fitted.sql.upper().startswith("ALTER TABLE"):
-                settings["sql_mode"] = ROUNDING_MODE
-            with self._db.set_for_now(settings):
+            with self._db.set_for_now(self._settings(fitted.sql, ddl)):
                 for sql in self._prepared(fitted.sql, session):
                     self._change(sql, lease)
                 self._change(self._moving_rows(fitted.sql, session) or fitted.sql, lease)
         return DdlState.DONE
+
+    def _settings(self, sql: str, ddl: DdlEvent) -> Settings:
+        """Of the session in which the statement runs."""
+        if not sql:
+            return {}
+        settings = rules.session_settings(read_statement(sql), ddl, self._rules.time_zone, self.catalog())
+        rounds = self._db.is_mariadb and sql.upper().startswith("ALTER TABLE")
+        return {**settings, "sql_mode": ROUNDING_MODE} if rounds else settings
 
     def _prepared(self, sql: str, session: str | None) -> Iterable[str]:
         """What has to be done to rows first, where the server converts them in another way than upstream."""

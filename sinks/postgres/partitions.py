@@ -88,9 +88,11 @@ class PostgresSpeller(Speller):
         return value_of(ColumnDef(column, self.kind(column)), text, self._rules)
 
     def moment(self, text: str) -> str:
-        """See `Speller.moment`: in an expression about a TIMESTAMP it stands for an instant of the source's zone."""
-        if len(text) <= len("2026-01-02"):
-            return f"{literal(text)}::date"
+        """See `Speller.moment`."""
+        return f"{literal(text)}::timestamp"
+
+    def instant(self, text: str) -> str:
+        """See `Speller.instant`."""
         return f"{literal(utc_of(self._rules.time_zone)(text) + '+00')}::timestamptz"
 
     def bucket(self, number: str, count: int) -> str:

@@ -83,7 +83,11 @@ class SqliteSpeller(Speller):
 
     def moment(self, text: str) -> str:
         """See `Speller.moment`."""
-        return literal(utc_of(self._zone)(text) if " " in text else text)
+        return literal(text)
+
+    def instant(self, text: str) -> str:
+        """See `Speller.instant`: TIMESTAMP lands in UTC."""
+        return literal(utc_of(self._zone)(text))
 
     def bucket(self, number: str, count: int) -> str:
         """See `Speller.bucket`."""

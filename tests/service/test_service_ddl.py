@@ -180,3 +180,10 @@ def test_databases_and_tables_are_found_however_a_statement_spells_them(made: Lo
     made.apply()
     tables = made.cells.tables(["d", "D", "e", "E", "gone", "GONE", "Gone"])
     assert {name: len(rows) for name, (_, rows) in tables.items()} == {"d.kept": 0, "e.moved": 1}
+
+
+@pytest.mark.parametrize("made", [*TARGETS, "tidb"], indirect=True)
+def test_a_ddl_runs_in_the_time_zone_of_the_source(made: LocalFeed) -> None:
+    """Bounds of partitions, TIMESTAMPs that become something else and back; columns with ON UPDATE stay as they are."""
+    made.with_(source={"time-zone": "+08:00"})
+    applied(made, "ddl-zones.index-value", window_rows=1_000_000)
