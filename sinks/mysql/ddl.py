@@ -10,6 +10,7 @@ itself: there the rows of both sides are part of what was noted.
 
 import re
 from collections.abc import Collection, Iterable
+from datetime import UTC
 from enum import Enum
 from typing import Any
 
@@ -25,6 +26,7 @@ from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.rehearsal import Rehearsal, Settings, definition
 from sinks.schema import Catalog, Shape
+from sinks.values import zone_of
 
 _NOW = re.compile(r"CURRENT_TIMESTAMP|\bNOW\s*\(", re.IGNORECASE)
 _INSTANTS = {"UNIX_TIMESTAMP", "FROM_UNIXTIME"}
@@ -220,7 +222,7 @@ def session_settings(statement: Statement, ddl: DdlEvent, time_zone: str, catalo
     fills_rows = fills_with_moment(statement.sql)
     if fills_rows:
         settings["timestamp"] = physical_ms(ddl.commit_ts) / 1000
-    if time_zone.upper() != "UTC" and (fills_rows or _by_zone(statement, ddl, catalog)):
+    if zone_of(time_zone) is not UTC and (fills_rows or _by_zone(statement, ddl, catalog)):
         settings["time_zone"] = time_zone
     return settings
 

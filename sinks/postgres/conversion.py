@@ -10,7 +10,7 @@ from sinks.ddl.converting import keeps_values
 from sinks.ddl.defaults import BYTES, INTEGERS
 from sinks.ddl.definition import TypeDef
 from sinks.postgres.exact import base_type
-from sinks.postgres.names import literal
+from sinks.postgres.names import literal, zone
 from sinks.postgres.types import type_of
 from sinks.schema import Column, Shape
 
@@ -126,15 +126,15 @@ def _of_set(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
     return f"{source}::{type_of(kind)}" if kind.base in _TEXT_TYPES else None
 
 
-def _of_time(source: str, old: Column, kind: TypeDef, zone: str) -> str | None:
+def _of_time(source: str, old: Column, kind: TypeDef, zone_name: str) -> str | None:
     """Dates and times; lost digits are rounded, by PostgreSQL as by upstream."""
     goal = type_of(kind)
     if old.shape is Shape.TIMESTAMP:
-        return {"timestamp": f"{source}::{goal}", "datetime": f"({source} AT TIME ZONE {literal(zone)})::{goal}"}.get(
+        return {"timestamp": f"{source}::{goal}", "datetime": f"({source} AT TIME ZONE {zone(zone_name)})::{goal}"}.get(
             kind.base
         )
     if old.shape is Shape.DATETIME and kind.base == "timestamp":
-        return f"({source} AT TIME ZONE {literal(zone)})::{goal}"
+        return f"({source} AT TIME ZONE {zone(zone_name)})::{goal}"
     if kind.base in _TEMPORAL[old.shape]:
         return f"{source}::{goal}"
     return None

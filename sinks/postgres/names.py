@@ -1,9 +1,12 @@
 """Identifiers: always quoted, never cut. PostgreSQL's are 63 bytes long at most and cut silently beyond that."""
 
+from datetime import UTC
+
 import xxhash
 
 from ordering.errors import TargetError
 from ordering.events import TableName
+from sinks.values import zone_of
 
 LONGEST_BYTES = 63
 _TABLE_DIGITS = 10
@@ -39,6 +42,13 @@ def literal(text: str) -> str:
         raise TargetError(f"PostgreSQL's texts can't hold U+0000: {text[:100]!r}")
     body = text.replace("'", "''")
     return "E'" + body.replace("\\", "\\\\") + "'" if "\\" in body else f"'{body}'"
+
+
+def zone(name: str) -> str:
+    """A time zone for AT TIME ZONE: an offset as an interval, for texts count to the west, as in POSIX."""
+    if zone_of(name) is UTC:
+        return "'UTC'"
+    return f"INTERVAL {literal(name)}" if name.startswith(("+", "-")) else literal(name)
 
 
 def index_name(table: TableName, index: str) -> str:

@@ -11,7 +11,7 @@ from ordering.errors import TargetError
 from sinks.ddl.converting import converter, number_of, spelled_json
 from sinks.ddl.definition import ColumnDef, TypeDef
 from sinks.postgres.connection import PostgresConnection
-from sinks.postgres.names import literal
+from sinks.postgres.names import literal, zone
 from sinks.postgres.types import value_of
 from sinks.schema import Column, Shape
 from sinks.values import ValueRules
@@ -73,7 +73,7 @@ def _shown(column: Column, rules: ValueRules) -> str:
     if column.shape is Shape.BYTES:
         return f"encode({column.name}, 'hex')"
     if column.shape is Shape.TIMESTAMP:
-        return f"({column.name} AT TIME ZONE {literal(rules.time_zone)})::text"
+        return f"({column.name} AT TIME ZONE {zone(rules.time_zone)})::text"
     return f"{column.name}::text"
 
 
