@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,6 +20,14 @@ from tests.service.postgres_cells import PostgresCells
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 EVENTS = 150_000
 RECORDING = "split.index-value.raw"
+_EAGER = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "10ms",
+    "spark.speculation.quantile": "0.01",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.minTaskRuntime": "1ms",
+}
+"""Any task that is not among the first to end gets a second attempt beside it."""
 
 
 @pytest.fixture(
@@ -61,15 +69,27 @@ def test_a_recording_ends_as_its_upstream(feed: Feed) -> None:
     assert differences(oracle("split"), feed.cells) == []
 
 
-@pytest.mark.parametrize("consistency", [pytest.param("snapshot", marks=pytest.mark.soak), "row"])
+@pytest.mark.parametrize(
+    ("consistency", "settings"),
+    [
+        pytest.param("snapshot", {}, marks=pytest.mark.soak),
+        ("row", {}),
+        pytest.param("row", _EAGER, marks=pytest.mark.soak),
+    ],
+    ids=["snapshot", "row", "row-speculation"],
+)
 def test_executors_and_a_worker_die_in_mid_window(
-    kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path: Path, consistency: str
+    kafka_broker: KafkaBroker,
+    mariadb_server: MariaDbServer,
+    tmp_path: Path,
+    consistency: str,
+    settings: Mapping[str, str],
 ) -> None:
     load = Load(EVENTS, database=f"cluster_{uuid4().hex[:8]}")
     name = f"cluster-{uuid4().hex[:8]}"
     Sending(kafka_broker.bootstrap, name, load.partitions).send(load.messages())
     with Standalone(tmp_path) as cluster:
-        sections = {"limits": {"window-rows": EVENTS // 4}, "spark": cluster.settings()}
+        sections = {"limits": {"window-rows": EVENTS // 4}, "spark": {**cluster.settings(), **settings}}
         target = f'consistency = "{consistency}"\n{toml_of(sections)}'
         uri = mariadb_server.uri
         config = write_config(
