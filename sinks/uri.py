@@ -3,6 +3,7 @@
 Options of encryption are spelled as each family's own tools spell them: `ssl-ca`, `ssl-cert`, `ssl-key` and `ssl-mode`
 for MySQL, MariaDB and TiDB (the first three also in TiCDC's sink URI), libpq's names for PostgreSQL. Who names a
 certificate wants it checked: then the server's certificate and host name are verified unless a mode says otherwise.
+`server-public-key-path` and `get-server-public-key` are options of MySQL's own clients.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,15 @@ _PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
 _SYNONYMS = {"postgres": "postgresql"}
 MYSQL_MODES = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
 _LIBPQ_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-_MYSQL: Mapping[str, tuple[str, ...]] = {"ssl-mode": MYSQL_MODES, "ssl-ca": (), "ssl-cert": (), "ssl-key": ()}
+PUBLIC_KEY_FILE, PUBLIC_KEY_ANY = "server-public-key-path", "get-server-public-key"
+_MYSQL: Mapping[str, tuple[str, ...]] = {
+    "ssl-mode": MYSQL_MODES,
+    "ssl-ca": (),
+    "ssl-cert": (),
+    "ssl-key": (),
+    PUBLIC_KEY_FILE: (),
+    PUBLIC_KEY_ANY: ("true", "false"),
+}
 _OPTIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "mysql": _MYSQL,
     "mariadb": _MYSQL,
@@ -135,4 +144,20 @@ def _options(kind: str, query: str, key: str) -> tuple[tuple[str, str], ...]:
         raise ConfigError(f"{key} needs ssl-cert and ssl-key together: a certificate and its key")
     if any(name.startswith("ssl") for name in found):
         found.setdefault(mode, checked)
+    if kind != "postgresql":
+        _check_proof(found, key)
     return tuple(found.items())
+
+
+def _check_proof(found: Mapping[str, str], key: str) -> None:
+    """Refuse a proof of who the server is that proves nothing, or is never looked at."""
+    mode = found.get("ssl-mode", "preferred")
+    if mode == "verify-ca" and "ssl-ca" not in found:
+        hint = "name the server's own authority, or let the host name be verified: ssl-mode=verify-identity"
+        raise ConfigError(f"{key} has ssl-mode=verify-ca without ssl-ca: any public certificate would do", hint=hint)
+    if PUBLIC_KEY_FILE in found and mode != "disabled":
+        hint = "through TLS no other key than the certificate's is used: write ssl-mode=disabled too, or name ssl-ca"
+        raise ConfigError(f"{key} has {PUBLIC_KEY_FILE}, but not ssl-mode=disabled", hint=hint)
+    if found.get(PUBLIC_KEY_ANY) == "true" and (PUBLIC_KEY_FILE in found or mode.startswith("verify")):
+        hint = "leave it out: the server is known by its certificate or key"
+        raise ConfigError(f"{key} has {PUBLIC_KEY_ANY}=true and says besides how the server is known", hint=hint)

@@ -22,12 +22,13 @@ from ordering.timestamps import CommitTs, utc_text
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import is_lost
 from sinks.mysql.line import Line
-from sinks.mysql.tls import HINT, encryption, is_tls_fault, login_plugins
+from sinks.mysql.login import HINT as LOGIN_HINT
+from sinks.mysql.login import PasswordKeptError
+from sinks.mysql.tls import HINT, is_tls_fault
 from sinks.uri import TargetUri
 
 _TOGETHER = 16
 """Rows of one transaction that one SELECT fetches: each may be as large as a transaction of TiDB."""
-_CONNECT_TIMEOUT_S = 10
 _COLLECTED = {8055, 9006}
 _REFUSED = {1044, 1045, 1142, 1143, 1227, 3118}
 _HINT = (
@@ -61,20 +62,7 @@ class Upstream:
     def _connected(self, first: Reference) -> "pymysql.Connection[pymysql.cursors.Cursor]":
         zone = "+00:00" if self.time_zone.upper() == "UTC" else self.time_zone
         try:
-            connection = Line(
-                host=self.uri.host,
-                port=self.uri.port,
-                user=self.uri.user,
-                password=self.uri.password.encode(),
-                charset="utf8mb4",
-                conv=pymysql.converters.encoders,  # no decoders: values stay texts
-                autocommit=True,
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                program_name="ticdc-reconciler",
-                max_allowed_packet=1 << 30,
-                auth_plugin_map=login_plugins(self.uri),
-                **encryption(self.uri),
-            )
+            connection = Line(self.uri, conv=pymysql.converters.encoders)  # no decoders: values stay texts
             with connection.cursor() as cursor:
                 cursor.execute("SET SESSION time_zone = %s", (zone,))
         except pymysql.MySQLError as error:
@@ -166,6 +154,8 @@ def _as_error(error: pymysql.MySQLError, place: str, reference: Reference, what:
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = error.args[1] if len(error.args) > 1 else str(error)
     where = f"{reference.position}, upstream {place}" if reference.topic else f"upstream {place}"
+    if isinstance(error, PasswordKeptError):
+        return SourceError(f"no login to the upstream: {text}", where=where, hint=LOGIN_HINT)
     if is_tls_fault(error):
         return SourceError(f"no encrypted connection to the upstream: {text}", where=where, hint=HINT)
     if is_lost(error):

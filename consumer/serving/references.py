@@ -35,7 +35,7 @@ _STORE_OPTIONS = frozenset({"region", "timeout", "connect-timeout", "read-timeou
 """Options that lead nowhere else and name no file."""
 _FILES = frozenset({
     "ssl-ca", "ssl-cert", "ssl-key", "sslrootcert", "sslcert", "sslkey", "sslcrl", "ssl_ca_certs", "ssl_certfile",
-    "ssl_keyfile",
+    "ssl_keyfile", "server-public-key-path",
 })  # fmt: skip
 """Options of URIs that name files."""
 _AUTHORITIES = tuple(map(Path, ("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust")))

@@ -23,6 +23,7 @@ _LOGIN = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<login>.*@)?(?P<r
 _OPTION = re.compile(r"(?P<name>[A-Za-z_-]+)=(?P<value>[^&]*)")
 _PLAIN_OPTIONS = re.compile(
     r"ssl[_-]?(mode|ca|cert|key|rootcert|crl|ca_certs|certfile|keyfile|check_hostname|cert_reqs)"
+    r"|server-public-key-path|get-server-public-key"
 )
 
 

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import cache
-from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any
 
 import pymysql
@@ -15,7 +13,9 @@ from pymysql.protocol import MysqlPacket
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import TableName
 from sinks.mysql.line import Line
-from sinks.mysql.tls import HINT, encryption, is_tls_fault, login_plugins
+from sinks.mysql.login import HINT as LOGIN_HINT
+from sinks.mysql.login import PasswordKeptError
+from sinks.mysql.tls import HINT, is_tls_fault
 from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
@@ -24,7 +24,6 @@ _READ_ONLY, _OPTION = 1836, 1290
 """A server that takes no writes now, as in a failover: a new connection may reach another one."""
 _NOT_ASKED = 2068
 _DIGITS = re.compile(r"\d+")
-_CONNECT_TIMEOUT_S = 10
 _LOCK_WAIT_S = 50
 _UNENDING = {
     "wait_timeout": 2_147_483,  # s, 24 days: what a server on any system takes
@@ -63,18 +62,6 @@ def is_lost(error: pymysql.MySQLError) -> bool:
     return code in _LOST or isinstance(error, pymysql.InterfaceError)
 
 
-@cache
-def _unverified() -> SSLContext:
-    """TLS without a look at certificates: what PyMySQL does where nothing is said and the server offers it.
-
-    PyMySQL makes one anew for each connection and loads the system's authorities into it: 50 ms for nothing.
-    """
-    context = SSLContext(PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = CERT_NONE
-    return context
-
-
 class _Connection(Line):
     """Sends a server that asks for a local file the one that we named, and no other.
 
@@ -84,9 +71,6 @@ class _Connection(Line):
 
     allowed: bytes | None = None
     _awaited = False
-
-    def _create_ssl_ctx(self, sslp: Any) -> Any:
-        return super()._create_ssl_ctx(sslp) if sslp else _unverified()
 
     def _read_query_result(self, unbuffered: bool = False) -> int:
         self._awaited = True
@@ -112,21 +96,9 @@ class MysqlConnection:
         self.statement_bytes = 1 << 30
         """The longest statement that the server takes; a longer one would end the connection."""
         try:
-            self._connection = _Connection(
-                host=uri.host,
-                port=uri.port,
-                user=uri.user,
-                password=uri.password.encode(),  # of a text PyMySQL takes Latin-1 only
-                charset="utf8mb4",
-                autocommit=True,
-                local_infile=True,
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                program_name="ticdc-reconciler",
-                client_flag=CLIENT.FOUND_ROWS,
-                max_allowed_packet=1 << 30,
-                auth_plugin_map=login_plugins(uri),
-                **encryption(uri),
-            )
+            self._connection = _Connection(uri, local_infile=True, client_flag=CLIENT.FOUND_ROWS)
+        except PasswordKeptError as error:
+            raise TargetError(f"no login: {error.args[1]}", where=uri.place, hint=LOGIN_HINT) from error
         except pymysql.MySQLError as error:
             if is_tls_fault(error):
                 raise TargetError(f"no encrypted connection: {error.args[-1]}", where=uri.place, hint=HINT) from error

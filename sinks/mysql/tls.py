@@ -5,15 +5,19 @@ connection is encrypted where the server offers it, and nothing is verified: tha
 """
 
 import ssl
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pymysql
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from ordering.errors import ConfigError
-from sinks.uri import TargetUri
+from sinks.uri import PUBLIC_KEY_FILE, TargetUri
 
 _SSL_ERROR = 2026
-_NO_SUCH_PLUGIN = 2059
 HINT = (
     "check ssl-ca, ssl-cert, ssl-key and ssl-mode of the URI, and that its host is a name in the server's certificate"
 )
@@ -43,28 +47,36 @@ def encryption(uri: TargetUri) -> dict[str, Any]:
     return {"ssl": context}
 
 
+@cache
+def unverified() -> ssl.SSLContext:
+    """TLS without a look at certificates: what PyMySQL does where nothing is said and the server offers it.
+
+    PyMySQL makes one anew for each connection and loads the system's authorities into it: 50 ms for nothing.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def pinned_key(uri: TargetUri) -> bytes | None:
+    """The server's RSA key in PEM, if the URI names a file of it. Raises ConfigError for a file that holds none."""
+    name = dict(uri.options).get(PUBLIC_KEY_FILE)
+    if name is None:
+        return None
+    hint = "it is what the server shows as Caching_sha2_password_rsa_public_key (SHOW STATUS), in PEM"
+    try:
+        text = Path(name).read_bytes()
+        if isinstance(load_pem_public_key(text), RSAPublicKey):
+            return text
+    except (OSError, ValueError, UnsupportedAlgorithm) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no public key in PEM"
+        raise ConfigError(f"the server's key can't be used: {reason}", where=name, hint=hint) from error
+    raise ConfigError("the server's key can't be used: no key of RSA", where=name, hint=hint)
+
+
 def is_tls_fault(error: pymysql.MySQLError) -> bool:
     """Whether there is no connection for the sake of certificates or of encryption itself: it will stay so."""
     cause = getattr(error, "original_exception", None)
     ended = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
     return (isinstance(cause, ssl.SSLError) and not ended) or error.args[:1] == (_SSL_ERROR,)
-
-
-class _NoClearPassword:
-    """Takes the place of PyMySQL's plugins that send the password as it is to whichever server asks for it."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def authenticate(self, _packet: Any) -> Any:
-        """Refuse where the line can be listened to, or ends nobody knows where."""
-        raise pymysql.err.OperationalError(
-            _NO_SUCH_PLUGIN, "the server asks for the password in clear, which it only gets with ssl-mode=verify-..."
-        )
-
-
-def login_plugins(uri: TargetUri) -> dict[str, Any]:
-    """What replaces PyMySQL's ways to log in: none gives the password to a server that was not verified."""
-    if dict(uri.options).get("ssl-mode", "").startswith("verify"):
-        return {}
-    return {"mysql_clear_password": _NoClearPassword, "dialog": _NoClearPassword}

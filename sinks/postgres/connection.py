@@ -42,6 +42,17 @@ _UNENDING = ["idle_session_timeout", "transaction_timeout"]
 """What ends a session since PostgreSQL 14 and 17: leadership is a lock of the session, and it may rest for hours."""
 
 
+def _options(uri: TargetUri) -> dict[str, str]:
+    """The URI's, and that libpq gives the password as it is to no server that TLS does not verify.
+
+    It would to whoever asks for it (PostgreSQL manual, "Database Connection Control Functions", require_auth).
+    """
+    found = dict(uri.options)
+    if not found.get("sslmode", "").startswith("verify"):
+        found.setdefault("require_auth", "!password")
+    return found
+
+
 class PostgresConnection:
     """A psycopg connection in autocommit that raises our errors. Transactions are the caller's."""
 
@@ -60,7 +71,7 @@ class PostgresConnection:
                 keepalives_idle=30,
                 tcp_user_timeout=_SILENCE_MS,
                 autocommit=True,
-                **dict(uri.options),  # type: ignore[arg-type]
+                **_options(uri),  # type: ignore[arg-type]
             )
         except psycopg.Error as error:
             raise self._refused(error) from error
