@@ -25,6 +25,7 @@ from consumer.config import Spark
 from consumer.embedded import java_home
 from consumer.secrecy import ProcessArguments, is_secret
 from consumer.spark_daemon import loaded
+from consumer.spark_traffic import traffic_settings, warn_of_open_traffic
 from ordering.errors import ConfigError, WorkerLostError
 
 _DEFAULTS = {
@@ -101,6 +102,7 @@ def start_spark(changefeed: str, config: Spark, scratch: Path | None = None, jvm
     Raises ConfigError if Spark or Java can't start.
     """
     _prepare(config)
+    warn_of_open_traffic(config.master, config.settings)
     begun = jvm
     try:
         # a process keeps its JVM from one context to the next
@@ -134,7 +136,8 @@ def _conf(changefeed: str, config: Spark, scratch: Path | None = None) -> SparkC
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)
     logging = resources.files("consumer").joinpath("log4j2.properties")
     local = {} if scratch is None else {"spark.local.dir": str(scratch)}
-    for key, value in {**_DEFAULTS, **local, **config.settings}.items():
+    traffic = traffic_settings(config.master, config.settings)
+    for key, value in {**_DEFAULTS, **traffic, **local, **config.settings}.items():
         conf.set(key, value)
     more = config.settings.get("spark.driver.extraJavaOptions", "")
     options = f"{java_flags()} -Dlog4j2.configurationFile={logging} {more}"

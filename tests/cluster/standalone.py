@@ -18,10 +18,19 @@ from consumer.spark import ensure_java
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _HOST = "127.0.0.1"
 _ANSWER_S = 5.0
+_SECRET = "shared-by-cluster-and-changefeed"
+_CLOSED = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": _SECRET,
+    "spark.network.crypto.enabled": "true",
+}
 
 
 class Standalone:
-    """A cluster at `master`; every worker lends one core. A context that leaves no process behind."""
+    """A cluster at `master` that takes nobody without its secret, and talks encrypted; every worker lends one core.
+
+    A context that leaves no process behind.
+    """
 
     def __init__(self, directory: Path, workers: int = 2, memory: str = "1g") -> None:
         self._directory, self._memory = directory, memory
@@ -31,6 +40,7 @@ class Standalone:
         # PySpark's own directory holds no other Spark, and executors find Java as we do
         ensure_java()
         launcher = ["env", f"SPARK_HOME={Path(pyspark.__file__).parent}", f"SPARK_LOCAL_IP={_HOST}"]
+        launcher.append("SPARK_DAEMON_JAVA_OPTS=" + " ".join(f"-D{name}={value}" for name, value in _CLOSED.items()))
         ports = ["--host", _HOST, "--port", str(self._ports[0].port), "--webui-port", str(self._ports[1].port)]
         self._head = self._process("master", ["org.apache.spark.deploy.master.Master", *ports], launcher, 0)
         self.workers = [self._worker(i, launcher) for i in range(workers)]
@@ -76,7 +86,8 @@ class Standalone:
 
     def settings(self) -> Mapping[str, str]:
         """The section [spark] of a changefeed that runs here: as README says, for a machine without a name."""
-        return {"master": self.master, "spark.driver.host": _HOST, "spark.executor.memory": "512m"}
+        shared = {"spark.authenticate.secret": _SECRET}
+        return {"master": self.master, "spark.driver.host": _HOST, "spark.executor.memory": "512m", **shared}
 
     def executors(self) -> list[psutil.Process]:
         """The executors' JVMs, in the order of their workers."""
