@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
 from pyspark.serializers import BatchedSerializer, pack_long
 
@@ -18,7 +17,7 @@ from consumer.intake import REPORTS, Record
 from consumer.reader import KafkaReaders
 from consumer.report import Report, accounts_of
 from consumer.scan import ReadSpec
-from consumer.spark import how_java_ended, telling_lines
+from consumer.spark import FAILURES, how_java_ended, telling_lines
 from consumer.tasks import Answered, Failure, OrderTask, Part, ReadTask, RowsOnly, Unfetched
 from consumer.writing import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
@@ -288,5 +287,5 @@ def _failures() -> Iterator[None]:
     """What Spark throws, as WorkerLostError: a worker, an executor or the JVM died, or a task has a bug."""
     try:
         yield
-    except (Py4JError, OSError, EOFError) as error:
+    except FAILURES as error:
         raise WorkerLostError(f"a Spark job failed: {telling_lines(error)}{how_java_ended()}") from error

@@ -45,6 +45,9 @@ _DEFAULTS = {
     "spark.task.maxDirectResultSize": "64m",
     "spark.cleaner.periodicGC.interval": "5min",
 }
+FAILURES = (Py4JError, PySparkException, OSError, EOFError)
+"""What a call into Spark's JVM raises. Once a SparkSession was made in a process, PySpark raises classes of its own in
+the place of Py4JJavaError."""
 _OUT_OF_MEMORY = 52
 """Spark's own exit code for it (SparkExitCode.OOM)."""
 log = structlog.get_logger()
@@ -111,7 +114,7 @@ def start_spark(changefeed: str, config: Spark, scratch: Path | None = None, jvm
             begun = jvm or Jvm(changefeed, config)
             gateway = begun.gateway()
         context = SparkContext(conf=_conf(changefeed, config, scratch), gateway=gateway)
-    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+    except (*FAILURES, RuntimeError) as error:
         hint = "Java 17 or newer is needed (JAVA_HOME or PATH; or pip install 'ticdc-reconciler[embedded]')"
         raise ConfigError(
             f"Spark can't start: {error}{_quoted(begun)}", where=f"spark.master = {config.master}", hint=hint
@@ -200,7 +203,7 @@ def warm_up(context: SparkContext) -> None:
     try:
         count = context.defaultParallelism
         context.parallelize(range(count), count).mapPartitions(loaded).partitionBy(count).count()
-    except (Py4JError, OSError, EOFError) as error:
+    except FAILURES as error:
         raise WorkerLostError(f"Spark's workers can't start: {telling_lines(error)}") from error
 
 
@@ -233,7 +236,7 @@ def stop_spark(context: SparkContext | None) -> None:
         Thread(target=counting.shutdown, daemon=True).start()
         try:
             context.stop()
-        except (Py4JError, OSError):
+        except FAILURES:
             # who stops a service mostly signals all its processes: the JVM may end before it is told to
             log.debug("spark's JVM ended by itself")
         else:
@@ -247,5 +250,5 @@ def is_alive(context: SparkContext) -> bool:
     """Whether its JVM answers."""
     try:
         return not context._jsc.sc().isStopped()  # noqa: SLF001 there is no public question
-    except (Py4JError, OSError, AttributeError):
+    except (*FAILURES, AttributeError):
         return False

@@ -1,7 +1,7 @@
 """The library: windows as DataFrames, written as Parquet, also across a crash between writing and committing."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,10 @@ import consumer
 from consumer.config import Config, load_config
 from consumer.embedded import KafkaBroker
 from consumer.feed import Ddl, Window
-from ordering.errors import ConfigError, InputError, LeadershipLostError
+from consumer.job import SparkJobs
+from ordering.errors import ConfigError, InputError, LeadershipLostError, WorkerLostError
+from ordering.events import Partition
+from ordering.window import Range
 from tests.bench.load import Change, Digest, Load, Mark, digest_of
 from tests.bench.measure import Sending, write_config
 from tests.service.lab import Feed
@@ -250,3 +253,14 @@ def test_commit_of_who_was_replaced_raises_and_saves_nothing(small: Feed, before
         with pytest.raises(RuntimeError):
             next(items)
     assert given(small)[0] == named(item)
+
+
+def broken(_: Iterable[Range]) -> Iterator[Range]:
+    raise ZeroDivisionError
+
+
+def test_a_failed_job_may_pass_also_beside_a_session(spark: SparkContext) -> None:
+    """A session has PySpark raise other classes, in the whole process."""
+    SparkSession(spark)
+    with pytest.raises(WorkerLostError, match="ZeroDivisionError"):
+        SparkJobs(spark, {})._looked((Range(Partition("t", 0), 0, 1, 0),), broken)

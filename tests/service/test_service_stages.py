@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from consumer import job as jobs
@@ -18,6 +17,7 @@ from consumer.job import SparkJob, SparkJobs, complete, succeeded
 from consumer.reader import Reached
 from consumer.report import accounts_of
 from consumer.scan import Plain, ReadSpec
+from consumer.spark import FAILURES
 from consumer.tasks import OrderTask
 from consumer.writing import WriteTask
 from ordering.errors import ReconcilerError, SourceUnreachableError, WorkerLostError
@@ -143,7 +143,7 @@ def given(judged: Judged) -> int:
     task = ChangesTask(BODIES, net=True, accounts=judged.accounts)
     try:
         return judged.job.records.mapPartitionsWithIndex(task).count()
-    except Py4JJavaError as error:
+    except FAILURES as error:
         kind = SourceUnreachableError if "SourceUnreachableError" in str(error) else WorkerLostError
         raise kind(str(error)) from error
 
