@@ -20,9 +20,13 @@ from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
 
 _FLAGS = ("complete", "ended", "retired")
-FORMAT = 1
-"""Of what is stored. Raised where a version that does not know the new format would go wrong; what such a version may
-leave unread does not raise it. Progress without a number is of the first."""
+FORMAT = 2
+"""Of what is stored: the latest that is known here. Raised where a version that does not know the new format would go
+wrong; what such a version may leave unread does not raise it. Progress without a number is of the first."""
+_WHOLE = 1
+"""The format of a progress that is stored in whole. Of the second is what moves inside a window (`Progress.moves`)."""
+_MOVING = ("checkpoint_ts", "executed", "counts")
+"""What commits inside a window change; all else stays as the window found it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +145,12 @@ class Progress:
     def state(self) -> dict[str, Any]:
         """The `state` column: all but checkpoint and offsets."""
         return {
-            "format": FORMAT,
+            "format": _WHOLE,
             "base_ts": self.base_ts,
             "start_ts": self.start_ts,
             "topics": {name: _topic_state(topic) for name, topic in sorted(self.topics.items())},
             "executed": sorted(self.executed),
-            "counts": {f.name: getattr(self.counts, f.name) for f in fields(Counts)},
+            "counts": _counts_state(self.counts),
             "filter_digest": self.filter_digest,
             "ledger": self.ledger,
             "window": None if self.window is None else _window_state(self.window),
@@ -156,7 +160,7 @@ class Progress:
     @classmethod
     def restored(cls, checkpoint_ts: int, offsets: dict[str, Any], state: dict[str, Any]) -> "Progress":
         """The value that `offsets()` and `state()` came from. Raises ConfigError for a later version's."""
-        _check_format(state.get("format", 1))
+        check_format(state)
         partitions = {
             Partition(topic, int(number)): PartitionProgress(
                 p["offset"], p["read_to"], p["watermark"], p["counted_to"], p.get("passed"), p.get("leader_epoch")
@@ -171,20 +175,45 @@ class Progress:
             partitions=partitions,
             topics={name: _topic(value) for name, value in state["topics"].items()},
             executed=frozenset(state["executed"]),
-            counts=Counts(**{f.name: state["counts"].get(f.name, 0) for f in fields(Counts)}),
+            counts=_counts(state["counts"]),
             filter_digest=state["filter_digest"],
             ledger=state["ledger"],
             window=_window(state["window"]) if state.get("window") else None,
             loading_ts=CheckpointTs(state.get("loading_ts", 0)),
         )
 
+    def goes_on_from(self, start: "Progress") -> bool:
+        """Whether it differs from `start` in nothing but what commits inside a window change."""
+        pairs = ((getattr(self, f.name), getattr(start, f.name)) for f in fields(Progress) if f.name not in _MOVING)
+        return all(ours is theirs or ours == theirs for ours, theirs in pairs)
 
-def _check_format(found: int) -> None:
+    def moves(self) -> dict[str, Any]:
+        """Instead of `state()`, where all else is stored already: what moved since."""
+        return {"format": FORMAT, "executed": sorted(self.executed), "counts": _counts_state(self.counts)}
+
+    def moved(self, checkpoint_ts: int, moves: dict[str, Any]) -> "Progress":
+        """The value that `moves()` came from, which goes on from this one. Raises ConfigError for a later version's."""
+        check_format(moves)
+        executed, counts = frozenset(moves["executed"]), _counts(moves["counts"])
+        return replace(self, checkpoint_ts=CheckpointTs(checkpoint_ts), executed=executed, counts=counts)
+
+
+def check_format(state: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what a later version stored."""
+    found = state.get("format", 1)
     if found > FORMAT:
         raise ConfigError(
             f"the progress in the target is of format {found}, which a later version wrote; this one knows {FORMAT}",
             hint="run that version; how to go back stands in docs/upgrade.md",
         )
+
+
+def _counts_state(counts: Counts) -> dict[str, int]:
+    return {f.name: getattr(counts, f.name) for f in fields(Counts)}
+
+
+def _counts(value: Mapping[str, int]) -> Counts:
+    return Counts(**{f.name: value.get(f.name, 0) for f in fields(Counts)})
 
 
 def _topic_state(topic: TopicProgress) -> dict[str, Any]:

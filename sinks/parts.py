@@ -9,13 +9,14 @@ A permit that was replaced or withdrawn, and one that a later attempt has taken 
 attempt that goes on writes nothing behind its retry, nor anything behind the end of its phase.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ordering.errors import LeadershipLostError, TargetBusyError
 from sinks.chunk import Chunk
+from sinks.saving import ProgressSaving
 from sinks.spool import Spool
 
 _TRIES = 10
@@ -40,7 +41,7 @@ class Attempt:
     number: int
 
 
-class PartWriting(ABC):
+class PartWriting(ProgressSaving):
     """The transactions of a target, and what tasks may do in them. See `sinks.target.Target`."""
 
     name: str
@@ -93,6 +94,7 @@ class PartWriting(ABC):
             yield
             self._commit()
         except BaseException:
+            self._forget_saved()
             self._rollback()
             raise
 

@@ -6,18 +6,17 @@ from datetime import UTC
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-import orjson
-
 from ordering.errors import TargetError
 from ordering.events import TableName
-from ordering.progress import Progress
 from sinks.instances import Dialect, Instance, Instances
+from sinks.saving import progress_of, select_of
 from sinks.schema import Catalog, TableSchema
 from sinks.target import PROGRESS_DATABASE, Lease, Stored, Target
 from sinks.uri import TargetUri
 from sinks.values import ValueRules
 
 CHECKPOINT = f"{PROGRESS_DATABASE}.checkpoint"
+START = f"{PROGRESS_DATABASE}.window_start"
 WRITER = f"{PROGRESS_DATABASE}.writer"
 DDL = f"{PROGRESS_DATABASE}.ddl"
 QUARANTINE = f"{PROGRESS_DATABASE}.quarantine"
@@ -127,21 +126,20 @@ class ServerTarget(Target, Generic[S]):
         """See `Target.stored`."""
         if not self._has_progress_table():
             return None
-        rows = self._db.query(
-            f"SELECT checkpoint_ts, offsets, state, epoch, updated_at FROM {CHECKPOINT} WHERE changefeed = %s",  # noqa: S608 a constant
-            (changefeed,),
-        )
+        start = START if self._has_table("window_start") else ""
+        rows = self._log_query(select_of(CHECKPOINT, start), (changefeed,))
         if not rows:
             return None
-        checkpoint_ts, offsets, state, epoch, updated_at = rows[0]
-        progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
+        epoch, updated_at = rows[0][3:5]
         # MySQL's DATETIME knows no zone: ours is UTC
-        return Stored(progress, epoch, updated_at if updated_at.tzinfo else updated_at.replace(tzinfo=UTC))
+        saved_at = updated_at if updated_at.tzinfo else updated_at.replace(tzinfo=UTC)
+        return Stored(progress_of(rows[0], self.name), epoch, saved_at)
 
     def is_empty(self, table: TableName) -> bool:
         """See `LoadTable.is_empty`."""
         return not self._db.query(f"SELECT 1 FROM {self._place(table)} LIMIT 1")  # noqa: S608 quoted
 
+    _start_table = START
     _ddl_table = DDL
     _ddl_columns_seen = False
 

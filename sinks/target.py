@@ -162,9 +162,6 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
     def _write(self, group: Group) -> None: ...
 
     @abstractmethod
-    def _save(self, progress: Progress, lease: Lease) -> None: ...
-
-    @abstractmethod
     def _save_point(self) -> None:
         """Set the savepoint; there is one, and it moves."""
 
@@ -325,6 +322,9 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
 
     def _follow(self, line: DdlRecord) -> None:
         """Keep what is to be known of a change that was made by hand, where anything is kept (`sinks.ddl.known`)."""
+
+    def _save(self, progress: Progress, lease: Lease) -> None:
+        self._save_progress(progress, lease.changefeed, lease.epoch)
 
     def check_epoch(self, lease: Lease) -> None:
         """Lock the epoch row and raise LeadershipLostError if it is no longer ours."""

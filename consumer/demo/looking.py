@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import orjson
-
 from ordering.progress import Progress
+from sinks.saving import progress_of, select_of
 from sinks.sqlite.catalog import file_of
 from sinks.sqlite.schema_text import quoted
 from sinks.target import PROGRESS_DATABASE
@@ -34,13 +33,12 @@ def progress_in(directory: Path, changefeed: str) -> Progress | None:
     if not file.exists():
         return None
     with reading(file) as connection:
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checkpoint'").fetchone():
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'window_start'").fetchone():
             return None
-        select = "SELECT checkpoint_ts, offsets, state FROM checkpoint WHERE changefeed = ?"
-        row = connection.execute(select, (changefeed,)).fetchone()
+        row = connection.execute(select_of("checkpoint", "window_start"), (changefeed,)).fetchone()
     if row is None or row[2] == "{}":
         return None
-    return Progress.restored(row[0], orjson.loads(row[1]), orjson.loads(row[2]))
+    return progress_of(row, str(file))
 
 
 def _sum_of(table: str) -> str:

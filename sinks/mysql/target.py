@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import orjson
 import structlog
 import xxhash
 
@@ -32,6 +31,7 @@ from sinks.mysql.reading import MysqlReader
 from sinks.mysql.rehearsal import Rehearsal, Settings
 from sinks.mysql.write import MysqlWriter, place_of
 from sinks.quarantine import QuarantineTypes
+from sinks.saving import Row
 from sinks.schema import Catalog
 from sinks.server import CHECKPOINT, DDL, INSTANCE, QUARANTINE, ServerTarget
 from sinks.spool import Group
@@ -46,6 +46,10 @@ _TABLES = (
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.checkpoint (
   changefeed VARCHAR(191) NOT NULL PRIMARY KEY, checkpoint_ts BIGINT UNSIGNED NOT NULL, offsets LONGTEXT NOT NULL,
   state LONGTEXT NOT NULL, epoch BIGINT NOT NULL, updated_at DATETIME(6) NOT NULL
+) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
+    f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.window_start (
+  changefeed VARCHAR(191) NOT NULL PRIMARY KEY, digest VARCHAR(32) NOT NULL, offsets LONGTEXT NOT NULL,
+  state LONGTEXT NOT NULL
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin""",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.writer (
   changefeed VARCHAR(191) NOT NULL, part INT NOT NULL, phase VARCHAR(64) NOT NULL, attempt BIGINT NOT NULL,
@@ -167,17 +171,11 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _commit(self) -> None:
         self._db.commit()
 
-    def _save(self, progress: Progress, lease: Lease) -> None:
+    def _put(self, row: Row, changefeed: str) -> None:
         self._db.run(
             f"UPDATE {CHECKPOINT} SET checkpoint_ts = %s, offsets = %s, state = %s, updated_at = %s"  # noqa: S608 a constant
             " WHERE changefeed = %s",
-            (
-                progress.checkpoint_ts,
-                orjson.dumps(progress.offsets()).decode(),
-                orjson.dumps(progress.state()).decode(),
-                _now(),
-                lease.changefeed,
-            ),
+            (row.checkpoint_ts, row.offsets, row.state, _now(), changefeed),
         )
 
     def _delete(self, group: Group) -> None:

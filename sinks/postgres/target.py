@@ -3,7 +3,6 @@
 import time
 from functools import partial
 
-import orjson
 import xxhash
 
 from ordering.errors import TargetBusyError, TargetUnreachableError
@@ -25,6 +24,7 @@ from sinks.postgres.encode import PostgresEncoder
 from sinks.postgres.reading import PostgresReader
 from sinks.postgres.write import Writer
 from sinks.quarantine import QuarantineTypes
+from sinks.saving import Row
 from sinks.schema import Catalog
 from sinks.server import CHECKPOINT, INSTANCE, QUARANTINE, ServerTarget
 from sinks.spool import Group
@@ -38,6 +38,8 @@ _TABLES = (
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.checkpoint (
   changefeed text PRIMARY KEY, checkpoint_ts bigint NOT NULL, offsets text NOT NULL, state text NOT NULL,
   epoch bigint NOT NULL, updated_at timestamptz NOT NULL)""",
+    f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.window_start (
+  changefeed text PRIMARY KEY, digest text NOT NULL, offsets text NOT NULL, state text NOT NULL)""",
     f"""CREATE TABLE IF NOT EXISTS {PROGRESS_DATABASE}.writer (
   changefeed text NOT NULL, part integer NOT NULL, phase text NOT NULL, attempt bigint NOT NULL,
   PRIMARY KEY (changefeed, part))""",
@@ -155,16 +157,11 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
     def _commit(self) -> None:
         self._db.run("COMMIT")
 
-    def _save(self, progress: Progress, lease: Lease) -> None:
+    def _put(self, row: Row, changefeed: str) -> None:
         self._db.run(
             f"UPDATE {CHECKPOINT} SET checkpoint_ts = %s, offsets = %s, state = %s, updated_at = clock_timestamp()"  # noqa: S608 a constant
             " WHERE changefeed = %s",
-            (
-                progress.checkpoint_ts,
-                orjson.dumps(progress.offsets()).decode(),
-                orjson.dumps(progress.state()).decode(),
-                lease.changefeed,
-            ),
+            (row.checkpoint_ts, row.offsets, row.state, changefeed),
         )
 
     def _writer(self, table: TableName) -> Writer:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
@@ -22,6 +20,7 @@ from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.instances import Instance, Instances
 from sinks.private_files import make_directory, make_file
 from sinks.quarantine import QuarantineTypes
+from sinks.saving import Row, progress_of, select_of
 from sinks.schema import Catalog, TableSchema
 from sinks.spool import Group
 from sinks.sqlite import checking, journal, statements
@@ -49,6 +48,8 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoint (
   changefeed TEXT PRIMARY KEY NOT NULL, checkpoint_ts INTEGER NOT NULL, offsets TEXT NOT NULL, state TEXT NOT NULL,
   epoch INTEGER NOT NULL, updated_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS window_start (
+  changefeed TEXT PRIMARY KEY NOT NULL, digest TEXT NOT NULL, offsets TEXT NOT NULL, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS writer (
   changefeed TEXT NOT NULL, part INTEGER NOT NULL, phase TEXT NOT NULL, attempt INTEGER NOT NULL,
   PRIMARY KEY (changefeed, part));
@@ -199,13 +200,11 @@ class SqliteTarget(Target):
         path = file_of(self.directory, PROGRESS_DATABASE)
         if self._connection is None and not path.exists():
             return None
-        select = "SELECT checkpoint_ts, offsets, state, epoch, updated_at FROM checkpoint WHERE changefeed = ?"
-        row = self._run(select, (changefeed,)).fetchone()
+        row = self._run(select_of("checkpoint", self._start_table), (changefeed,)).fetchone()
         if row is None:
             return None
-        checkpoint_ts, offsets, state, epoch, updated_at = row
-        progress = Progress.restored(checkpoint_ts, orjson.loads(offsets), orjson.loads(state))
-        return Stored(progress, epoch, datetime.fromisoformat(updated_at))
+        epoch, updated_at = row[3:5]
+        return Stored(progress_of(row, self.name), epoch, datetime.fromisoformat(updated_at))
 
     def _fence(self, holder: str) -> None:
         """No connection can be ended here: who is alive is kept out by epoch and permits."""
@@ -220,6 +219,7 @@ class SqliteTarget(Target):
         """See `Target.is_led`."""
         return self._leading.is_held_elsewhere(changefeed)
 
+    _start_table = "window_start"
     _ddl_table = "ddl"
     _quarantine_types = _QUARANTINE
     _definition_table = "main.definition"
@@ -275,16 +275,10 @@ class SqliteTarget(Target):
         if self._connection is not None and self._connection.in_transaction:
             self._connection.rollback()
 
-    def _save(self, progress: Progress, lease: Lease) -> None:
+    def _put(self, row: Row, changefeed: str) -> None:
         self._run(
             "UPDATE checkpoint SET checkpoint_ts = ?, offsets = ?, state = ?, updated_at = ? WHERE changefeed = ?",
-            (
-                progress.checkpoint_ts,
-                orjson.dumps(progress.offsets()).decode(),
-                orjson.dumps(progress.state()).decode(),
-                _now(),
-                lease.changefeed,
-            ),
+            (row.checkpoint_ts, row.offsets, row.state, _now(), changefeed),
         )
 
     def _delete(self, group: Group) -> None:

@@ -1,5 +1,7 @@
 """The progress: what is stored is what was meant, and it never falls."""
 
+from dataclasses import fields, replace
+
 import orjson
 import pytest
 from hypothesis import given
@@ -71,6 +73,26 @@ def test_a_checkpoint_never_falls(progress: Progress, ts: CheckpointTs) -> None:
     assert moved.checkpoint_ts == ts
     assert moved.executed == (progress.executed if ts == progress.checkpoint_ts else frozenset())
     assert moved.partitions == progress.partitions
+
+
+@given(PROGRESS, st.integers(1, 9), st.frozensets(TEXTS, max_size=2))
+def test_what_moves_inside_a_window_is_enough_to_go_on_from_its_start(
+    start: Progress, more: int, executed: frozenset[str]
+) -> None:
+    counts = start.counts.plus(rows_written=more, quarantined=more)
+    moved = start.at(CheckpointTs(start.checkpoint_ts + more), counts=counts, executed=executed)
+    assert moved.goes_on_from(start)
+    state = orjson.loads(orjson.dumps(moved.moves()))
+    assert start.moved(moved.checkpoint_ts, state) == moved
+    with pytest.raises(ConfigError, match="later version"):
+        start.moved(moved.checkpoint_ts, {**state, "format": FORMAT + 1})
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Progress)])
+def test_all_else_that_changes_is_stored_in_whole(name: str) -> None:
+    start = Progress.first(CheckpointTs(7), "digest", "ledger")
+    changed = replace(start, **{name: object()})
+    assert changed.goes_on_from(start) == (name in {"checkpoint_ts", "executed", "counts"})
 
 
 @given(PROGRESS, st.lists(TEXTS, min_size=1, max_size=3, unique=True))

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import orjson
 
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, Position, TableName
@@ -18,6 +17,7 @@ from sinks.chunk import Texts
 from sinks.ddl.statement import DdlKind, Statement, named, read_statement
 from sinks.instances import Instance, Instances
 from sinks.reading import Reader
+from sinks.saving import Row, Start, restored
 from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key
 from sinks.spool import Group
 from sinks.target import Lease, Observer, Step, Stored, Target
@@ -66,7 +66,8 @@ class Disk:
     """What survives a crash."""
 
     tables: dict[TableName, MemoryTable] = field(default_factory=dict)
-    progress: dict[str, tuple[int, bytes, bytes]] = field(default_factory=dict)
+    progress: dict[str, Row] = field(default_factory=dict)
+    starts: dict[str, Start] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     permits: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
     quarantine: dict[Position, Quarantined] = field(default_factory=dict)
@@ -78,6 +79,7 @@ class Disk:
         return Disk(
             {n: t.copied() for n, t in self.tables.items()},
             dict(self.progress),
+            dict(self.starts),
             dict(self.epochs),
             dict(self.permits),
             dict(self.quarantine),
@@ -86,8 +88,7 @@ class Disk:
 
     def restored(self, changefeed: str) -> Progress:
         """The progress, out of its JSON."""
-        ts, offsets, state = self.progress[changefeed]
-        return Progress.restored(ts, orjson.loads(offsets), orjson.loads(state))
+        return restored(self.progress[changefeed], self.starts.get(changefeed), "memory")
 
 
 class TextEncoder:
@@ -112,6 +113,8 @@ class TextEncoder:
 
 class MemoryTarget(Target):
     """One connection to a `Disk`. `committed` is called after every commit, even if its answer gets lost."""
+
+    _least_bytes = 0
 
     def __init__(self, disk: Disk, faults: Faults, committed: Callable[[Disk], None] = lambda _: None) -> None:
         self.name, self.encoder = "memory", TextEncoder()
@@ -262,13 +265,11 @@ class MemoryTarget(Target):
                 found.append(row)
         return found
 
-    def _save(self, progress: Progress, lease: Lease) -> None:
-        self._put(self._open, progress, lease.changefeed)
+    def _put(self, row: Row, changefeed: str) -> None:
+        self._open.progress[changefeed] = row
 
-    @staticmethod
-    def _put(disk: Disk, progress: Progress, changefeed: str) -> None:
-        texts = orjson.dumps(progress.offsets()), orjson.dumps(progress.state())
-        disk.progress[changefeed] = (progress.checkpoint_ts, *texts)
+    def _put_start(self, start: Start, changefeed: str) -> None:
+        self._open.starts[changefeed] = start
 
     def _save_point(self) -> None:
         """As `Target._save_point`: of no use where nothing is refused."""
@@ -283,7 +284,7 @@ class MemoryTarget(Target):
     def _commit(self) -> None:
         work, self._work = self._open, None
         self.disk.tables, self.disk.progress, self.disk.epochs = work.tables, work.progress, work.epochs
-        self.disk.permits, self.disk.quarantine = work.permits, work.quarantine
+        self.disk.permits, self.disk.quarantine, self.disk.starts = work.permits, work.quarantine, work.starts
         self._committed(self.disk)
         if self.faults.happens("answer of a commit lost"):
             raise TargetUnreachableError("simulated: the connection broke during COMMIT")
@@ -293,17 +294,12 @@ class MemoryTarget(Target):
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """As `Target.execute_ddl`: one transaction with the progress."""
-        self._begin()
-        try:
+        with self._transaction():
             self.check_epoch(lease)
             observe(Step.DDL_RECORDED)
             execute(self._open, read_statement(ddl.sql), ddl.database)
             observe(Step.DDL_EXECUTED)
             self._save(progress, lease)
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
         observe(Step.DDL_DONE)
 
 
