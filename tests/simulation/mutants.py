@@ -61,7 +61,6 @@ MUTANTS = (
     Mutant("sinks/target.py", f"{_DELETES}, {_WRITES}", f"{_WRITES}, {_DELETES}"),
     Mutant("sinks/target.py", "self._save(progress, lease)\n            observe", "observe"),
     Mutant("sinks/parts.py", "self._rollback()\n            raise", "raise"),
-    Mutant("sinks/parts.py", "self._forget_saved()\n", "pass\n"),
     Mutant("sinks/saving.py", "and progress.goes_on_from(saved.progress)", ""),
     Mutant("sinks/saving.py", "start = saved.start or self._kept(saved)", "start = saved.start or Start.of(saved.row)"),
     Mutant("ordering/progress.py", "executed=executed, counts=counts)", "counts=counts)"),
