@@ -49,7 +49,7 @@ MUTANTS = (
     Mutant("ordering/barrier.py", "return min((ddl.commit_ts", "return max((ddl.commit_ts"),
     Mutant("ordering/topics.py", "if not topic.complete:", "if False:"),
     Mutant("ordering/topics.py", "ended=topic.ended and not more", "ended=topic.ended"),
-    Mutant("ordering/topics.py", "or table.database == ddl.drops_database", ""),
+    Mutant("ordering/topics.py", "if ddl.drops_database is not None and", "if False and"),
     Mutant("ordering/window.py", "following - done > limit:", "following - done > 2 * limit:"),
     Mutant("ordering/window.py", "if low < ts < resolved", "if low <= ts < resolved"),
     Mutant("ordering/window.py", "return MAX_TSO if self.to_end else self.high", "return self.high"),
