@@ -222,6 +222,8 @@ def _print_status(found: dict[str, Any]) -> None:
     say(f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}")
     say(f"stand-bys    {', '.join(one['name'] for one in found['stand_bys']) or '-'}")
     say(f"ledger       {found['ledger']['state']}")
+    for one in found["drift"]:
+        say(f"drift        {one['table']}: {one['missing']} rows were missing, {one['unexpected']} were unexpected")
     say(f"kafka        {source['state']}; held back by: {_held_back(source)}")
     for p in source.get("partitions", []):
         say(

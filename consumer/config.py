@@ -115,6 +115,9 @@ class TargetSection(_Section):
     volatile_defaults: Literal["error", "commit-time"] = "commit-time"
     """What rows get that are there when a column with a default of the moment is added: the DDL's commit time, which is
     later than upstream's value by as long as the DDL took, with a note in the DDL log; or an error."""
+    on_drift: Literal["warn", "stop"] = "warn"
+    """Where the target turns out to lack rows that upstream has, or to hold some that it has not: count and log them,
+    or stop before the window is committed; see `docs/guarantees.md`."""
     cdc_write_source: Annotated[int, Field(ge=0, le=15)] = 0
     """1 to 15: the mark of what is written into TiDB, so that its own changefeeds with `bdr-mode` do not send it back;
     see `docs/ddl-operations.md`. 0: none."""

@@ -161,8 +161,8 @@ class RowTask:
         if not elsewhere or bodies is None or chunk is None or chunk.table != table_of(key):
             return image
         try:
-            found = bodies.whole(chunk.table, names, [(key, order, reference(tidb.claim_check_location, position))])
-            return msgspec.Raw(next(whole for _, _, whole in found))
+            found = bodies.whole(chunk.table, names, [(key, order, reference(tidb.claim_check_location, position), 0)])
+            return msgspec.Raw(next(whole for _, _, whole, _ in found))
         except ReconcilerError:  # a row that can't be had is not the one that was sent to the target
             return image
 

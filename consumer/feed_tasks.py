@@ -47,12 +47,12 @@ class ChangesTask:
         for half in halves:
             name = table_of(half[0])
             key = names[f"{name.database}\0{name.table}"]
-            for row_key, order, image in self.bodies.whole(name, key, [half]):
-                yield _row(name, key, (row_key, order, image))
+            for whole in self.bodies.whole(name, key, [half]):
+                yield _row(name, key, whole)
 
 
 def _row(name: TableName, key: tuple[str, ...], half: KeyedHalf) -> ChangeRow:
-    row_key, order, image = half
+    row_key, order, image, _ = half
     keys = dict(zip(key, key_values(row_key), strict=True))
     if not order & Half.WRITE:
         return name.database, name.table, DELETE, commit_ts_of(order), keys, None

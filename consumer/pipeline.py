@@ -17,6 +17,7 @@ from consumer.config import Config
 from consumer.continuity import check_uncompacted
 from consumer.ddl import understood
 from consumer.doubts import refused_rows
+from consumer.drifting import Drifting
 from consumer.evidence import check_contents, duplicates_in, judged, merged_fingerprints, suspicious
 from consumer.executing import Execution
 from consumer.filters.changefeed import read_filter
@@ -45,15 +46,17 @@ from consumer.tasks import OrderTask, Part, RowError
 from consumer.writing import ParallelWriting, deletes_any
 from ordering.barrier import executable, first_barrier, next_of, pending
 from ordering.copies import Copies, by_commit
+from ordering.drift import NO_DRIFT
 from ordering.events import DdlEvent, Partition
 from ordering.progress import Progress
 from ordering.quarantine import Changes
 from ordering.spread import Spread
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.topics import end_of
-from ordering.window import Cuts, Scanned, Window, check_whole, cuts, rows_below
+from ordering.window import Cuts, Scanned, Window, check_whole, cuts
 from sinks.chunk import Chunk
 from sinks.ddl_log import DdlRecord
+from sinks.parts import PartDone
 from sinks.refusal import RowRefusedError
 from sinks.spool import Spool
 from sinks.target import Lease, Observer, Step, Target
@@ -72,7 +75,7 @@ class Pipeline:
         held: Lease | None = None,
     ) -> None:
         self.config, self.source, self.target, self.jobs, self.observe = config, source, target, jobs, observe
-        self.filter = read_filter(config.filter)
+        self.filter, self._consistency = read_filter(config.filter), config.target.consistency
         self._bodies = bodies_of(config)
         first = Progress.first(CheckpointTs(config.source.start_ts), self.filter.digest, uuid4().hex)
         stored = target.claim(config.changefeed, first, held)
@@ -82,6 +85,7 @@ class Pipeline:
         self.progress = replace(self.progress, filter_digest=self.filter.digest)
         self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger)
         self.quarantine = Quarantining(config, target, source)
+        self._drifting, self._judged = Drifting(config, target.name), False
         self._execution = Execution(target, self.filter, self.lease, observe)
         self._ddls: dict[str, DdlEvent] = {}
         self._cuts = Cuts()
@@ -175,6 +179,7 @@ class Pipeline:
         Returns what becomes of its rows: they come to the driver, or tasks are to write them.
         """
         recorded = window == self.progress.window
+        self._judged = self._drifting.judges(window, self.progress, self.quarantine.marks)
         spread = self._spread(window)
         while True:
             spec = self._spec(window, spread)
@@ -202,14 +207,14 @@ class Pipeline:
         if self._nets():
             return None
         known = self._scanned.histograms if self._scanned.resolved == window.resolved else ()
-        return self._spreading().by_commit(window, self._expected(window), known)
+        return self._spreading().by_commit(window, self._scanned.expected(window), known)
 
     def _nets(self) -> bool:
         """Whether only net effects count: also in a window that was begun so, or that is applied once more."""
-        return self.progress.window is not None or self.config.target.consistency != "transaction"
+        return self.progress.window is not None or self._consistency != "transaction"
 
     def _spec(self, window: Window, spread: Spread | None = None) -> ReadSpec:
-        buckets = spread.buckets if spread else self._spreading().buckets(self._expected(window))
+        buckets = spread.buckets if spread else self._spreading().buckets(self._scanned.expected(window))
         return ReadSpec(
             window=window,
             handle_keys={name: table.handle_key for name, table in self.target.catalog().tables.items()},
@@ -226,26 +231,18 @@ class Pipeline:
     def _begun_by_tasks(self) -> bool:
         """Whether the next window is one that tasks have begun, or may have begun, to write."""
         window = self.progress.window
-        return window is not None and (self._in_rows() or not window.rewound)
-
-    def _in_rows(self) -> bool:
-        return self.config.target.consistency == "row"
+        return window is not None and (self._consistency == "row" or not window.rewound)
 
     def _order(self, *, whole_transactions: bool = False) -> OrderTask:
-        return OrderTask(self.target.catalog().tables, self.target.encoder, self._bodies, whole_transactions)
-
-    def _expected(self, window: Window) -> int:
-        """About how many messages have to be read: few for a window that ends at a near barrier or cut."""
-        if window.high == window.resolved or self._scanned.resolved != window.resolved:
-            return window.messages
-        return 2 * sum(rows_below(histogram, window.high) for histogram in self._scanned.histograms)
+        target = self.target
+        return OrderTask(target.catalog().tables, target.encoder, self._bodies, whole_transactions, judged=self._judged)
 
     def _reported(self, job: Job, spec: ReadSpec) -> tuple[list[Report], Iterator[Outcome] | Waiting]:
         doubtful = None if spec.window.to_end or spec.window == self.progress.window else spec.window
         order = replace(self._order(whole_transactions=spec.whole_transactions), doubtful=doubtful)
         if spec.buckets == 1:
             return reported_first(job, order)
-        return reported_apart(job, order, by_tasks=self._in_rows() or self._begun_by_tasks())
+        return reported_apart(job, order, by_tasks=self._consistency == "row" or self._begun_by_tasks())
 
     def _remember(self, window: Window, reports: list[Report]) -> None:
         """Keep what the reports tell beyond this window: DDLs, watermarks, sizes, where to cut."""
@@ -312,25 +309,27 @@ class Pipeline:
                         spool.add(chunk)
                 counts = self.progress.counts.plus(rows_written=spool.rows)
                 self._apply(spool, self.progress.at(CheckpointTs(commit_ts), counts=counts))
-        rows = self.progress.counts.rows_written
+        counts = replace(progress.counts, rows_written=self.progress.counts.rows_written)
         with Spool() as nothing:
-            self._apply(nothing, replace(progress, counts=replace(progress.counts, rows_written=rows)))
+            self._apply(nothing, replace(progress, counts=counts, drift=self.progress.drift))
 
     def _apply_rows(self, window: Window, reports: list[Report], waiting: Waiting, progress: Progress) -> None:
         """Let tasks write the window (`row`). It is recorded before: after a crash exactly it is done again."""
-        rows = 0
+        done = PartDone(0, NO_DRIFT)
         if any(report.released for report in reports):
             self.progress = replace(self.progress, window=window)
             writing = ParallelWriting(self.target, self.lease, self.observe, self.config.limits.writers)
             deletes = deletes_any(reports, self.target.catalog())
             order = replace(self._order(), accounts=waiting.accounts)
-            rows = writing.write(waiting.job, order, self.progress, deletes=deletes)
+            done = writing.write(waiting.job, order, self.progress, deletes=deletes)
         with Spool() as spool:
             for chunk in self._keyless(copies_in(reports)):
                 spool.add(chunk)
-            progress = replace(progress, counts=progress.counts.plus(rows_written=rows + spool.rows))
+            progress = replace(progress, counts=progress.counts.plus(rows_written=done.rows + spool.rows))
+            progress = self._drifting.counted(progress, done.drifts)
             with self._setting_aside(progress) as (after, aside):
                 self.target.save(after, self.lease, rows=spool, aside=aside)
+        self._drifting.tell(self.progress, after)
         self.progress = after
         self.observe(Step.COMMITTED)
 
@@ -352,8 +351,9 @@ class Pipeline:
 
     def _apply(self, spool: Spool, progress: Progress) -> None:
         with self._setting_aside(progress) as (after, aside):
-            self.target.apply(spool, after, self.lease, self.observe, aside)
-        self.progress = after
+            applied = self.target.apply(spool, after, self.lease, self.observe, aside, self._drifting.judged)
+        self._drifting.tell(self.progress, applied)
+        self.progress = applied
 
     @contextmanager
     def _setting_aside(self, progress: Progress) -> Iterator[tuple[Progress, Changes]]:

@@ -12,6 +12,7 @@ from consumer import canal
 from consumer.canal import envelope
 from consumer.images import TableKeys
 from consumer.scan import Scan
+from ordering.drift import FROM_A_ROW, FROM_NOTHING
 from ordering.events import Half
 from ordering.identity import content_hashes, fingerprint, fingerprints
 
@@ -27,6 +28,7 @@ class _Run:
     keys: list[bytes] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
     images: list[bytes] = field(default_factory=list)
+    backs: list[int] = field(default_factory=list)
     commits: list[int] = field(default_factory=list)
     left: list[tuple[bytes, int]] = field(default_factory=list)
     tables: dict[TableKeys, int] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class QuickScan(Scan):
         """See `_usual`. One long loop: it runs once a message, and a call takes as long as a row's key."""
         run, low, high, until = _Run(), max(self._low, self._base), self._high, self._until
         add_key, add_order = run.keys.append, run.orders.append
-        add_image, add_commit = run.images.append, run.commits.append
+        add_image, add_commit, add_back = run.images.append, run.commits.append, run.backs.append
         table: Any = None
         keys: Any = None
         for message in messages:
@@ -82,9 +84,12 @@ class QuickScan(Scan):
                 run.tables.setdefault(keys, message.offset())
             (data,) = event.data
             image = bytes(data)
+            back = FROM_NOTHING
             if kind == "UPDATE":
                 key, left = keys.keys(image, event.old[0])
-                if left is not None:
+                if left is None:
+                    back = FROM_A_ROW
+                else:
                     run.left.append((left, commit_ts << 1 | _DELETE))
             elif kind in _ONE_HALF:
                 key = keys.key(image)
@@ -95,6 +100,7 @@ class QuickScan(Scan):
             add_order(commit_ts << 1 | (_DELETE if gone else _WRITE))
             add_image(b"" if gone else image)
             add_commit(commit_ts)
+            add_back(back)
         return run
 
     def _took(self, run: _Run, stop: int) -> None:
@@ -113,7 +119,7 @@ class QuickScan(Scan):
         self._fingerprints.extend(fingerprints(run.keys, run.orders))
         self._contents.extend(content_hashes(run.images))
         self._commits.extend(run.commits)
-        self.reduction.add_all(run.keys, run.orders, run.images)
+        self.reduction.add_all(run.keys, run.orders, run.images, run.backs)
         for key, order in run.left:
             self._more.append(fingerprint(key, order))
-            self.reduction.add(key, order, b"")
+            self.reduction.add(key, order, b"", FROM_NOTHING)

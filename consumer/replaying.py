@@ -28,6 +28,7 @@ from consumer.tasks import OrderTask, RowError
 from ordering.errors import TRANSIENT, ConfigError, InputError, TargetError
 from ordering.events import Kind, Position, TableName
 from ordering.identity import table_of
+from ordering.neteffect import Half
 from ordering.progress import Progress
 from ordering.quarantine import UNDECIDED, Changes, Quarantined, State
 from ordering.split import split
@@ -184,14 +185,14 @@ class _Replay:
         if len(self._ddls) == KEPT and min(line.commit_ts for line in self._ddls) > ts:
             raise _Undecided("the DDL log does not reach back to it: its table may have been changed since")
 
-    def _half(self, one: Quarantined, message: canal.Envelope, kind: Kind, ts: int) -> tuple[bytes, int, bytes]:
+    def _half(self, one: Quarantined, message: canal.Envelope, kind: Kind, ts: int) -> Half:
         """What the message does to its own row, as reading tasks release it."""
         order, _ = split(kind, CommitTs(ts), moved=False)
         if kind is Kind.DELETE or message.tidb is None or not message.data:
-            return one.row or b"", order, b""
+            return one.row or b"", order, b"", 0
         elsewhere = message.tidb.claim_check_location or message.tidb.only_handle_key
         content = reference(message.tidb.claim_check_location, one.position) if elsewhere else bytes(message.data[0])
-        return one.row or b"", order, content
+        return one.row or b"", order, content, 0
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from consumer.intake import Block, encode_block
 from consumer.keyless import KeylessRows
 from consumer.reader import Reached, check_account
 from consumer.report import RawDdl, RepeatedOf, Report, Unfit, histogram_of, sealed
+from ordering.drift import FROM_A_ROW, FROM_NOTHING
 from ordering.errors import InputError, UnfitRowError
 from ordering.events import Half, Kind, Position, TableName
 from ordering.identity import content_hash, fingerprint, ordinal
@@ -94,16 +95,16 @@ class Reduction:
         self.all: list[KeyedHalf] = []
         self.all_bytes = 0
         self.names: dict[TableName, list[str]] = {}
-        self.add: Callable[[bytes, int, bytes], None] = self._keep if spec.whole_transactions else self.net.add
-        self.add_all: Callable[[list[bytes], list[int], list[bytes]], None]
+        self.add: Callable[[bytes, int, bytes, int], None] = self._keep if spec.whole_transactions else self.net.add
+        self.add_all: Callable[[list[bytes], list[int], list[bytes], list[int]], None]
         self.add_all = self._keep_all if spec.whole_transactions else self.net.add_all
 
-    def _keep(self, key: bytes, order: int, image: bytes) -> None:
-        self.all.append((key, order, image))
+    def _keep(self, key: bytes, order: int, image: bytes, back: int) -> None:
+        self.all.append((key, order, image, back))
         self.all_bytes += len(key) + len(image)
 
-    def _keep_all(self, keys: list[bytes], orders: list[int], images: list[bytes]) -> None:
-        self.all.extend(zip(keys, orders, images, strict=True))
+    def _keep_all(self, keys: list[bytes], orders: list[int], images: list[bytes], backs: list[int]) -> None:
+        self.all.extend(zip(keys, orders, images, backs, strict=True))
         self.all_bytes += sum(map(len, keys)) + sum(map(len, images))
 
     def full(self) -> bool:
@@ -329,14 +330,14 @@ class Scan:
             self._contents.append(content_hash(content))
         if commit_ts > self._low:
             self._commits.append(commit_ts)
-            self._add(key, order, content)
+            self._add(key, order, content, FROM_A_ROW if kind is _UPDATE and left is None else FROM_NOTHING)
             self.report.deletes += kind is _DELETE or left is not None
             if keys not in self._met:
                 self._meet(keys, offset)
         if left is not None and left_order is not None:
             self._more.append(fingerprint(left, left_order))
             if commit_ts > self._low:
-                self.reduction.add(left, left_order, b"")
+                self.reduction.add(left, left_order, b"", FROM_NOTHING)
 
     def _without_key(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
         """Take a row event of a table whose rows are only their content."""

@@ -125,6 +125,10 @@ def told(config: Config, target_name: str, known: Known, progress: Progress) -> 
         **_instances(known.instances, config.limits.lease_seconds),
         **counts_told(progress),
         "quarantine": known.quarantine,
+        "drift": [
+            {"table": str(table), "missing": missing, "unexpected": unexpected}
+            for table, (missing, unexpected) in sorted(progress.drift.items())
+        ],
     }
 
 

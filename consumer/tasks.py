@@ -19,6 +19,7 @@ from consumer.reader import Readers
 from consumer.report import Report, digest_of
 from consumer.scan import ReadSpec, Reduction
 from consumer.tolerant import scan_of
+from ordering.drift import missed
 from ordering.errors import InputError, ReconcilerError, TableMismatchError, TargetError
 from ordering.events import Half, TableName
 from ordering.identity import fingerprint, key_values, table_of
@@ -133,6 +134,8 @@ class OrderTask:
     """Of writes only: some may have been done, by an attempt that was lost, so plain inserts need their deletes."""
     doubtful: Window | None = None
     """The window, where it may yet be cut: with its reports at hand, nothing is encoded that will not be applied."""
+    judged: bool = False
+    """Whether the chunks tell how many of their rows were there before (`ordering.drift`)."""
     accounts: Accounts | None = None
     """What the reading tasks have to have delivered; None: there is one, and its reports come along."""
 
@@ -233,31 +236,38 @@ class OrderTask:
     ) -> Iterator[Chunk]:
         gone = [half for half in halves if plain or not half[1] & Half.WRITE]
         for some in _slices(gone):
-            yield self._encoded(schema, Half.DELETE, key, _distinct(key_values(k) for k, _, _ in some), plain=plain)
+            keys = _distinct(key_values(half[0]) for half in some)
+            yield self._encoded(schema, Half.DELETE, key, keys, plain=plain, met=self._met(some))
+
+    def _met(self, halves: list[KeyedHalf]) -> int | None:
+        """How many of the rows were there before, as the events say."""
+        return len(halves) - sum([missed(half[1], half[3]) for half in halves]) if self.judged else None
 
     def _writes(
         self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyedHalf], *, plain: bool
     ) -> Iterator[Chunk]:
         written = [half for half in halves if half[1] & Half.WRITE]
         for some in _slices(self.bodies.whole(schema.name, key, written)):
-            for columns, rows in _by_columns(_decoded(schema.name, some)):
+            groups = list(_by_columns(_decoded(schema.name, some)))
+            met = None if plain or len(groups) > 1 else self._met(some)
+            for columns, rows in groups:
                 try:
                     positions = writable(schema, columns, deleted_first=plain)
                 except TargetError as error:
                     raise _UnencodedError(error, dict(zip(columns, rows[0], strict=True))) from error
                 names = tuple(columns[i] for i in positions)
                 picked = rows if len(positions) == len(columns) else [[row[i] for i in positions] for row in rows]
-                yield self._encoded(schema, Half.WRITE, names, picked, plain=plain)
+                yield self._encoded(schema, Half.WRITE, names, picked, plain=plain, met=met)
 
     def _encoded(
-        self, schema: TableSchema, half: Half, names: tuple[str, ...], rows: list[Any], *, plain: bool
+        self, schema: TableSchema, half: Half, names: tuple[str, ...], rows: list[Any], *, plain: bool, met: int | None
     ) -> Chunk:
         columns = [column for name in names if (column := schema.column(name)) is not None]
         try:
             payload = self.encoder.encode(columns, rows)
         except ValueError as error:
             raise self._refused(schema, columns, rows, error) from error
-        return Chunk(schema.name, half, names, len(rows), payload, plain)
+        return Chunk(schema.name, half, names, len(rows), payload, plain, met=met)
 
     def _refused(
         self, schema: TableSchema, columns: list[Column], rows: list[Any], error: ValueError
@@ -297,7 +307,7 @@ class _UnencodedError(Exception):
     def found_in(self, halves: list[KeyedHalf], key: tuple[str, ...]) -> int | None:
         """The fingerprint of the row's event."""
         values = [self.row.get(name) for name in key]
-        return next((fingerprint(k, order) for k, order, _ in halves if key_values(k) == values), None)
+        return next((fingerprint(half[0], half[1]) for half in halves if key_values(half[0]) == values), None)
 
 
 def names_in(blocks: Iterable[Block]) -> dict[str, tuple[str, ...]]:
@@ -312,9 +322,9 @@ def failure_of(error: ReconcilerError | RowError) -> Failure:
 
 def _decoded(table: TableName, halves: list[KeyedHalf]) -> list[canal.Image]:
     try:
-        return [canal.decode_image(image) for _, _, image in halves]
+        return [canal.decode_image(half[2]) for half in halves]
     except canal.UNREADABLE:
-        for key, order, image in halves:
+        for key, order, image, _ in halves:
             try:
                 canal.decode_image(image)
             except canal.UNREADABLE as error:

@@ -47,13 +47,13 @@ class TolerantScan(Scan):
         """See `Scan._unfit`; such a row is set aside too, once the window is known to hold it."""
         self.report.unreadable.append(Unreadable(found.offset, found.fact, found.hint))
 
-    def _keep(self, key: bytes, order: int, content: bytes) -> None:
+    def _keep(self, key: bytes, order: int, content: bytes, back: int) -> None:
         """Release the event of a row; of one that is set aside nothing, or that its row goes."""
         mode = self._aside.get(self.report.stop - 1)
         if mode is None:
-            self.reduction.add(key, order, content)
+            self.reduction.add(key, order, content, back)
         elif mode is Mode.HOLE:
-            self.reduction.add(key, order & ~Half.WRITE, b"")
+            self.reduction.add(key, order & ~Half.WRITE, b"", 0)
             self.report.deletes += 1
 
     def _halves(

@@ -9,6 +9,7 @@ they meet on another unique key, or under a collation, the phases make it come o
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 from uuid import uuid4
 
@@ -17,22 +18,24 @@ from pyspark import TaskContext
 from consumer.intake import REPORTS, Block, Record, taken
 from consumer.report import Report
 from consumer.tasks import Failure, OrderTask, RowError, failure_of, names_in
+from ordering.drift import NO_DRIFT, Drifts, summed
 from ordering.errors import ReconcilerError
 from ordering.events import Half
 from ordering.manifest import check_answers
 from ordering.neteffect import net_effect
 from ordering.progress import Progress
-from sinks.parts import Attempt, Phase
+from sinks.parts import Attempt, PartDone, Phase
 from sinks.schema import Catalog
 from sinks.target import Lease, Observer, Step, Target
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How many rows of a bucket a task has written."""
+    """How many rows of a bucket a task has written, and what they have shown of drift."""
 
     bucket: int
     rows: int
+    drifts: Drifts
 
 
 def spark_attempt() -> int:
@@ -57,21 +60,22 @@ class WriteTask:
             return
         try:
             blocks = intake.blocks(self.order.accounts or {})
-            yield Written(intake.bucket, self._written(intake.bucket - 1, blocks))
+            yield Written(intake.bucket, *self._written(intake.bucket - 1, blocks))
         except (ReconcilerError, RowError) as error:
             yield failure_of(error)
 
-    def _written(self, part: int, blocks: list[Block]) -> int:
+    def _written(self, part: int, blocks: list[Block]) -> PartDone:
         names, halves = names_in(blocks), net_effect(half for block in blocks for half in block.halves)
         blocks.clear()
         if next(self.order.chunks(halves, names), None) is None:
-            return 0
+            return PartDone(0, NO_DRIFT)
         target = self.opener()
         try:
             target.assume(Catalog(self.order.schemas))
             attempt = Attempt(self.phase, part, self.attempt())
             again = target.take_over(attempt)
-            return target.write_part(attempt, replace(self.order, again=again).chunks(halves, names))
+            order = replace(self.order, again=again, judged=self.order.judged and not again)
+            return target.write_part(attempt, order.chunks(halves, names))
         finally:
             target.close()
 
@@ -98,31 +102,33 @@ class ParallelWriting:
     observe: Observer
     writers: int
 
-    def write(self, rows: Rows, order: OrderTask, recorded: Progress, *, deletes: bool) -> int:
-        """Write a window; returns how many rows.
+    def write(self, rows: Rows, order: OrderTask, recorded: Progress, *, deletes: bool) -> PartDone:
+        """Write a window.
 
         `recorded`: the progress with the window in it, saved before the first. `deletes`: whether any row may have to
         be deleted; a window of nothing but inserts has one phase.
         """
-        total = 0
+        total = PartDone(0, NO_DRIFT)
         phases = [(Half.DELETE, Step.DELETES_DONE)] if deletes else []
         for number, (half, done) in enumerate([*phases, (Half.WRITE, Step.WRITES_DONE)]):
             phase = Phase(self.lease.changefeed, uuid4().hex, rows.parts)
             self.target.save(recorded, self.lease, phase)
             if number == 0:
                 self.observe(Step.WINDOW_RECORDED)
-            total += self._phase(rows, WriteTask(replace(order, only=half), phase, self.target.opener()))
+            found = self._phase(rows, WriteTask(replace(order, only=half), phase, self.target.opener()))
+            total = PartDone(total.rows + found.rows, summed([*total.drifts.items(), *found.drifts.items()]))
             self.observe(done)
         return total
 
-    def _phase(self, rows: Rows, task: WriteTask) -> int:
+    def _phase(self, rows: Rows, task: WriteTask) -> PartDone:
         done: list[Written] = []
         for outcome in rows.written(task, self.writers):
             if isinstance(outcome, Failure):
                 raise outcome.raised
             done.append(outcome)
         check_answers((one.bucket for one in done), rows.parts)
-        return sum(one.rows for one in done)
+        drifts = summed(chain.from_iterable(one.drifts.items() for one in done))
+        return PartDone(sum(one.rows for one in done), drifts)
 
 
 def deletes_any(reports: Iterable[Report], catalog: Catalog) -> bool:

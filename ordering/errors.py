@@ -12,6 +12,7 @@
     │   ├── TableMismatchError       the table is missing, or not what rows need
     │   ├── TransactionLimitError    a unit is too large for one transaction
     │   ├── RowCountError            a statement changed more rows than it may, or fewer
+    │   ├── DriftError               the target lacks rows, or holds some that upstream does not have
     │   └── TargetUnreachableError   worth a retry
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
     ├── LeadershipLostError 5    another instance took over
@@ -104,6 +105,10 @@ class RowCountError(TargetError):
     """A statement changed another number of rows than it may: the unit is rolled back, and no row is at fault."""
 
 
+class DriftError(TargetError):
+    """The target held other rows than the events say were there, and the config says to stop at that."""
+
+
 class TargetUnreachableError(TargetError):
     """The target does not answer, or cut the connection, or asks for a new try."""
 
@@ -142,6 +147,6 @@ class LocalDiskError(ReconcilerError):
     """A temporary file of this machine can't be written or read."""
 
 
-NO_ROW_AT_FAULT = (TargetUnreachableError, TransactionLimitError, RowCountError, TableMismatchError)
+NO_ROW_AT_FAULT = (TargetUnreachableError, TransactionLimitError, RowCountError, DriftError, TableMismatchError)
 """What a target says that is not about one of the rows: no other try with fewer rows, or in another way, helps."""
 TRANSIENT = (SourceUnreachableError, BodyMissingError, TargetUnreachableError, WorkerLostError, LocalDiskError)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ordering.drift import Drift, Drifts
 from ordering.errors import ConfigError
 from ordering.events import Partition, TableName
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs
@@ -107,6 +108,8 @@ class Progress:
     window: Window | None = None
     loading_ts: CheckpointTs = BEGINNING
     """The TSO of a dump that is being loaded, which is not done yet: nothing else may be done before. 0: none."""
+    drift: Drifts = field(default_factory=dict)
+    """What was found since the changefeed began, by table: see `ordering.drift`."""
 
     @classmethod
     def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str) -> "Progress":
@@ -155,6 +158,7 @@ class Progress:
             "ledger": self.ledger,
             "window": None if self.window is None else _window_state(self.window),
             **({"loading_ts": self.loading_ts} if self.loading_ts else {}),
+            **({"drift": [[*table, *found] for table, found in sorted(self.drift.items())]} if self.drift else {}),
         }
 
     @classmethod
@@ -180,6 +184,7 @@ class Progress:
             ledger=state["ledger"],
             window=_window(state["window"]) if state.get("window") else None,
             loading_ts=CheckpointTs(state.get("loading_ts", 0)),
+            drift={TableName(*one[:2]): Drift(*one[2:]) for one in state.get("drift", [])},
         )
 
     def goes_on_from(self, start: "Progress") -> bool:

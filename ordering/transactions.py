@@ -16,13 +16,14 @@ from ordering.timestamps import CommitTs
 def in_order(runs: Iterable[Iterable[Half]]) -> Iterator[Half]:
     """Merge sorted runs into one, by commitTs, then DELETE before WRITE, then row; each half once.
 
-    Of two with one identity, which mean the same, the larger image stays, as in the net effect.
+    Of two with one identity, which mean the same, the larger image stays, as in the net effect; of an UPDATE and the
+    INSERT that TiCDC split it into, the INSERT: its DELETE is there as well.
     """
     last: Half | None = None
     for half in heapq.merge(*runs, key=sort_key):
         if last is not None:
             if half[1] == last[1] and half[0] == last[0]:
-                last = max(last, half, key=lambda one: one[2])
+                last = (*half[:2], max(last[2], half[2]), min(last[3], half[3]))
                 continue
             yield last
         last = half

@@ -90,6 +90,12 @@ class Scanned:
     resolved: int = 0
     histograms: Sequence[Histogram] = ()
 
+    def expected(self, window: Window) -> int:
+        """About how many messages have to be read: few for a window that ends at a near barrier or cut."""
+        if window.high == window.resolved or self.resolved != window.resolved:
+            return window.messages
+        return 2 * sum(rows_below(histogram, window.high) for histogram in self.histograms)
+
 
 def rows_below(histogram: Histogram, ts: int) -> int:
     """Rows of a histogram at or below a commitTs, and at most a step more."""

@@ -26,6 +26,8 @@ class Chunk:
     """Writes only: no row with these keys is left, so a conflict is an error (R5)."""
     by_content: bool = False
     """Deletes only, of a table without a key: for each row one that equals it in all columns is to go."""
+    met: int | None = None
+    """Of its rows so many were there before, as the events say (`ordering.drift`); None: that is not judged."""
 
 
 class Encoder(Protocol):

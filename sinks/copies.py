@@ -7,19 +7,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ordering.drift import Met
 from ordering.errors import TargetError
 from ordering.events import TableName
 
 
-def delete_copies(table: TableName, rows: Iterable[Sequence[Any]], delete: Callable[[Sequence[Any], int], int]) -> None:
-    """Delete one row for each of these. `delete`: deletes so many that equal a row; returns how many there were.
+def delete_copies(table: TableName, rows: Iterable[Sequence[Any]], delete: Callable[[Sequence[Any], int], int]) -> Met:
+    """Delete one row for each of these; they all were there.
+
+    `delete`: deletes so many that equal a row; returns how many there were.
 
     Raises TargetError.
     """
-    for row, count in Counter(map(tuple, rows)).items():
+    counts = Counter(map(tuple, rows))
+    for row, count in counts.items():
         found = delete(row, count)
         if found != count:
             raise TargetError(
                 f"table {table} holds {found} of {count} rows that upstream deleted: {str(row)[:200]}",
                 hint="the table was changed by hand, or begun without its rows: load it anew (force-replicate)",
             )
+    return Met(counts.total(), counts.total())

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from ordering.drift import Drifts
 from ordering.errors import LeadershipLostError, TargetUnreachableError
 from ordering.events import TableName
 from sinks.quarantine import QuarantineTypes
@@ -60,8 +61,8 @@ class LoadTable(ABC):
     def _transaction(self) -> AbstractContextManager[None]: ...
 
     @abstractmethod
-    def _write_groups(self, spool: Spool) -> None:
-        """All deletes, then all writes."""
+    def _write_groups(self, spool: Spool) -> Drifts:
+        """See `PartWriting._write_groups`."""
 
     def is_empty(self, table: TableName) -> bool:
         """Whether a table that is there holds no row."""

@@ -13,7 +13,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from ordering.drift import NO_DRIFT, Drifts, summed
 from ordering.errors import LeadershipLostError, TargetBusyError
 from sinks.chunk import Chunk
 from sinks.saving import ProgressSaving
@@ -39,6 +41,13 @@ class Attempt:
     phase: Phase
     part: int
     number: int
+
+
+class PartDone(NamedTuple):
+    """What an attempt has written: how many rows, and what they have shown of drift."""
+
+    rows: int
+    drifts: Drifts
 
 
 class PartWriting(ProgressSaving):
@@ -83,8 +92,8 @@ class PartWriting(ProgressSaving):
     def _take_permit(self, changefeed: str, part: int, attempt: int) -> None: ...
 
     @abstractmethod
-    def _write_groups(self, spool: Spool) -> None:
-        """All deletes, then all writes."""
+    def _write_groups(self, spool: Spool) -> Drifts:
+        """All deletes, then all writes; what they have shown of drift."""
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -115,30 +124,31 @@ class PartWriting(ProgressSaving):
             self._take_permit(attempt.phase.changefeed, attempt.part, attempt.number)
         return before > 0
 
-    def write_part(self, attempt: Attempt, chunks: Iterable[Chunk]) -> int:
-        """Write a part's chunks that was taken over, each in a transaction of its own; returns how many rows.
+    def write_part(self, attempt: Attempt, chunks: Iterable[Chunk]) -> PartDone:
+        """Write a part's chunks that was taken over, each in a transaction of its own.
 
         Raises LeadershipLostError once the phase is over, or another attempt has taken the part over.
         """
-        rows = 0
+        rows, found = 0, NO_DRIFT
         for chunk in chunks:
             with Spool() as spool:
                 spool.add(chunk)
-                self._write_chunk(attempt, spool)
+                found = summed([*found.items(), *self._write_chunk(attempt, spool).items()])
                 rows += spool.rows
-        return rows
+        return PartDone(rows, found)
 
-    def _write_chunk(self, attempt: Attempt, spool: Spool) -> None:
+    def _write_chunk(self, attempt: Attempt, spool: Spool) -> Drifts:
         for left in reversed(range(_TRIES)):
             try:
                 with self._transaction():
                     self._check_permit(attempt)
-                    self._write_groups(spool)
+                    found = self._write_groups(spool)
             except TargetBusyError:
                 if not left:
                     raise
             else:
-                return
+                return found
+        raise AssertionError
 
     def _check_permit(self, attempt: Attempt, highest: int | None = None) -> int:
         """Lock the permit; it has to be this attempt's, or (`highest`) of one that is not above. Whose it is."""

@@ -32,7 +32,7 @@ class Trial:
     """Tries rows: `put` writes a group, `save` sets a savepoint, `back` returns to it."""
 
     def __init__(
-        self, encoder: Encoder, put: Callable[[Group], None], save: Callable[[], None], back: Callable[[], None]
+        self, encoder: Encoder, put: Callable[[Group], object], save: Callable[[], None], back: Callable[[], None]
     ) -> None:
         self._encoder, self._put, self._save, self._back = encoder, put, save, back
 

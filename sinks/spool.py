@@ -39,6 +39,8 @@ class Group:
     first: Chunk
     directory: Callable[[], Path]
     rows: int = 0
+    met: int | None = 0
+    """See `Chunk.met`."""
     sizes: list[int] = field(default_factory=list)
     held: list[bytes] = field(default_factory=list)
     file: IO[bytes] | None = None
@@ -46,6 +48,7 @@ class Group:
     def add(self, chunk: Chunk) -> None:
         """Take one more chunk."""
         self.rows += chunk.rows
+        self.met = None if self.met is None or chunk.met is None else self.met + chunk.met
         self.sizes.append(len(chunk.payload))
         if self.file is not None:
             with _disk():

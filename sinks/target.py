@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from ordering.drift import Drift, Drifts, Met, drift_of, summed
 from ordering.errors import (
     NO_ROW_AT_FAULT,
     LeadershipLostError,
@@ -57,6 +58,11 @@ class Step(Enum):
 
 
 Observer = Callable[[Step], None]
+Judge = Callable[[Progress, Drifts], Progress]
+
+
+def _as_it_is(progress: Progress, _drifts: Drifts) -> Progress:
+    return progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +162,10 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
     def _locked_epoch(self, changefeed: str) -> int | None: ...
 
     @abstractmethod
-    def _delete(self, group: Group) -> None: ...
+    def _delete(self, group: Group) -> Met: ...
 
     @abstractmethod
-    def _write(self, group: Group) -> None: ...
+    def _write(self, group: Group) -> Met: ...
 
     @abstractmethod
     def _save_point(self) -> None:
@@ -255,35 +261,46 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
             self._save(progress, lease)
 
     def apply(
-        self, spool: Spool, progress: Progress, lease: Lease, observe: Observer, aside: Changes = NO_CHANGES
-    ) -> None:
-        """Apply one unit, its progress and what it sets aside in one transaction, or nothing of it."""
+        self,
+        spool: Spool,
+        progress: Progress,
+        lease: Lease,
+        observe: Observer,
+        aside: Changes = NO_CHANGES,
+        judge: Judge = _as_it_is,
+    ) -> Progress:
+        """Apply one unit, its progress and what it sets aside in one transaction, or nothing of it.
+
+        `judge` gets the drift that the rows have shown; it raises, or returns the progress to save, which is returned.
+        """
         with self._transaction():
             self.check_epoch(lease)
             observe(Step.APPLY_BEGUN)
-            self._write_groups(spool)
+            progress = judge(progress, self._write_groups(spool))
             observe(Step.ROWS_WRITTEN)
             self._change_quarantine(lease.changefeed, aside)
             self._save(progress, lease)
             observe(Step.PROGRESS_WRITTEN)
         observe(Step.COMMITTED)
+        return progress
 
-    def _write_groups(self, spool: Spool) -> None:
+    def _write_groups(self, spool: Spool) -> Drifts:
         """All deletes before all writes (R5)."""
-        for group in (*spool.groups(Half.DELETE), *spool.groups(Half.WRITE)):
-            self._put_group(group)
+        groups = (*spool.groups(Half.DELETE), *spool.groups(Half.WRITE))
+        return summed((group.first.table, self._put_group(group)) for group in groups)
 
-    def _put_group(self, group: Group) -> None:
+    def _put_group(self, group: Group) -> Drift:
         """Delete or write a group's rows. Raises RowRefusedError where it is one row that the target refuses."""
         put = self._delete if group.first.half is Half.DELETE else self._write
         self._save_point()
         try:
-            put(group)
+            met = put(group)
         except NO_ROW_AT_FAULT:
             raise
         except TargetError as error:
             self._back_to_point()
             raise Trial(self.encoder, put, self._save_point, self._back_to_point).refused(group, error) from error
+        return Drift(0, 0) if group.met is None else drift_of(group.met, met)
 
     def ignore_ddl(self, ddl: DdlEvent, why: str, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Pass over a DDL: log why, and save `progress`."""

@@ -29,7 +29,7 @@ class Bodies:
 
     def whole(self, table: TableName, key: Sequence[str], halves: Sequence[Half]) -> Iterable[Half]:
         """The halves with their images. Raises InputError, SourceError and BodyMissingError, also in the iteration."""
-        return self._fetched(table, key, halves) if any(is_reference(image) for _, _, image in halves) else halves
+        return self._fetched(table, key, halves) if any(is_reference(half[2]) for half in halves) else halves
 
     def _fetched(self, table: TableName, key: Sequence[str], halves: Sequence[Half]) -> Iterator[Half]:
         yield from (half for half in halves if not is_reference(half[2]))
@@ -43,8 +43,8 @@ class Bodies:
 
     def _claimed(self, keys: TableKeys, wanted: "list[Wanted]") -> Iterator[Half]:
         def fetched(one: "Wanted") -> Half:
-            (key, order, _), reference = one
-            return key, order, self.claims.image(reference, keys, key, commit_ts_of(order))
+            (key, order, _, back), reference = one
+            return key, order, self.claims.image(reference, keys, key, commit_ts_of(order)), back
 
         with ThreadPoolExecutor(_AT_ONCE, "claims") as pool:
             for start in range(0, len(wanted), _AT_ONCE):

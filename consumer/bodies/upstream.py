@@ -132,11 +132,11 @@ class _Snapshot:
             for row in cursor.fetchall()
         )
         by_key: dict[Key, dict[str, str | None]] = {tuple(row[name] for name in self.key): row for row in rows}
-        for (key, order, _), reference in wanted:
+        for (key, order, _, back), reference in wanted:
             row = by_key.get(tuple(key_values(key)))
             if row is None:
                 raise self._missing(reference)
-            yield key, order, msgspec.json.encode(row)
+            yield key, order, msgspec.json.encode(row), back
 
     def _missing(self, reference: Reference) -> InputError:
         return InputError(

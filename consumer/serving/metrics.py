@@ -85,6 +85,7 @@ class FleetCollector(Collector):
         yield InfoMetricFamily(_PREFIX + "build", "The program.", {"version": version("ticdc-reconciler")})
         yield _states(statuses)
         yield from _counters(statuses)
+        yield _drift(statuses)
         yield from _gauges(statuses)
         yield from _of_partitions(statuses)
         yield _by_state("quarantine_messages", "Messages set aside, by state.", [(s, s.quarantine) for s in statuses])
@@ -108,6 +109,15 @@ def _counters(statuses: list[Status]) -> Iterator[Metric]:
         for status in statuses:
             family.add_metric([status.changefeed], getattr(status, key))
         yield family
+
+
+def _drift(statuses: list[Status]) -> Metric:
+    about = "Rows that the target lacked, or held, other than the events say."
+    family = CounterMetricFamily(_PREFIX + "drift_rows", about, labels=["changefeed", "kind"])
+    for status in statuses:
+        for kind in ("missing", "unexpected"):
+            family.add_metric([status.changefeed, kind], sum(getattr(one, kind) for one in status.drift))
+    return family
 
 
 def _gauges(statuses: list[Status]) -> Iterator[Metric]:

@@ -114,6 +114,14 @@ class Ddl(Shape):
     updated_at: str
 
 
+class Drifted(Shape):
+    """A table that has drifted, with rows counted since the changefeed began."""
+
+    table: str
+    missing: Annotated[int, Field(description="rows that were not there though the events say so")]
+    unexpected: Annotated[int, Field(description="rows that were there though the events say no")]
+
+
 class WindowDone(Shape):
     """A window that this process applied."""
 
@@ -153,6 +161,7 @@ class Status(Shape):
     rows_written: int
     windows: int
     quarantine: Annotated[dict[str, int], Field(description="messages by state: held, superseded, replayed, discarded")]
+    drift: list[Drifted]
     ledger: Ledger
     source: SourceStatus
     ddl_history: list[Ddl]

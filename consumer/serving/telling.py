@@ -133,6 +133,7 @@ _UNREADABLE: dict[str, Any] = {
     "leader": None,
     "stand_bys": [],
     "quarantine": {},
+    "drift": [],
     "ddl_history": [],
     "target_seen_seconds_ago": None,
 }

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from ordering.drift import Met
 from sinks.copies import delete_copies
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
@@ -28,7 +29,7 @@ _BYTEWISE = "CAST(CAST({} AS CHAR) AS BINARY) <=> CAST(%s AS BINARY)"
 _WHOLE = (Shape.INTEGER, Shape.BIT, Shape.ENUM, Shape.SET)
 
 
-def delete_by_content(db: MysqlConnection, group: Group, schema: TableSchema) -> None:
+def delete_by_content(db: MysqlConnection, group: Group, schema: TableSchema) -> Met:
     """Delete a copy for each row of the group. Raises TargetError."""
     columns = [c for name in group.first.columns if (c := schema.column(name)) is not None]
     match = " AND ".join(map(_match, columns))
@@ -38,7 +39,7 @@ def delete_by_content(db: MysqlConnection, group: Group, schema: TableSchema) ->
         return db.run(sql, [*(_bound(c, text) for c, text in zip(columns, row, strict=True)), count])
 
     rows = (row for payload in group.payloads() for row in decode_rows(payload))
-    delete_copies(schema.name, rows, delete)
+    return delete_copies(schema.name, rows, delete)
 
 
 def _base(column: Column) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import structlog
 import xxhash
 
+from ordering.drift import Met
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
@@ -178,14 +179,13 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
             (row.checkpoint_ts, row.offsets, row.state, _now(), changefeed),
         )
 
-    def _delete(self, group: Group) -> None:
+    def _delete(self, group: Group) -> Met:
         if group.first.by_content:
-            delete_by_content(self._db, group, self._schema(group.first.table))
-        else:
-            self._writer().delete(group, self._schema(group.first.table))
+            return delete_by_content(self._db, group, self._schema(group.first.table))
+        return self._writer().delete(group, self._schema(group.first.table))
 
-    def _write(self, group: Group) -> None:
-        self._writer().write(group, self._schema(group.first.table))
+    def _write(self, group: Group) -> Met:
+        return self._writer().write(group, self._schema(group.first.table))
 
     def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `Target.execute_ddl`; how it survives crashes stands in `sinks.mysql.ddl`."""

@@ -14,6 +14,7 @@ invalid value '', which a strict server takes only from there.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ordering.drift import Met
 from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.accounting import Keys, check_changed
@@ -49,17 +50,18 @@ class MysqlWriter:
     def __init__(self, connection: MysqlConnection) -> None:
         self._db = connection
 
-    def delete(self, group: Group, schema: TableSchema) -> None:
+    def delete(self, group: Group, schema: TableSchema) -> Met:
         """Delete rows by their keys. Raises TargetError."""
         columns = _columns(group, schema)
         with _naming(schema):
             if group.rows < _BULK_ROWS and len(columns) == 1 and base_of(columns[0]) in _EXACT:
-                self._delete_by_literals(group, schema.name, columns[0])
+                deleted = self._delete_by_literals(group, schema.name, columns[0])
             else:
-                self._delete_by_join(group, schema.name, columns)
+                deleted = self._delete_by_join(group, schema.name, columns)
+        return Met(deleted, deleted)
 
-    def _delete_by_literals(self, group: Group, table: TableName, column: Column) -> None:
-        name = quoted(column.name)
+    def _delete_by_literals(self, group: Group, table: TableName, column: Column) -> int:
+        name, total = quoted(column.name), 0
         head, tail = f"DELETE FROM {place_of(table)} WHERE {name} IN (", ")"  # noqa: S608 quoted
         is_folding = column.folds or column.pads
         bytes_of = f") AND CAST(CONVERT({name} USING utf8mb4) AS BINARY) IN ("
@@ -69,8 +71,10 @@ class MysqlWriter:
             exactly = bytes_of + ", ".join(f"CAST({key} AS BINARY)" for key in part) if is_folding else ""
             deleted = self._db.write(f"{head}{', '.join(part)}{exactly}{tail}")
             check_changed(deleted, len(part), table, ([key] for key in part), self._db.where)
+            total += deleted
+        return total
 
-    def _delete_by_join(self, group: Group, table: TableName, columns: list[Column]) -> None:
+    def _delete_by_join(self, group: Group, table: TableName, columns: list[Column]) -> int:
         """Delete by a temporary table of keys: typed and collated as the table's own, and looked up by its index."""
         place = place_of(table)
         with self._temporary(_KEYS, table, columns):
@@ -80,45 +84,50 @@ class MysqlWriter:
             match = " AND ".join(f"{left} = {right}{_exactly(left, right, c)}" for left, right, c in sides)
             deleted = self._db.run(f"DELETE {place} FROM {_KEYS} k STRAIGHT_JOIN {place} ON {match}")
             check_changed(deleted, group.rows, table, rows_of(group), self._db.where)
+        return deleted
 
-    def write(self, group: Group, schema: TableSchema) -> None:
-        """Write full rows. Raises TargetError; also for a row that would take another one's place unseen."""
+    def write(self, group: Group, schema: TableSchema) -> Met:
+        """Write full rows. Raises TargetError; also for a row that would take another one's place unseen.
+
+        A row that was there and is replaced counts twice, but once where it was the same already: so not all that were
+        there are known (MySQL documentation, "REPLACE Statement", "INSERT ... ON DUPLICATE KEY UPDATE Statement").
+        """
         columns = _columns(group, schema)
         with _naming(schema):
             if schema.own_columns(group.first.columns) and not group.first.plain_insert:
-                self._by_stage(group, schema, columns)
+                changed = self._by_stage(group, schema, columns)
             elif any(column.shape is Shape.ENUM for column in columns):
-                self._with_enums(group, schema, columns)
+                changed = self._with_enums(group, schema, columns)
             else:
-                self._put(group, schema, columns)
+                changed = self._put(group, schema, columns)
+        return Met(changed - group.rows, group.rows)
 
-    def _put(self, group: Group, schema: TableSchema, columns: list[Column]) -> None:
+    def _put(self, group: Group, schema: TableSchema, columns: list[Column]) -> int:
         """INSERT where no row is in the way, else whatever replaces rows with the very same key and no others."""
         if group.first.plain_insert:
-            self._insert("INSERT", place_of(schema.name), group, columns)
-        elif not _pads(schema, columns):
-            self._insert("REPLACE", place_of(schema.name), group, columns)
-        elif self._is_bulk(group):
-            self._by_stage(group, schema, columns)
-        else:
-            self._by_statements("INSERT", place_of(schema.name), group, columns, self._update_of(schema, columns))
+            return self._insert("INSERT", place_of(schema.name), group, columns)
+        if not _pads(schema, columns):
+            return self._insert("REPLACE", place_of(schema.name), group, columns)
+        if self._is_bulk(group):
+            return self._by_stage(group, schema, columns)
+        return self._by_statements("INSERT", place_of(schema.name), group, columns, self._update_of(schema, columns))
 
     def _update_of(self, schema: TableSchema, columns: list[Column]) -> str:
         """What follows the VALUES: a row that is there takes the new values over."""
         alias = " AS s" if self._db.has_row_alias else ""
         return f"{alias} ON DUPLICATE KEY UPDATE {_updates(schema, columns, 's.{}' if alias else 'VALUES({})')}"
 
-    def _with_enums(self, group: Group, schema: TableSchema, columns: list[Column]) -> None:
+    def _with_enums(self, group: Group, schema: TableSchema, columns: list[Column]) -> int:
         self._db.run("SAVEPOINT before_enums")
         try:
-            self._put(group, schema, columns)
+            return self._put(group, schema, columns)
         except TargetError as error:
             if f" {_TRUNCATED} " not in error.fact:
                 raise
             self._db.run("ROLLBACK TO SAVEPOINT before_enums")
-            self._by_stage(group, schema, columns)
+            return self._by_stage(group, schema, columns)
 
-    def _by_stage(self, group: Group, schema: TableSchema, columns: list[Column]) -> None:
+    def _by_stage(self, group: Group, schema: TableSchema, columns: list[Column]) -> int:
         """Load into a table of the same types, with numbers for ENUMs; strict there, so that it need not be after."""
         place, names = place_of(schema.name), _names(columns)
         is_plain = group.first.plain_insert
@@ -134,6 +143,7 @@ class MysqlWriter:
             finally:
                 self._db.run("SET SESSION sql_mode = %s", (SQL_MODE,))
         self._check_written(changed, group.rows, schema.name, _key_texts(group, schema, columns), is_plain=is_plain)
+        return changed
 
     def _refuse_folded(self, schema: TableSchema, pads: list[Column]) -> None:
         """Refuse a staged row whose key the server takes for that of a row with another one, there or staged too."""
@@ -167,20 +177,21 @@ class MysqlWriter:
     def _is_bulk(self, group: Group) -> bool:
         return (group.rows >= _BULK_ROWS or sum(group.sizes) > _FEW_BYTES) and self._db.takes_load_data
 
-    def _insert(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
+    def _insert(self, verb: str, place: str, group: Group, columns: list[Column]) -> int:
         if self._is_bulk(group):
-            self._load_data(verb, place, group, columns)
-        else:
-            self._by_statements(verb, place, group, columns)
+            return self._load_data(verb, place, group, columns)
+        return self._by_statements(verb, place, group, columns)
 
-    def _by_statements(self, verb: str, place: str, group: Group, columns: list[Column], end: str = "") -> None:
+    def _by_statements(self, verb: str, place: str, group: Group, columns: list[Column], end: str = "") -> int:
         head, table = f"{verb} INTO {place} ({_names(columns)}) VALUES ", group.first.table
-        is_plain = verb == "INSERT" and not end
+        is_plain, total = verb == "INSERT" and not end, 0
         for part in parts(self._db, table, literals(self._db, columns, rows_of(group)), _around(head, end)):
             changed = self._db.write(f"{head}({'), ('.join(part)}){end}")
             self._check_written(changed, len(part), table, ([row] for row in part), is_plain=is_plain)
+            total += changed
+        return total
 
-    def _load_data(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
+    def _load_data(self, verb: str, place: str, group: Group, columns: list[Column]) -> int:
         computed = [(f"@v{i}", column) for i, column in enumerate(columns) if column.shape in EXPRESSIONS]
         variables = {column.name: variable for variable, column in computed}
         fields = ", ".join(variables.get(c.name) or quoted(c.name) for c in columns)
@@ -189,6 +200,7 @@ class MysqlWriter:
         sql = f"{replace}INTO TABLE {place} CHARACTER SET utf8mb4 ({fields})"
         changed = self._db.load(sql + (f" SET {', '.join(settings)}" if settings else ""), group.path())
         self._check_written(changed, group.rows, group.first.table, rows_of(group), is_plain=not replace)
+        return changed
 
     def _check_written(self, changed: int, rows: int, table: TableName, keys: Keys, *, is_plain: bool) -> None:
         """INSERT adds each row; what replaces a row that is there counts it too."""

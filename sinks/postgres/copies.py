@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ordering.drift import Met
 from sinks.copies import delete_copies
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.exact import base_type
@@ -12,7 +13,7 @@ from sinks.spool import Group
 from sinks.tabbed import decode_rows
 
 
-def delete_by_content(db: PostgresConnection, group: Group, schema: TableSchema) -> None:
+def delete_by_content(db: PostgresConnection, group: Group, schema: TableSchema) -> Met:
     """Delete a copy for each row of the group. Raises TargetError."""
     columns = [c for name in group.first.columns if (c := schema.column(name)) is not None]
     # psycopg takes a percent sign in a name for a place holder
@@ -25,7 +26,7 @@ def delete_by_content(db: PostgresConnection, group: Group, schema: TableSchema)
         return db.run(sql, [*row, count, *row])
 
     rows = (row for payload in group.payloads() for row in decode_rows(payload))
-    delete_copies(schema.name, rows, delete)
+    return delete_copies(schema.name, rows, delete)
 
 
 def _match(column: Column) -> str:

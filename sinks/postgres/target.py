@@ -5,6 +5,7 @@ from functools import partial
 
 import xxhash
 
+from ordering.drift import Met
 from ordering.errors import TargetBusyError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
@@ -167,14 +168,13 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
     def _writer(self, table: TableName) -> Writer:
         return Writer(self._db, self._schema(table))
 
-    def _delete(self, group: Group) -> None:
+    def _delete(self, group: Group) -> Met:
         if group.first.by_content:
-            delete_by_content(self._db, group, self._schema(group.first.table))
-        else:
-            self._writer(group.first.table).delete(group)
+            return delete_by_content(self._db, group, self._schema(group.first.table))
+        return self._writer(group.first.table).delete(group)
 
-    def _write(self, group: Group) -> None:
-        self._writer(group.first.table).write(group)
+    def _write(self, group: Group) -> Met:
+        return self._writer(group.first.table).write(group)
 
     def _follow(self, line: DdlRecord) -> None:
         definitions_in(self._db).follow_made(line.sql, self.catalog().database(line.database))

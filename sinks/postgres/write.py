@@ -8,6 +8,7 @@ there or not. Only where the target has columns of its own, whose values must st
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ordering.drift import Met
 from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.accounting import check_changed
@@ -30,32 +31,34 @@ class Writer:
     def __init__(self, db: PostgresConnection, schema: TableSchema) -> None:
         self._db, self._schema, self._place = db, schema, place(schema.name)
 
-    def delete(self, group: Group) -> None:
+    def delete(self, group: Group) -> Met:
         """Delete the rows with the group's keys."""
         columns = self._columns(group.first.columns)
         with _naming(self._schema.name):
             if group.rows < BULK_ROWS:
-                self._delete_few(group, columns, columns)
-                return
+                return self._delete_few(group, columns, columns)
             with self._temporary(group, columns):
-                self._delete_by(group, columns)
+                return self._delete_by(group, columns)
 
-    def write(self, group: Group) -> None:
+    def write(self, group: Group) -> Met:
         """Write full rows; one that is there is replaced, unless the group says that none is."""
         columns = self._columns(group.first.columns)
         with _naming(self._schema.name):
             if group.first.plain_insert or (group.rows >= BULK_ROWS and self._is_empty()):
                 self._copy(group, columns)
+                met = Met(0, 0)
             elif self._schema.own_columns(group.first.columns):
                 with self._temporary(group, columns):
                     self._insert(group, columns, self._on_conflict(columns))
+                met = Met(0, group.rows)  # the server counts both alike
             elif group.rows < BULK_ROWS:
-                self._delete_few(group, columns, self._columns(self._schema.handle_key))
+                met = self._delete_few(group, columns, self._columns(self._schema.handle_key))
                 self._copy(group, columns)
             else:
                 with self._temporary(group, columns):
-                    self._delete_by(group, self._columns(self._schema.handle_key))
+                    met = self._delete_by(group, self._columns(self._schema.handle_key))
                     self._insert(group, columns, "")
+        return met
 
     def _is_empty(self) -> bool:
         """Whether no row can be there that has to be replaced: so it is when a table is filled first."""
@@ -84,7 +87,7 @@ class Writer:
         action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others) if others else _NOTHING
         return f" ON CONFLICT ({', '.join(map(quoted, key))}) DO {action}"
 
-    def _delete_few(self, group: Group, columns: list[Column], key: list[Column]) -> None:
+    def _delete_few(self, group: Group, columns: list[Column], key: list[Column]) -> Met:
         """Delete by the keys of the group's rows, which are bound as an array a column."""
         at = [columns.index(column) for column in key]
         rows = [row for payload in group.payloads() for row in decode_rows(payload)]
@@ -94,7 +97,9 @@ class Writer:
         # psycopg takes a percent sign for a place holder
         table, match = self._place.replace("%", "%%"), match.replace("%", "%%")
         sql = f"DELETE FROM {table} t USING unnest({arrays}) AS k({names}) WHERE {match}"  # noqa: S608 quoted
-        self._check(self._db.run(sql, [[row[i] for row in rows] for i in at]), group)
+        deleted = self._db.run(sql, [[row[i] for row in rows] for i in at])
+        self._check(deleted, group)
+        return Met(deleted, deleted)
 
     @contextmanager
     def _temporary(self, group: Group, columns: list[Column]) -> Iterator[None]:
@@ -107,10 +112,11 @@ class Writer:
         yield
         self._db.run(f"DROP TABLE {_TEMPORARY}")
 
-    def _delete_by(self, group: Group, key: list[Column]) -> None:
+    def _delete_by(self, group: Group, key: list[Column]) -> Met:
         match = " AND ".join(_equal(c, f"k.{quoted(c.name)}", f"k.{quoted(c.name)}::text") for c in key)
         deleted = self._db.run(f"DELETE FROM {self._place} t USING {_TEMPORARY} k WHERE {match}")  # noqa: S608 quoted
         self._check(deleted, group)
+        return Met(deleted, deleted)
 
 
 def _names(columns: list[Column]) -> str:

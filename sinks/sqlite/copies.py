@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ordering.drift import Met
 from ordering.errors import TargetError
 from sinks.copies import delete_copies
 from sinks.schema import TableSchema
@@ -17,7 +18,7 @@ _ROW_IDS = ("rowid", "_rowid_", "oid")
 Run = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
 
 
-def delete_by_content(run: Run, place: str, group: Group, schema: TableSchema) -> None:
+def delete_by_content(run: Run, place: str, group: Group, schema: TableSchema) -> Met:
     """Delete a copy for each row of the group. `place`: the table, as statements name it. Raises TargetError."""
     taken = {column.name.lower() for column in schema.columns}
     row_id = next((name for name in _ROW_IDS if name not in taken), None)
@@ -33,4 +34,4 @@ def delete_by_content(run: Run, place: str, group: Group, schema: TableSchema) -
         return run(sql, (*row, count)).rowcount
 
     rows = (row for payload in group.payloads() for row in decode_rows(payload))
-    delete_copies(schema.name, rows, delete)
+    return delete_copies(schema.name, rows, delete)

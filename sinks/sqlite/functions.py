@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
+from itertools import count
 
 import msgspec
 
@@ -19,7 +20,7 @@ from sinks.sqlite.encode import SqliteEncoder, Value
 from sinks.sqlite.types import column_of
 from sinks.values import ValueRules, zone_of
 
-CONVERTED, HASHED, KEYED = "ticdc_converted", "ticdc_hashed", "ticdc_keyed"
+CONVERTED, HASHED, KEYED, MET = "ticdc_converted", "ticdc_hashed", "ticdc_keyed", "ticdc_met"
 _SECONDS = len("2026-01-02 03:04:05")
 _Change = msgspec.json.Decoder(tuple[TypeDef, TypeDef]).decode
 
@@ -38,6 +39,7 @@ class Functions:
         self._encoder, self._zone = encoder, rules.time_zone
         self.failure: str = ""
         """What the last call that failed had to say: SQLite keeps that for itself."""
+        self._met = count()
         self._compiled = lru_cache(maxsize=16)(self._compile)
 
     def register(self, connection: sqlite3.Connection) -> None:
@@ -45,6 +47,12 @@ class Functions:
         connection.create_function(CONVERTED, 2, self._convert, deterministic=True)
         connection.create_function(HASHED, 2, hashed, deterministic=True)
         connection.create_function(KEYED, -1, keyed, deterministic=True)
+        connection.create_function(MET, 0, self._met.__next__)
+
+    def calls(self) -> Callable[[], int]:
+        """Asked once: how often statements have called `MET` since now."""
+        before = next(self._met)
+        return lambda: next(self._met) - before - 1
 
     def taken_failure(self) -> str:
         """The failure, once."""

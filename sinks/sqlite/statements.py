@@ -2,6 +2,7 @@
 
 from sinks.schema import Column, Shape, TableSchema
 from sinks.sqlite.catalog import place_of
+from sinks.sqlite.functions import MET
 from sinks.sqlite.schema_text import quoted
 
 _NOTHING = " DO NOTHING"
@@ -15,14 +16,14 @@ def delete(schema: TableSchema, key: tuple[str, ...]) -> str:
     return f"DELETE FROM {place_of(schema.name)} WHERE {where}"  # noqa: S608 quoted
 
 
-def insert(schema: TableSchema, columns: tuple[str, ...], *, plain: bool) -> str:
-    """Write a row; one that is there is replaced, unless `plain` says that none is.
+def insert(schema: TableSchema, columns: tuple[str, ...], *, plain: bool, counted: bool = False) -> str:
+    """Write a row; one that is there is replaced, unless `plain` says that none is. `counted`: it calls `MET` then.
 
     OR ABORT: whatever the table's own ON CONFLICT clauses say, no row is passed over or put in another's place.
     """
     names, marks = ", ".join(map(quoted, columns)), ", ".join("?" * len(columns))
     into = f"INSERT OR ABORT INTO {place_of(schema.name)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
-    return into if plain else into + _on_conflict(schema, columns)
+    return into if plain else into + _on_conflict(schema, columns, f" WHERE {MET}() >= 0" if counted else "")
 
 
 def writes_each(statement: str) -> bool:
@@ -30,12 +31,13 @@ def writes_each(statement: str) -> bool:
     return not statement.endswith(_NOTHING)
 
 
-def _on_conflict(schema: TableSchema, columns: tuple[str, ...]) -> str:
+def _on_conflict(schema: TableSchema, columns: tuple[str, ...], condition: str) -> str:
     key = ", ".join(map(quoted, schema.handle_key))
     others = [c for c in columns if c not in schema.handle_key]
     if not others:
         return f" ON CONFLICT ({key}){_NOTHING}"
-    return f" ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(f"{quoted(c)} = excluded.{quoted(c)}" for c in others)
+    changes = ", ".join(f"{quoted(c)} = excluded.{quoted(c)}" for c in others)
+    return f" ON CONFLICT ({key}) DO UPDATE SET {changes}{condition}"
 
 
 def _equal(name: str, number: int, column: Column | None) -> str:

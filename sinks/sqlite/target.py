@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ordering.drift import Met
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
@@ -44,6 +45,8 @@ from sinks.target import PROGRESS_DATABASE, Lease, Observer, Step, Stored, Targe
 from sinks.values import ValueRules
 
 BUSY_TIMEOUT_S = 30.0
+_COUNTED_ROWS = 50_000
+"""Of so many rows it is counted which were there before: that takes a tenth of their writing."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoint (
   changefeed TEXT PRIMARY KEY NOT NULL, checkpoint_ts INTEGER NOT NULL, offsets TEXT NOT NULL, state TEXT NOT NULL,
@@ -281,18 +284,21 @@ class SqliteTarget(Target):
             (row.checkpoint_ts, row.offsets, row.state, _now(), changefeed),
         )
 
-    def _delete(self, group: Group) -> None:
-        columns = group.first.columns
+    def _delete(self, group: Group) -> Met:
         schema = self._schema(group.first.table)
         if group.first.by_content:
-            delete_by_content(self._run, place_of(schema.name), group, schema)
-            return
-        self._load(group, statements.delete(schema, columns))
+            return delete_by_content(self._run, place_of(schema.name), group, schema)
+        deleted = self._load(group, statements.delete(schema, group.first.columns))
+        return Met(deleted, deleted)
 
-    def _write(self, group: Group) -> None:
+    def _write(self, group: Group) -> Met:
         schema, first = self._schema(group.first.table), group.first
-        statement = statements.insert(schema, first.columns, plain=first.plain_insert)
-        self._load(group, statement, exactly=statements.writes_each(statement))
+        counted = group.met is not None and group.rows <= _COUNTED_ROWS
+        statement = statements.insert(schema, first.columns, plain=first.plain_insert, counted=counted)
+        calls, is_each = self._functions.calls(), statements.writes_each(statement)
+        changed = self._load(group, statement, exactly=is_each)
+        met = calls() if is_each else group.rows - changed
+        return Met(met, met if counted or first.plain_insert or not is_each else group.rows)
 
     def _schema(self, table: TableName) -> TableSchema:
         schema = self.catalog().get(table)
@@ -300,7 +306,8 @@ class SqliteTarget(Target):
             raise TargetError(f"table {table} is missing in the target", where=self.name)
         return schema
 
-    def _load(self, group: Group, statement: str, *, exactly: bool = False) -> None:
+    def _load(self, group: Group, statement: str, *, exactly: bool = False) -> int:
+        total = 0
         for payload in group.payloads():
             rows = decode_rows(payload)
             try:
@@ -312,6 +319,8 @@ class SqliteTarget(Target):
                 raise refused from error
             least = len(rows) if exactly else 0
             check_changed(max(changed, 0), len(rows), group.first.table, rows, self.name, at_least=least)
+            total += max(changed, 0)
+        return total
 
     def _run(self, statement: str, parameters: tuple[object, ...] = ()) -> sqlite3.Cursor:
         try:

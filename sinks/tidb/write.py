@@ -18,15 +18,15 @@ class TidbWriter(MysqlWriter):
     And what LOAD DATA refuses a statement may take: TiDB loads no date with a zero in it, whatever the SQL mode.
     """
 
-    def _load_data(self, verb: str, place: str, group: Group, columns: list[Column]) -> None:
+    def _load_data(self, verb: str, place: str, group: Group, columns: list[Column]) -> int:
         self._db.run("SAVEPOINT before_load")
         try:
-            super()._load_data(verb, place, group, columns)
+            return super()._load_data(verb, place, group, columns)
         except NO_ROW_AT_FAULT:
             raise
         except TargetError:
             self._db.run("ROLLBACK TO SAVEPOINT before_load")
-            self._by_statements(verb, place, group, columns)
+            return self._by_statements(verb, place, group, columns)
 
     def _like(self, table: TableName, columns: list[Column]) -> str:
         types = {name: (kind, collation) for name, kind, collation in self._db.query(_TYPES, table)}

@@ -36,6 +36,7 @@ STATUS: dict[str, Any] = {
     **dict.fromkeys(("events", "duplicates", "duplicates_proven", "filtered", "quarantined"), 0),
     "rows_written": 0, "ddls": 0, "windows": 0, "leader_epoch": 1, "ledger": {"state": FORGED},
     "leader": {"name": FORGED, "silent_seconds": 1}, "stand_bys": [{"name": FORGED}], "ddl_history": [DDL],
+    "drift": [{"table": FORGED, "missing": 1, "unexpected": 1}],
     "source": {"state": FORGED, "held_back_by": [FORGED], "partitions": [{
         "topic": FORGED, "partition": 0, "offset": 0, "end_offset": 0, "resolved_time": "t",
         "watermark_age_seconds": 0,

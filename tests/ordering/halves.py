@@ -36,8 +36,8 @@ def halves_of(transactions: list[Transaction]) -> list[KeyedHalf]:
     """Their halves, at commitTs 1, 2, ..."""
     found: list[KeyedHalf] = []
     for at, transaction in enumerate(transactions, 1):
-        found += [(key(k), ordinal(CommitTs(at), Half.DELETE), b"") for k in sorted(transaction.deletes)]
-        found += [(key(k), ordinal(CommitTs(at), Half.WRITE), v.encode()) for k, v in transaction.writes.items()]
+        found += [(key(k), ordinal(CommitTs(at), Half.DELETE), b"", 0) for k in sorted(transaction.deletes)]
+        found += [(key(k), ordinal(CommitTs(at), Half.WRITE), v.encode(), 0) for k, v in transaction.writes.items()]
     return found
 
 
@@ -54,10 +54,10 @@ def applied(table: Table, transactions: list[Transaction]) -> Table:
 def applied_net(table: Table, halves: list[KeyedHalf]) -> Table:
     """The table after a net effect: all deletes, then all writes."""
     table = dict(table)
-    for k, order, _ in halves:
+    for k, order, *_ in halves:
         if order & 1 == Half.DELETE:
             table.pop(k, None)
-    table.update({k: image for k, order, image in halves if order & 1 == Half.WRITE})
+    table.update({k: image for k, order, image, _ in halves if order & 1 == Half.WRITE})
     return table
 
 

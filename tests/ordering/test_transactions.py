@@ -16,7 +16,7 @@ def test_runs_lead_through_every_upstream_state(given_: list[Transaction], data:
     for commit_ts, group in transactions(in_order(runs)):
         halves = list(group)
         assert halves == sorted(halves, key=sort_key)
-        assert len({(k, order) for k, order, _ in halves}) == len(halves)
+        assert len({(k, order) for k, order, *_ in halves}) == len(halves)
         assert commit_ts > seen
         table, seen = applied_net(table, halves), commit_ts
         assert table == applied(START, given_[:commit_ts])
@@ -24,5 +24,5 @@ def test_runs_lead_through_every_upstream_state(given_: list[Transaction], data:
 
 
 def test_of_two_halves_with_one_identity_the_larger_image_stays() -> None:
-    for runs in ([[(b"k", 3, b"a"), (b"k", 3, b"b")]], [[(b"k", 3, b"b")], [(b"k", 3, b"a")]]):
-        assert list(in_order(runs)) == [(b"k", 3, b"b")]
+    for runs in ([[(b"k", 3, b"a", 0), (b"k", 3, b"b", 0)]], [[(b"k", 3, b"b", 0)], [(b"k", 3, b"a", 0)]]):
+        assert list(in_order(runs)) == [(b"k", 3, b"b", 0)]

@@ -139,6 +139,7 @@ def status(name: str = "orders", **more: Any) -> Status:
         "rows_written": 45_220_118,
         "windows": 41_207,
         "quarantine": {"held": 0, "superseded": 2, "replayed": 1, "discarded": 0},
+        "drift": [],
         "ledger": {"state": "connected", "running": True},
         "source": source([partition("cdc-orders", i, NOW - 1.2 - 0.1 * (i % 3), holds_back=i == 2) for i in range(4)]),
         "ddl_history": DDLS,

@@ -77,7 +77,7 @@ def test_a_retry_ends_the_attempt_that_was_lost_in_its_transaction(stage: Stage)
     lost = stage.lost()
     retry, attempt = stage.opened(), Attempt(stage.phase, 0, 2)
     assert retry.take_over(attempt)
-    assert retry.write_part(attempt, [stage.chunk((1, "retry"), (3, "retry"))]) == 2
+    assert retry.write_part(attempt, [stage.chunk((1, "retry"), (3, "retry"))]).rows == 2
     with pytest.raises(TargetUnreachableError):
         lost._commit()
     lost.close()

@@ -34,6 +34,8 @@ class Checker:
         if self.last is not None:
             self._never_back(self.last, progress)
         self.last = progress
+        if progress.drift:
+            raise Wrong(f"drift at {progress.checkpoint_ts}, though nobody else writes: {progress.drift}")
         if progress.window is not None:  # tasks are writing it
             return
         self.seen.append(progress.checkpoint_ts)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ordering.drift import Met
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, Position, TableName
 from ordering.progress import Progress
@@ -233,16 +234,18 @@ class MemoryTarget(Target):
     def _locked_epoch(self, changefeed: str) -> int | None:
         return self._open.epochs.get(changefeed)
 
-    def _delete(self, group: Group) -> None:
-        table = self._open.tables[group.first.table]
+    def _delete(self, group: Group) -> Met:
+        table, deleted = self._open.tables[group.first.table], 0
         for row in self._rows(group):
             gone = dict(zip(group.first.columns, row, strict=True))
             for key in [k for k, r in table.rows.items() if all(r[c] == v for c, v in gone.items())]:
                 del table.rows[key]
+                deleted += 1
+        return Met(deleted, deleted)
 
-    def _write(self, group: Group) -> None:
+    def _write(self, group: Group) -> Met:
         table, plain = self._open.tables[group.first.table], group.first.plain_insert
-        handle = table.handle_key()
+        handle, met = table.handle_key(), 0
         for row in self._rows(group):
             new = dict(zip(group.first.columns, row, strict=True))
             if set(new) != set(table.columns):
@@ -250,12 +253,13 @@ class MemoryTarget(Target):
             if self._open.refuses is not None and self._open.refuses(group.first.table, new):
                 raise TargetError(f"{group.first.table} does not take {new}")
             if not plain:
-                table.rows.pop(tuple(new[c] for c in handle), None)
+                met += table.rows.pop(tuple(new[c] for c in handle), None) is not None
             for unique in table.unique_keys():
                 key = tuple(new[c] for c in unique)
                 if None not in key and any(tuple(r[c] for c in unique) == key for r in table.rows.values()):
                     raise TargetError(f"{group.first.table}: duplicate entry {key} for {unique}")
             table.rows[tuple(new[c] for c in handle)] = new
+        return Met(met, met)
 
     def _rows(self, group: Group) -> list[list[str | None]]:
         found = []

@@ -33,8 +33,8 @@ _DELETES, _WRITES = "*spool.groups(Half.DELETE)", "*spool.groups(Half.WRITE)"
 _NO_PERMITS = 'self._set_permits(changefeed, "", 0)'
 UNCHANGED = Mutant("ordering/__init__.py", '"""The pure', '"""The pure')
 MUTANTS = (
-    Mutant("ordering/neteffect.py", "elif order > known[0] or", "elif True or"),
-    Mutant("ordering/neteffect.py", "elif order > known[0] or", "elif order < known[0] or"),
+    Mutant("ordering/neteffect.py", "if other > last:", "if False:"),
+    Mutant("ordering/neteffect.py", "if other > last:", "if other < last:"),
     Mutant("ordering/transactions.py", "return half[1], half[0]", "return half[0], half[1]"),
     Mutant("ordering/transactions.py", "if half[1] == last[1] and half[0] == last[0]:", "if False:"),
     Mutant("ordering/split.py", "_DELETE) if moved else None", "_DELETE) if False else None"),

@@ -145,7 +145,7 @@ def test_only_the_latest_attempt_writes() -> None:
         one.write_part(lost, [chunk])
     with pytest.raises(LeadershipLostError):
         one.take_over(lost)
-    assert other.write_part(retry, [chunk]) == 1
+    assert other.write_part(retry, [chunk]).rows == 1
 
 
 def test_nobody_writes_behind_the_end_of_a_phase_or_under_a_new_leader() -> None:

@@ -103,7 +103,7 @@ def applied(messages: list[bytes], low: int, high: int, wanted: Filter, rows: Ro
     scan = Scan(spec, part, reduction)
     assert scan.take([Plain(offset, message) for offset, message in enumerate(messages)])
     halves = sorted(reduction.net.drain(), key=lambda half: half[1] & Half.WRITE)  # deletes before writes
-    for key, order, image in halves:
+    for key, order, image, _ in halves:
         (row,) = key_values(key)
         rows.pop(str(row), None)
         if order & Half.WRITE:
