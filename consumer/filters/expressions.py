@@ -23,7 +23,7 @@ Row = Callable[[str], Value]
 _KNOWN = (
     "comparisons, <=>, BETWEEN, IN, LIKE, REGEXP, IS, AND, OR, XOR, NOT, + - * / DIV %, CASE, IF, IFNULL, COALESCE,"
     " NULLIF, ABS, FLOOR, CEIL, MOD, LOWER, UPPER, LENGTH, CHAR_LENGTH, CONCAT, LEFT, RIGHT, SUBSTRING, TRIM,"
-    " CAST AS BINARY, CHAR, SIGNED, DATE, DATETIME, TIME"
+    " CAST AS BINARY, CHAR, SIGNED, UNSIGNED, DATE, DATETIME, TIME"
 )
 _BINARY = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
@@ -31,13 +31,14 @@ _BINARY = {
     exp.IntDiv: "div", exp.Mod: "mod", exp.Like: "like", exp.RegexpLike: "regexp", exp.Nullif: "nullif",
     exp.Left: "left", exp.Right: "right",
 }  # fmt: skip
+_COMPARISONS = {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ}
 _UNARY = {
     exp.Not: "not", exp.Neg: "negative", exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Lower: "lower",
     exp.Upper: "upper",
 }  # fmt: skip
 _CASTS = {
     "BINARY": "binary", "CHAR": "char", "VARCHAR": "char", "NCHAR": "char", "TEXT": "char", "BIGINT": "signed",
-    "UBIGINT": "signed", "DATE": "date", "DATETIME": "datetime", "TIMESTAMP": "datetime", "TIME": "time",
+    "UBIGINT": "unsigned", "DATE": "date", "DATETIME": "datetime", "TIMESTAMP": "datetime", "TIME": "time",
 }  # fmt: skip
 _SIDES = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _LAZY = {"and": 0, "or": 1}
@@ -122,6 +123,17 @@ def condition(text: str, key: str) -> Condition:
     return Condition(text, _Reading(text, key).node(where.this))
 
 
+def _compared(left: Node, right: Node) -> tuple[Node, Node]:
+    return _beside(right, left), _beside(left, right)
+
+
+def _beside(other: Node, node: Node) -> Node:
+    """A constant as TiDB compares it with a column, whose type is known once there is a row."""
+    if isinstance(other, ColumnName) and isinstance(node, Constant):
+        return Call("beside", (other, node))
+    return node
+
+
 class _Reading:
     """From sqlglot's tree to ours."""
 
@@ -131,7 +143,8 @@ class _Reading:
     def node(self, tree: Any) -> Node:
         kind = type(tree)
         if kind in _BINARY:
-            found = Call(_BINARY[kind], (self.node(tree.this), self.node(tree.expression)))
+            sides = (self.node(tree.this), self.node(tree.expression))
+            found = Call(_BINARY[kind], _compared(*sides) if kind in _COMPARISONS else sides)
             return Call("not", (found,)) if tree.args.get("negate") else found
         if kind in _UNARY:
             return Call(_UNARY[kind], (self.node(tree.this),))
@@ -183,10 +196,12 @@ class _Reading:
     def listed(self, tree: exp.In) -> Node:
         if tree.args.get("query") or not tree.expressions:
             raise self._unknown(tree)
-        return Call("in", (self.node(tree.this), *self.nodes(tree.expressions)))
+        value, others = self.node(tree.this), self.nodes(tree.expressions)
+        return Call("=", _compared(value, *others)) if len(others) == 1 else Call("in", (value, *others))
 
     def between(self, tree: exp.Between) -> Node:
-        return Call("between", self.nodes([tree.this, tree.args["low"], tree.args["high"]]))
+        value, low, high = self.nodes([tree.this, tree.args["low"], tree.args["high"]])
+        return Call("between", (value, _beside(value, low), _beside(value, high)))
 
     def escaped(self, tree: exp.Escape) -> Node:
         found = self.node(tree.this)
@@ -202,7 +217,7 @@ class _Reading:
         subject = None if tree.this is None else self.node(tree.this)
         for branch in tree.args["ifs"]:
             test = self.node(branch.this)
-            parts += [test if subject is None else Call("=", (subject, test)), self.node(branch.args["true"])]
+            parts += [test if subject is None else Call("=", _compared(subject, test)), self.node(branch.args["true"])]
         default = tree.args.get("default")
         return Call("case", (*parts, Constant(None) if default is None else self.node(default)))
 

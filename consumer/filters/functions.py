@@ -6,6 +6,7 @@ Each takes values and gives one; NULL in, NULL out, unless a function is for NUL
 import math
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from decimal import Decimal, localcontext
 from functools import lru_cache
 
@@ -15,7 +16,9 @@ from consumer.filters.regular import compiled
 from consumer.filters.values import (
     Bits,
     EvaluationError,
+    Moment,
     Number,
+    Span,
     Value,
     compare,
     moment,
@@ -24,6 +27,7 @@ from consumer.filters.values import (
     span,
     text_of,
     truth_of,
+    year_beside,
 )
 
 Function = Callable[..., Value]
@@ -32,6 +36,9 @@ _DIVISION_SCALE = 4
 _WORD = 9
 _DIGITS = 100
 _PATTERN = 10_000
+_SECOND = 1_000_000
+"""Microseconds."""
+_LEAST, _MOST_UNSIGNED = -(2**63), 2**64 - 1
 
 
 def _of_values(function: Function) -> Function:
@@ -208,11 +215,53 @@ def _bytes(value: Value) -> bytes:
 
 
 def _signed(value: Value) -> Value:
-    number = number_of(value)
+    whole = _integer(value)
+    return whole - _MOST_UNSIGNED - 1 if whole >= -_LEAST else whole
+
+
+def _unsigned(value: Value) -> Value:
+    return _integer(value, _MOST_UNSIGNED) % (_MOST_UNSIGNED + 1)
+
+
+def _integer(value: Value, most: int = -_LEAST - 1) -> int:
+    """From -2^63 to 2^64 - 1; a number with a fraction is at most `most` (found by asking TiDB)."""
     if isinstance(value, str | bytes) and not isinstance(value, Bits):
         match = re.match(r"\s*([+-]?\d{1,65})", text_of(value), re.ASCII)
-        return int(match[1]) if match else 0
-    return int(Decimal(number).to_integral_value(rounding="ROUND_HALF_UP"))
+        return max(_LEAST, min(int(match[1]), _MOST_UNSIGNED)) if match else 0
+    number = number_of(_to_the_second(value) if isinstance(value, Moment | Span) else value)
+    if isinstance(number, int):
+        return max(_LEAST, min(number, _MOST_UNSIGNED))
+    rounding = "ROUND_HALF_EVEN" if isinstance(number, float) else "ROUND_HALF_UP"
+    return max(_LEAST, min(int(Decimal(number).to_integral_value(rounding=rounding)), most))
+
+
+def _to_the_second(value: Moment | Span) -> Moment | Span:
+    """Rounded: halves up, also of a negative TIME. A date stays, and so does one that is none."""
+    if isinstance(value, Span):
+        return _span_of((value.microseconds + _SECOND // 2) // _SECOND)
+    if value.parts[-1] < _SECOND // 2 or not all(value.parts[:3]):
+        return Moment(value.text.partition(".")[0], (*value.parts[:-1], 0))
+    later = datetime(*value.parts[:-1]) + timedelta(seconds=1)  # noqa: DTZ001 no zone of its own
+    return moment(later.strftime("%Y-%m-%d %H:%M:%S").zfill(len("2026-01-02 03:04:05")))
+
+
+def _span_of(seconds: int) -> Span:
+    size = abs(seconds)
+    return span(f"{'-' * (seconds < 0)}{size // 3600:02}:{size // 60 % 60:02}:{size % 60:02}")
+
+
+def _as_datetime(value: Value) -> Value:
+    found = value if isinstance(value, Moment) else moment(text_of(value))
+    return _to_the_second(found)
+
+
+def _as_time(value: Value) -> Value:
+    """Of a text halves go away from zero."""
+    if isinstance(value, Span):
+        return _to_the_second(value)
+    found = span(text_of(value))
+    size = (abs(found.microseconds) + _SECOND // 2) // _SECOND
+    return _span_of(-size if found.microseconds < 0 else size)
 
 
 def _negative(value: Value) -> Value:
@@ -275,7 +324,9 @@ FUNCTIONS: dict[str, Function] = {
     "cast to binary": _of_values(_bytes),
     "cast to char": _of_values(text_of),
     "cast to signed": _of_values(_signed),
+    "cast to unsigned": _of_values(_unsigned),
     "cast to date": _of_values(lambda value: moment(text_of(value)[: len("2026-01-02")])),
-    "cast to datetime": _of_values(lambda value: moment(text_of(value))),
-    "cast to time": _of_values(lambda value: span(text_of(value))),
+    "cast to datetime": _of_values(_as_datetime),
+    "cast to time": _of_values(_as_time),
+    "beside": year_beside,
 }

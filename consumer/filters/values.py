@@ -17,7 +17,7 @@ from typing import Any
 
 from sinks import plain
 
-_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year", "bit", "bool", "boolean"}
+_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "bool", "boolean"}
 _BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 _MOMENTS = {"date", "datetime", "timestamp"}
 _NUMBERED = {"enum", "set"}
@@ -28,9 +28,11 @@ _MOMENT = re.compile(
 )
 _SPAN = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*", re.ASCII)
 _BLANKS = " \t\n\v\f\r"
+_CENTURY, _TURN = 100, 70
 _MOST_DIGITS = 800
 """More of a text than this is not read as a number: the time that it takes grows with the square."""
 _LARGEST = Decimal(repr(sys.float_info.max))
+_WIDTH = re.compile(r"\((\d+)\)")
 _MEMBERS = re.compile(r"'((?:''|[^'])*)'")
 
 
@@ -69,11 +71,25 @@ class Opaque:
     type: str
 
 
+class Year(int):
+    """A YEAR. Beside it a constant of two digits is a year of this century or the last (see `year_beside`)."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bit:
+    """A BIT: a number, which as a text is its bytes. `size`: how many, None where the type does not say."""
+
+    number: int
+    size: int | None
+
+
 class Bits(bytes):
     """A hexadecimal or bit literal: bytes that count as a number beside a number."""
 
 
-Value = None | int | Decimal | float | str | bytes | Moment | Span | Member | Opaque
+Value = None | int | Decimal | float | str | bytes | Moment | Span | Member | Bit | Opaque
 Number = int | Decimal | float
 
 
@@ -90,6 +106,9 @@ def value_of(text: str | None, mysql_type: str, members: Sequence[str] = ()) -> 
             return _member(base, int(plain.unsigned(text)), listed or members)
         if base in _OPAQUE:
             return Opaque(base)
+        if base == "bit":
+            width = _WIDTH.search(mysql_type)
+            return Bit(int(plain.unsigned(text)), -(-int(width[1]) // 8) if width else None)
         return _READERS.get(base, str)(text)
     except (ValueError, ArithmeticError, UnicodeEncodeError) as error:
         raise EvaluationError(f"{text[:100]!r} is no value of type {mysql_type}") from error
@@ -148,6 +167,7 @@ _READERS: dict[str, Callable[[str], Value]] = {
     "real": plain.double,
     "float": _single,
     "time": span,
+    "year": lambda text: Year(plain.integer(text)),
 }
 
 
@@ -200,6 +220,7 @@ _NUMBERS: dict[type, Callable[[Any], Number]] = {
     str: leading,
     bytes: lambda value: leading(value.decode("latin-1")),
     Member: lambda value: value.number,
+    Bit: lambda value: value.number,
     Moment: _moment_number,
     Span: _span_number,
 }
@@ -219,6 +240,22 @@ def _name(value: Member) -> str:
     return value.name
 
 
+def _bytes_of(value: Bit) -> bytes:
+    if value.size is None:
+        raise EvaluationError("a BIT can't be taken for a text: its message does not say how wide it is")
+    return value.number.to_bytes(value.size)
+
+
+def year_beside(value: Value, constant: Value) -> Value:
+    """A constant as it is compared with a column's value: two digits beside a YEAR are one of the nearest century."""
+    if not isinstance(value, Year) or not isinstance(constant, int | str):
+        return constant
+    number = int(constant) if isinstance(constant, int) else int(leading(constant))
+    if not 0 <= number < _CENTURY or (number == 0 and not isinstance(constant, str)):
+        return constant
+    return number + (2000 if number < _TURN else 1900)
+
+
 def _decoded(value: bytes) -> str:
     try:
         return value.decode()
@@ -231,6 +268,8 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     Bits: _decoded,
     bytes: _decoded,
     int: str,
+    Year: str,
+    Bit: lambda value: _decoded(_bytes_of(value)),
     Decimal: lambda value: format(value, "f"),
     float: lambda value: format(Decimal(repr(value)).normalize(), "f"),
     Moment: lambda value: value.text,
@@ -263,7 +302,7 @@ def _comparable(left: Value, right: Value) -> tuple[Any, ...]:
         return tuple((v if isinstance(v, Span) else span(text_of(v))).microseconds for v in both)
     if any(isinstance(v, bytes) for v in both) and all(isinstance(v, bytes | str | Member) for v in both):
         return tuple(v if isinstance(v, bytes) else text_of(v).encode() for v in both)
-    if all(isinstance(v, str | Member) for v in both) and any(isinstance(v, str) for v in both):
+    if all(isinstance(v, str | Member) for v in both):
         return tuple(text_of(v).rstrip(" ") for v in both)
     return same_kind(number_of(left), number_of(right))
 
