@@ -24,16 +24,20 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
 
     One that can't be read takes and brings no table; that is told when its turn comes, for rows may come before it.
     """
-    own = {name.database for name in carried}
 
-    def older(reference: Reference) -> str:
-        carriers = {t.database for t in carried if t.table.lower() == reference.table.lower()}
+    def older(reference: Reference, new: Reference | None) -> str:
+        goal = (new.database or raw.database, new.table.lower()) if new else None
+        before = [t for t in carried if (t.database, t.table.lower()) != goal]  # the goal's rows come later
+        own = {t.database for t in before}
+        carriers = {t.database for t in before if t.table.lower() == reference.table.lower()}
         holders = carriers or {d for d in catalog.databases_with(reference.table) if not own or d in own}
         return holders.pop() if len(holders) == 1 and raw.database not in holders else raw.database
 
     try:
         check_time(raw.sql)
-        statement = read_statement(raw.sql).placed(raw.database, older)
+        read = read_statement(raw.sql)
+        goals = dict(read.renames)
+        statement = read.placed(raw.database, lambda old: older(old, goals.get(old)))
     except (InputError, *MALFORMED):
         statement = Statement(raw.sql, DdlKind.OTHER)
     return DdlEvent(
