@@ -17,6 +17,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from ordering.errors import TargetError
 from sinks.ddl.defaults import BYTES, INTEGERS, REALS
 from sinks.ddl.definition import TypeDef
+from sinks.ddl.moments import date_and_time, time_span
 from sinks.values import member_name, set_names
 
 Convert = Callable[[str], str]
@@ -26,10 +27,11 @@ NUMBERS = INTEGERS | REALS | {"decimal", "bit", "year"}
 _MOST_DIGITS = Context(prec=400)
 _MOMENT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?")
 _TIME = re.compile(r"(-?)(\d+):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
-_DAY_DIGITS, _SHORT_DAY_DIGITS = len("20260102"), len("260102")
+_SHORT_DAY_DIGITS = len("260102")
 _MICROSECOND_DIGITS = 6
 _CENTURY, _TURN = 100, 70
-_LEAST_PLAIN, _MOST_PLAIN = 1e-6, 1e21
+_ALL_BITS = 1 << 64
+_LEAST_PLAIN, _MOST_PLAIN = 1e-15, 1e15
 
 
 def converter(old: TypeDef, new: TypeDef) -> Convert:
@@ -79,6 +81,8 @@ def _rule(old: TypeDef, new: TypeDef) -> Convert | None:
 
 def _numeric(old: TypeDef) -> Callable[[str], Decimal] | None:
     """How a value is read where a number is wanted."""
+    if old.base == "float":
+        return _single
     if old.base in NUMBERS | {"enum", "set"}:
         return Decimal
     if old.base in TEXTS:
@@ -86,22 +90,30 @@ def _numeric(old: TypeDef) -> Callable[[str], Decimal] | None:
     if old.base in MOMENTS | {"time"}:
         return lambda text: Decimal("-" * text.startswith("-") + re.sub(r"[^0-9.]", "", text))
     if old.base in BYTES:
-        return lambda text: Decimal(text.encode("latin-1").decode().strip())
+        padding = "\0" if old.base == "binary" else None
+        return lambda text: Decimal(text.encode("latin-1").decode().rstrip(padding).strip())
     return None
+
+
+def _single(text: str) -> Decimal:
+    """A FLOAT by its 32 bits, as the shortest text of a DOUBLE says them."""
+    return Decimal(repr(struct.unpack("f", struct.pack("f", float(text)))[0]))
 
 
 def _to_number(old: TypeDef, new: TypeDef) -> Convert | None:
     read = _numeric(old)
-    if read is None or (new.base in REALS and new.numbers) or (new.base == "bit" and old.base in TEXTS | BYTES):
+    if read is None or (new.base == "bit" and old.base in TEXTS | BYTES):
         return None
     if new.base in REALS:
-        return _to_real(old, new, read)
+        return _to_real(new, read)
     step = Decimal((0, (1,), -new.number(1, 0))) if new.base == "decimal" else Decimal(1)
-    if old.base in {"datetime", "timestamp", "time"} and new.base in INTEGERS:
+    if old.base in {"datetime", "timestamp", "time"} and new.base in INTEGERS and not new.unsigned:
         whole = _to_moment(old, TypeDef(old.base))
         return None if whole is None else (lambda text: _plain(read(whole(text))))
     exact = old.base not in REALS or new.base == "decimal"
     rounding = ROUND_HALF_UP if exact else ROUND_HALF_EVEN
+    if new.base == "bit":
+        return lambda text: str(int(read(text).quantize(step, rounding, _MOST_DIGITS)) % _ALL_BITS)
     return lambda text: _plain(read(text).quantize(step, rounding, _MOST_DIGITS))
 
 
@@ -110,14 +122,17 @@ def _plain(number: Decimal) -> str:
     return format(number or abs(number), "f")
 
 
-def _to_real(old: TypeDef, new: TypeDef, read: Callable[[str], Decimal]) -> Convert:
+def _to_real(new: TypeDef, read: Callable[[str], Decimal]) -> Convert:
     def converted(text: str) -> str:
-        number = float(read(text))
-        if old.base == "float":
-            number = struct.unpack("f", struct.pack("f", number))[0]
+        number = rounded_real(float(read(text)), new)
         return shortest(number) if new.base == "float" else _plain(Decimal(repr(number)))
 
     return converted
+
+
+def rounded_real(number: float, kind: TypeDef) -> float:
+    """As a FLOAT(M,D) or DOUBLE(M,D) holds it: halves of the product go to the even number."""
+    return round(number * 10 ** kind.number(1, 0)) / 10 ** kind.number(1, 0) if kind.numbers else number
 
 
 def shortest(number: float) -> str:
@@ -138,7 +153,7 @@ def _named(old: TypeDef) -> Convert:
     if old.base in BYTES:
         return lambda text: text.encode("latin-1").decode()
     if old.base == "year":
-        return lambda text: text.zfill(4)
+        return lambda text: str(int(text))  # the year 0 too
     return str
 
 
@@ -169,15 +184,23 @@ def _to_members(old: TypeDef, new: TypeDef) -> Convert | None:
     read, folded = _named(old), [member.casefold() for member in new.members]
 
     def number(name: str) -> int:
-        return (new.members.index(name) if name in new.members else folded.index(name.casefold())) + 1
+        found = new.members if name in new.members else folded
+        return found.index(name if name in new.members else name.casefold()) + 1
 
     def of_enum(text: str) -> str:
         found = read(text)
-        return "0" if found == "" and "" not in new.members else str(number(found))
+        if found == "" and "" not in new.members:
+            return "0"
+        by_number = found.casefold() not in folded and found.isdecimal() and 0 < int(found) <= len(folded)
+        return found if by_number else str(number(found))
 
     def of_set(text: str) -> str:
-        found = read(text)
-        return str(sum({1 << (number(name) - 1) for name in found.split(",")}) if found else 0)
+        names = set(read(text).split(",")) - {""}
+        if len(names) == 1 and not {name.casefold() for name in names} & set(folded):
+            (found,) = names
+            if found.isdecimal() and int(found) < 1 << len(folded):
+                return str(int(found))
+        return str(sum({1 << (number(name) - 1) for name in names}))
 
     return of_enum if new.base == "enum" else of_set
 
@@ -190,7 +213,8 @@ def _to_year(old: TypeDef) -> Convert | None:
     read = _numeric(old)
 
     def converted(text: str) -> str:
-        number = int(read(text)) if read else 0
+        rounding = ROUND_HALF_EVEN if old.base in REALS else ROUND_HALF_UP
+        number = int(read(text).quantize(Decimal(1), rounding, _MOST_DIGITS)) if read else 0
         short = number < _CENTURY and (number or old.base in TEXTS)
         return str(number + (2000 if number < _TURN else 1900) if short else number)
 
@@ -201,9 +225,19 @@ def _to_json(old: TypeDef) -> Convert | None:
     """JSON as TiDB prints it: keys in order, a blank behind each comma and colon."""
     if old.base in TEXTS:
         return lambda text: spelled_json(json.loads(text, parse_float=_json_float))
-    if old.base == "double":
-        return lambda text: _json_number(float(text))
+    if old.base in REALS | {"decimal"}:
+        read = _numeric(old)
+        return (lambda text: _json_number(float(read(text)))) if read else None
+    if old.base in MOMENTS | {"time"}:
+        return lambda text: spelled_json(_to_the_microsecond(text) if old.base != "date" else text)
+    if old.base == "year":
+        return lambda text: str(int(text))
     return str if old.base == "json" or old.base in INTEGERS else None
+
+
+def _to_the_microsecond(text: str) -> str:
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction:0<{_MICROSECOND_DIGITS}}"
 
 
 class _Number(float):
@@ -215,10 +249,11 @@ def _json_float(text: str) -> _Number:
 
 
 def _json_number(number: float) -> str:
-    """Never an integer's form; an exponent where Go's encoding/json, which TiDB follows, has one."""
+    """Never an integer's form; an exponent where MySQL, which TiDB follows, has one."""
     if number and not _LEAST_PLAIN <= abs(number) < _MOST_PLAIN:
-        mantissa, _, exponent = repr(number).partition("e")
-        return f"{mantissa}e{int(exponent)}"
+        sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+        first, rest = digits[0], "".join(map(str, digits[1:]))
+        return f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{int(exponent) + len(rest)}"
     text = _plain(Decimal(repr(number)))
     return text if "." in text else f"{text}.0"
 
@@ -255,12 +290,9 @@ def _to_moment(old: TypeDef, new: TypeDef) -> Convert | None:
 
 def _moment(text: str) -> datetime:
     text = text.strip()
-    if text.isdigit():
-        if len(text) <= _SHORT_DAY_DIGITS:
-            text = f"{'19' if int(text.zfill(6)[:2]) >= _TURN else '20'}{text:0>6}"
-        digits, rest = text[:_DAY_DIGITS], text[_DAY_DIGITS:]
-        text = f"{digits[:4]}-{digits[4:6]}-{digits[6:]}" + (f" {rest[:2]}:{rest[2:4]}:{rest[4:]}" if rest else "")
-    parts = _MOMENT.fullmatch(text)
+    if text.isdigit() and len(text) < _SHORT_DAY_DIGITS:
+        text = f"{'19' if int(text.zfill(_SHORT_DAY_DIGITS)[:2]) >= _TURN else '20'}{text:0>{_SHORT_DAY_DIGITS}}"
+    parts = _MOMENT.fullmatch(text) or _MOMENT.fullmatch(date_and_time(text, _MICROSECOND_DIGITS))
     if parts is None:
         message = f"{text[:50]!r} is no date"
         raise ValueError(message)
@@ -286,9 +318,19 @@ def _to_time(old: TypeDef, new: TypeDef) -> Convert | None:
         return lambda _: _with_fraction("00:00:00", 0, digits)
     if old.base in {"datetime", "timestamp"}:
         return lambda text: _time(text[len("2026-01-02 ") :], digits)
-    if old.base in TEXTS | {"time"}:
-        return lambda text: _time(text.strip().rpartition(" ")[2], digits)
+    if old.base == "time":
+        return lambda text: _time(text, digits)
+    if old.base in TEXTS:
+        return lambda text: _time_of_text(text, digits)
     return None
+
+
+def _time_of_text(text: str, digits: int) -> str:
+    """Of a time, rounded half away from zero, or of a date with one."""
+    try:
+        return time_span(text, digits)
+    except ValueError:
+        return date_and_time(text, digits)[len("2026-01-02 ") :]
 
 
 def _time(text: str, digits: int) -> str:
@@ -300,7 +342,8 @@ def _time(text: str, digits: int) -> str:
     unit = 10 ** (_MICROSECOND_DIGITS - digits)
     micros = int(fraction[:6].ljust(_MICROSECOND_DIGITS, "0")) + (fraction[6:7] >= "5")
     total = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)) * 1_000_000 + micros
-    total = (total + unit // 2) // unit * unit
+    halves = (unit - 1) // 2 if sign else unit // 2  # a half of a negative one goes up too
+    total = (total + halves) // unit * unit
     whole, rest = divmod(total, 1_000_000)
     text = f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
     return ("-" if sign and total else "") + _with_fraction(text, rest, digits)

@@ -89,7 +89,7 @@ def _text(kind: TypeDef, text: str) -> str:
     if kind.base == "enum":
         return str(_member(kind, text))
     if kind.base == "set":
-        return text if text.isdecimal() else str(sum(1 << (_member(kind, m) - 1) for m in text.split(",") if m))
+        return _mask(kind, text)
     if kind.base in _NUMBERS:
         return _NUMBERS[kind.base](kind, text)
     shown_as = _as_text(text)
@@ -143,8 +143,19 @@ def _as_text(value: str) -> str:
     return value
 
 
+def _mask(kind: TypeDef, text: str) -> str:
+    """A SET's bits: by its members' names, or else by their number."""
+    folded = {member.casefold() for member in kind.members}
+    names = {name.casefold() for name in text.split(",") if name}
+    if isinstance(text, Number) or (text.isdecimal() and not names <= folded):
+        return text
+    return str(sum({1 << (_member(kind, name) - 1) for name in text.split(",") if name}))
+
+
 def _member(kind: TypeDef, text: str) -> int:
     """The number of a member, from 1; under most collations 'A' names the member 'a'."""
+    if isinstance(text, Number):
+        return int(text)
     if text in kind.members:
         return kind.members.index(text) + 1
     folded = [member.casefold() for member in kind.members]

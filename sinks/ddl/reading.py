@@ -7,7 +7,7 @@ An own grammar instead of a general parser: TiDB prints every statement anew in 
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from sinks.ddl.columns import read_column
+from sinks.ddl.columns import read_column, read_type
 from sinks.ddl.definition import (
     AddColumn,
     AddIndex,
@@ -190,6 +190,21 @@ def without(sql: str, leaves_out: Callable[[Change], bool]) -> str:
     head = words.sql[: words.words[words.at - 1].stop]
     kept = [text for text, changes in _clauses(words) if not any(map(leaves_out, changes))]
     return Canonical(f"{head} {', '.join(kept)}") if kept else ""
+
+
+def changed_columns(sql: str) -> Iterator[tuple[ChangeColumn, str]]:
+    """The columns that an ALTER TABLE changes, and how the statement writes their types. Raises InputError."""
+    for text, changes in _clauses(_altering(sql)):
+        for change in changes:
+            if isinstance(change, ChangeColumn):
+                words = Words(text)
+                words.at = 1  # MODIFY or CHANGE
+                words.skip("COLUMN")
+                words.skip("IF", "EXISTS")
+                words.at += 1 if text[:6].upper() == "MODIFY" else 2
+                start = words.words[words.at].start
+                read_type(words)
+                yield change, Canonical(words.sql[start : words.words[words.at - 1].stop])
 
 
 def _altering(sql: str) -> Words:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from sinks.ddl.lexer import Canonical
 from sinks.ddl.statement import read_statement
 from sinks.ddl.words import Word, WordKind, Words
+from sinks.mysql.columns import Edit, column_edits, end_of_options
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.partitions import unvalidated
 
@@ -42,8 +43,6 @@ _OTHER_ENGINES = {
 }  # fmt: skip
 _OTHER_FORMATS = {"FIXED", "PAGE"}
 """What InnoDB has not, and refuses in its strict mode."""
-Edit = tuple[int, int, str]
-"""Positions in the statement from and up to, and what stands there instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def adapted(sql: str, server: Server) -> Adapted:
                 edits.append(_without(clauses, at, is_first_kept=not kept))
             else:
                 kept += 1
-                edits += _edits(clause, server, result.notes)
+                edits += _edits(sql, clause, server, result.notes)
         if not kept:
             result.sql = ""
             return result
@@ -198,18 +197,33 @@ def _is_index(texts: Sequence[str]) -> bool:
     }  # fmt: skip
 
 
-def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
+def _edits(sql: str, clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
+    fills = bool(clause) and _is(clause[0], "ADD")
+    for column in _columns(clause):
+        yield from column_edits(sql, column, notes, fills=fills, mariadb=server.is_mariadb)
+        yield from _of_types(column, server, notes)
+    yield from _of_clause(clause, server, notes)
+
+
+def _columns(clause: Sequence[Word]) -> list[list[Word]]:
+    """The clause itself, or what stands in the brackets of ADD COLUMN (...), each for itself."""
+    if [word.text.upper() for word in clause[:3]] == ["ADD", "COLUMN", "("]:
+        return _split(clause[3:-1])
+    return [list(clause)] if clause else []
+
+
+def _of_types(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
     yield from _collations(clause, server, notes)
     yield from _types(clause, server, notes)
+
+
+def _of_clause(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
     yield from _engines(clause, notes)
     if not server.is_mariadb:
         # TiDB parses CHECK and by default does not enforce it; MariaDB is told so by its session
         unenforced = (w for at, w in enumerate(clause) if _is(w, "ENFORCED") and not _is(clause[at - 1], "NOT"))
         yield from ((word.start, word.start, "NOT ") for word in unenforced)
         return
-    if clause and _is(clause[0], "ADD") and _fills_with_json(clause):
-        notes.append("rows that are there show JSON's null, as upstream: MariaDB would give them an empty text")
-        yield clause[-1].stop, clause[-1].stop, " DEFAULT 'null'"
     for at, word in enumerate(clause):
         if _is(word, "ENFORCED"):
             first = clause[at - 1] if _is(clause[at - 1], "NOT") else word
@@ -220,13 +234,6 @@ def _edits(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator
             yield word.start, word.stop, "NOT IGNORED"
         elif _is(word, "INDEX", "KEY") and at and _is(clause[at - 1], "DROP"):
             yield word.stop, word.stop, " IF EXISTS"  # it may be one that was left out
-
-
-def _fills_with_json(clause: Sequence[Word]) -> bool:
-    """Whether a new column is JSON, NOT NULL and without a default: MariaDB's JSON is a text."""
-    kinds = [before.kind is WordKind.NAME and _is(word, "JSON") for before, word in pairwise(clause)]
-    not_null = any(_is(before, "NOT") and _is(word, "NULL") for before, word in pairwise(clause))
-    return any(kinds[:3]) and not_null and not any(_is(word, "DEFAULT") for word in clause)
 
 
 def _collations(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
@@ -280,7 +287,7 @@ def _types(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator
             notes.append(f"column {before.text} is kept as text: VECTOR is TiDB's own type")
             yield word.start, last.stop, "LONGTEXT"
         if _is(word, "TIMESTAMP") and not server.null_timestamps and not _says_null(clause):
-            yield clause[-1].stop, clause[-1].stop, " NULL"
+            yield end_of_options(clause), end_of_options(clause), " NULL"
 
 
 def _engines(clause: Sequence[Word], notes: list[str]) -> Iterator[Edit]:

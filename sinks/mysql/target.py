@@ -24,6 +24,7 @@ from sinks.mysql.adapt import Adapted, adapted, server_of
 from sinks.mysql.catalog import quoted, read_catalog
 from sinks.mysql.checking import check_engines, check_rights, told_of_tables
 from sinks.mysql.connection import ROUNDING_MODE, MysqlConnection
+from sinks.mysql.converting import check_conversions
 from sinks.mysql.copies import delete_by_content
 from sinks.mysql.encode import MysqlEncoder
 from sinks.mysql.partitions import by_key
@@ -306,6 +307,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
             self._db.run(f"USE {quoted(session)}")
         if fitted.sql:
             with self._db.set_for_now(self._settings(fitted.sql, ddl)):
+                self._check_conversions(fitted.sql, session, lease)
                 for sql in self._prepared(fitted.sql, session):
                     self._change(sql, lease)
                 self._change(self._moving_rows(fitted.sql, session) or fitted.sql, lease)
@@ -322,6 +324,12 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _prepared(self, sql: str, session: str | None) -> Iterable[str]:
         """What has to be done to rows first, where the server converts them in another way than upstream."""
         return prepared(sql, session, self.catalog())
+
+    def _check_conversions(self, sql: str, session: str | None, lease: Lease) -> None:
+        """See `check_conversions`; the session's database is as it was."""
+        check_conversions(self._db, lease.changefeed, sql, session, self.catalog())
+        if session is not None:
+            self._db.run(f"USE {quoted(session)}")
 
     def _moving_rows(self, sql: str, session: str | None) -> str | None:
         """What is executed instead, where the server's own partitions hold other rows than upstream's."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ordering.events import TableName
+from sinks.ddl.converting import keeps_values
 from sinks.ddl.defaults import DATES, is_volatile, moment_note, shown
 from sinks.ddl.definition import (
     AddColumn,
@@ -20,6 +21,7 @@ from sinks.ddl.definition import (
     RenameIndex,
     SetComment,
     SetDefault,
+    TypeDef,
 )
 from sinks.ddl.known import Known
 from sinks.postgres.catalog import members_check, members_of
@@ -148,8 +150,10 @@ class Alteration:
         yield self._default(old, None)
         if before.members != after.members or before.shape is not after.shape:
             yield from self._drop_members(old)
-        if before.type != after.type or before.shape is not after.shape or column.type.base in PADDED:
-            yield from self._retyped(before, column, after.type)
+        known = self._known.type_of(old) if self._known else None
+        moves = before.type != after.type or before.shape is not after.shape or column.type.base in PADDED
+        if moves or not (known is None or keeps_values(known, column.type)):
+            yield from self._retyped(before, column, after.type, known)
         nullable = is_nullable(column, self._rules, in_key=self._in_key(old)) and not self._in_key(old, primary=True)
         yield f"{self._head} ALTER COLUMN {quoted(old)} {'DROP' if nullable else 'SET'} NOT NULL"
         if old != column.name:
@@ -162,9 +166,9 @@ class Alteration:
         yield f"COMMENT ON COLUMN {place(self._table)}.{quoted(column.name)} IS {literal(column.comment)}"
         self._columns = {(column.name if n == old else n): (after if n == old else c) for n, c in self._columns.items()}
 
-    def _retyped(self, before: Column, column: ColumnDef, goal: str) -> Iterator[str]:
+    def _retyped(self, before: Column, column: ColumnDef, goal: str, known: TypeDef | None) -> Iterator[str]:
         """Convert rows: by a cast where that is exact, else by way of their texts; an empty table has none."""
-        name, known = quoted(before.name), self._known.type_of(before.name) if self._known else None
+        name = quoted(before.name)
         using = converted(before, column.type, name, self._rules.time_zone, known)
         if using is None and self._has_rows():
             kind = known or guessed(before)

@@ -4,10 +4,11 @@ Upstream had converted every row without an error before it sent the statement. 
 done by way of texts (`sinks.postgres.rewriting`).
 """
 
+import re
 from collections.abc import Callable
 
 from sinks.ddl.converting import keeps_values
-from sinks.ddl.defaults import BYTES, INTEGERS
+from sinks.ddl.defaults import BYTES, INTEGERS, REALS
 from sinks.ddl.definition import TypeDef
 from sinks.postgres.exact import base_type
 from sinks.postgres.names import literal, zone
@@ -20,6 +21,8 @@ _REALS = {"real", "double precision"}
 _TEXTS = {"text", "character varying"}
 _TEXT_TYPES = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 _TEMPORAL = {Shape.DATE: {"date", "datetime"}, Shape.DATETIME: {"datetime", "date"}, Shape.TIME: {"time"}}
+_FRACTION = re.compile(r"\((\d)\)")
+_MICROSECOND_DIGITS = 6
 PADDED = {"binary", "char"}
 """Types whose values are padded or stripped, which PostgreSQL's types don't tell."""
 Rule = Callable[[str, Column, TypeDef, str], str | None]
@@ -58,15 +61,22 @@ def _of_scalar(source: str, old: Column, kind: TypeDef, _zone: str) -> str | Non
     if base in _TEXTS:
         return _of_text(source, kind, goal)
     if base in _NUMBERS:
-        return _of_number(source, kind, goal)
-    return f"{source}::{goal}" if base in _REALS and kind.base in {"float", "double"} else None
+        return _of_number(source, base, kind, goal)
+    return f"{source}::{goal}" if base in _REALS and _is_plain_real(kind) else None
 
 
-def _of_number(source: str, kind: TypeDef, goal: str) -> str | None:
-    if kind.base in INTEGERS | {"decimal", "float", "double"}:
+def _is_plain_real(kind: TypeDef) -> bool:
+    """Whether it rounds nothing, as FLOAT(M,D) does."""
+    return kind.base in REALS and not kind.numbers
+
+
+def _of_number(source: str, base: str, kind: TypeDef, goal: str) -> str | None:
+    if kind.base in INTEGERS | {"decimal"} or _is_plain_real(kind):
         return f"{source}::{goal}"
     if kind.base in _TEXT_TYPES:
         return f"{source}::text::{goal}"
+    if base not in _WHOLE:
+        return None
     if kind.base == "bit":
         width = kind.number(0, 1)
         return f"right({source}::bigint::bit(64)::text, {width})::bit({width})"
@@ -81,7 +91,7 @@ def _of_text(source: str, kind: TypeDef, goal: str) -> str | None:
     if kind.base in INTEGERS | {"decimal"}:
         # a cast from numeric rounds half away from zero, as upstream does
         return f"trim({source})::numeric::{goal}"
-    if kind.base in {"float", "double"}:
+    if _is_plain_real(kind):
         return f"{source}::{goal}"
     if kind.base in BYTES:
         return _padded(f"convert_to({source}, 'UTF8')", kind)
@@ -110,7 +120,7 @@ def _of_bits(source: str, _old: Column, kind: TypeDef, _zone: str) -> str | None
 
 
 def _of_enum(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
-    if kind.base in {"enum", *_TEXT_TYPES}:
+    if kind.base in _TEXT_TYPES or (kind.base == "enum" and set(old.members) <= set(kind.members)):
         return f"{source}::{type_of(kind)}"
     if kind.base in INTEGERS:
         members = ", ".join(map(literal, old.members))
@@ -127,8 +137,10 @@ def _of_set(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
 
 
 def _of_time(source: str, old: Column, kind: TypeDef, zone_name: str) -> str | None:
-    """Dates and times; lost digits are rounded, by PostgreSQL as by upstream."""
+    """Dates and times; digits that are lost PostgreSQL rounds away from 2000-01-01, upstream up."""
     goal = type_of(kind)
+    if _digits(old.type) > kind.number(0, 0) and kind.base != "date":
+        return None
     if old.shape is Shape.TIMESTAMP:
         return {"timestamp": f"{source}::{goal}", "datetime": f"({source} AT TIME ZONE {zone(zone_name)})::{goal}"}.get(
             kind.base
@@ -138,6 +150,12 @@ def _of_time(source: str, old: Column, kind: TypeDef, zone_name: str) -> str | N
     if kind.base in _TEMPORAL[old.shape]:
         return f"{source}::{goal}"
     return None
+
+
+def _digits(kind: str) -> int:
+    """How many digits of a second a type of PostgreSQL's has."""
+    found = _FRACTION.search(kind)
+    return int(found[1]) if found else 0 if kind == "date" else _MICROSECOND_DIGITS
 
 
 def _of_json(source: str, _old: Column, kind: TypeDef, _zone: str) -> str | None:

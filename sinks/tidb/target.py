@@ -190,6 +190,10 @@ class TidbTarget(MysqlTarget):
         del sql, session
         return ()
 
+    def _check_conversions(self, sql: str, session: str | None, lease: Lease) -> None:
+        """It converts as upstream did."""
+        del sql, session, lease
+
     def _moving_rows(self, sql: str, session: str | None) -> str | None:
         """Its partitions are upstream's."""
         del sql, session
