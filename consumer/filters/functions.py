@@ -241,7 +241,8 @@ def _to_the_second(value: Moment | Span) -> Moment | Span:
         return _span_of((value.microseconds + _SECOND // 2) // _SECOND)
     if value.parts[-1] < _SECOND // 2 or not all(value.parts[:3]):
         return Moment(value.text.partition(".")[0], (*value.parts[:-1], 0))
-    later = datetime(*value.parts[:-1]) + timedelta(seconds=1)  # noqa: DTZ001 no zone of its own
+    year, month, day, hour, minute, second = value.parts[:-1]
+    later = datetime(year, month, day, hour, minute, second) + timedelta(seconds=1)  # noqa: DTZ001 no zone of its own
     return moment(later.strftime("%Y-%m-%d %H:%M:%S").zfill(len("2026-01-02 03:04:05")))
 
 

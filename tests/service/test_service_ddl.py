@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from consumer.targets import target_of
+from ordering.errors import TargetError
 from ordering.events import DdlEvent, Position
 from ordering.timestamps import CommitTs
 from sinks.ddl_log import DdlState
@@ -187,3 +188,38 @@ def test_a_ddl_runs_in_the_time_zone_of_the_source(made: LocalFeed) -> None:
     """Bounds of partitions, TIMESTAMPs that become something else and back; columns with ON UPDATE stay as they are."""
     made.with_(source={"time-zone": "+08:00"})
     applied(made, "ddl-zones.index-value", window_rows=1_000_000)
+
+
+@pytest.mark.parametrize("made", ["mariadb"], indirect=True)
+def test_a_conversion_that_the_server_makes_in_another_way_is_refused_before_it_runs(made: LocalFeed) -> None:
+    """Found by `tests.differential`: of a DOUBLE(9,3) TiDB makes the text '1', MariaDB '1.000'."""
+    made.send([
+        ddl("d.", 1, "CREATE DATABASE `d`"),
+        ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` DOUBLE(9,3))"),
+        insert("d.t", 3, id=1, v="1"),
+        ddl("d.t", 4, "ALTER TABLE `t` CHANGE COLUMN `v` `w` VARCHAR(20) FIRST"),
+        *watermarks(5),
+    ])  # fmt: skip
+    with pytest.raises(TargetError, match=r"of '1.000' the server makes '1.000'|of '1' the server makes '1.000'"):
+        made.apply()
+    assert list(made.cells.tables(["d"])["d.t"][0]) == ["id", "v"]
+
+
+@pytest.mark.parametrize("made", [*TARGETS, "tidb"], indirect=True)
+def test_columns_are_made_in_every_spelling(made: LocalFeed) -> None:
+    """What stopped MariaDB: JSON NOT NULL in brackets and FIRST, STORED NOT NULL, members and bytes as defaults."""
+    made.send([
+        ddl("d.", 1, "CREATE DATABASE `d`"),
+        ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `g` INT GENERATED ALWAYS AS(`id` + 1) STORED NOT NULL)"),
+        insert("d.t", 3, id=1, g=2),
+        ddl("d.t", 4, "ALTER TABLE `t` ADD COLUMN (`j` JSON NOT NULL,`c` CHAR(3) CHARACTER SET UTF8MB4 DEFAULT 'x')"),
+        ddl("d.t", 5, "ALTER TABLE `t` ADD COLUMN `k` JSON NOT NULL FIRST"),
+        ddl("d.t", 6, "ALTER TABLE `t` ADD COLUMN `e` ENUM('a','b') DEFAULT 2, ADD COLUMN `i` INT DEFAULT x'41'"),
+        *watermarks(7),
+    ])  # fmt: skip
+    made.apply()
+    ((_, rows),) = made.cells.tables(["d"]).values()
+    shown = {name: str(value) for name, value in next(iter(rows)).items()}
+    wanted = {"id": "1", "g": "2", "c": "x", "e": "b", "i": "65"}
+    assert {name: shown[name] for name in wanted} == wanted
+    assert {shown["j"], shown["k"]} <= {"null", "None"}
