@@ -13,6 +13,10 @@ _SYNONYMS = {
     "nchar": "char", "nvarchar": "varchar",
 }  # fmt: skip
 _MEMBERS = {"enum", "set"}
+_OF_BYTES = {
+    "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob", "mediumtext": "mediumblob",
+    "longtext": "longblob",
+}  # fmt: skip
 _DOUBLE_FROM = 25
 """FLOAT(p) is a DOUBLE from this precision on (MySQL documentation, "Floating-Point Types")."""
 
@@ -59,7 +63,13 @@ def _with_attributes(words: Words, kind: TypeDef) -> TypeDef:
             words.skip("=")
             kind = replace(kind, collation=words.name().lower())
         elif not words.skip_any("SIGNED", "BINARY", "ASCII", "UNICODE"):
-            return kind
+            return of_bytes(kind) if "binary" in {kind.charset, kind.collation} else kind
+
+
+def of_bytes(kind: TypeDef) -> TypeDef:
+    """What upstream makes of a text's type whose character set is `binary`: the type of bytes of that length."""
+    base = _OF_BYTES.get(kind.base)
+    return kind if base is None else replace(kind, base=base, charset="", collation="")
 
 
 def read_column(words: Words) -> tuple[ColumnDef, tuple[IndexDef, ...]]:
@@ -140,7 +150,8 @@ def _automatic(words: Words, column: ColumnDef) -> ColumnDef:
 
 
 def _collate(words: Words, column: ColumnDef) -> ColumnDef:
-    return replace(column, type=replace(column.type, collation=words.name().lower()))
+    kind = replace(column.type, collation=words.name().lower())
+    return replace(column, type=of_bytes(kind) if kind.collation == "binary" else kind)
 
 
 def _check(words: Words, column: ColumnDef) -> ColumnDef:

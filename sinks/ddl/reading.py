@@ -5,9 +5,10 @@ An own grammar instead of a general parser: TiDB prints every statement anew in 
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 
-from sinks.ddl.columns import read_column, read_type
+from sinks.ddl.columns import of_bytes, read_column, read_type
 from sinks.ddl.definition import (
     AddColumn,
     AddIndex,
@@ -68,7 +69,14 @@ def read_table(sql: str) -> TableDef:
     named = (*named[len(own) :], *named[: len(own)])
     comment, collation = _table_options(words)
     partitions = read_partitioning(words)
-    return TableDef(tuple(column for column, _ in columns), named, comment, tuple(passed), collation, partitions)
+    made = (_in_charset(column, collation) for column, _ in columns)
+    return TableDef(tuple(made), named, comment, tuple(passed), collation, partitions)
+
+
+def _in_charset(column: ColumnDef, collation: str) -> ColumnDef:
+    """The column with what its table's character set makes of it: under `binary` texts are bytes."""
+    bare = collation == "binary" and not column.type.charset and not column.type.collation
+    return replace(column, type=of_bytes(column.type)) if bare else column
 
 
 def _named(indexes: list[IndexDef]) -> tuple[IndexDef, ...]:
@@ -96,6 +104,9 @@ def _table_options(words: Words) -> tuple[str, str]:
         if word.kind is WordKind.PLAIN and option in found:
             words.skip("=")
             found[option] = words.take().text
+        elif word.kind is WordKind.PLAIN and (option == "CHARSET" or (option == "CHARACTER" and words.skip("SET"))):
+            words.skip("=")
+            found["COLLATE"] = "binary" if words.take().text.lower() == "binary" else found["COLLATE"]
     return found["COMMENT"], found["COLLATE"].lower()
 
 

@@ -10,6 +10,7 @@ from sinks.postgres.names import literal, quoted
 from sinks.postgres.types import value_of
 from sinks.values import ValueRules, utc_of
 
+_LARGEST = 2**63 - 1
 CRC = "pg_temp.ticdc_reconciler_crc32"
 CREATE_CRC = f"""CREATE OR REPLACE FUNCTION {CRC}(bytes bytea) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE crc bigint := 4294967295;
@@ -38,9 +39,9 @@ _FUNCTIONS: Mapping[str, Function] = {
     "MONTH": _field("month"),
     "DAY": _field("day"),
     "DAYOFMONTH": _field("day"),
-    "HOUR": _field("hour"),
-    "MINUTE": _field("minute"),
-    "SECOND": lambda x: f"floor(extract(second FROM {x}))::bigint",
+    "HOUR": lambda x: f"abs(extract(hour FROM {x})::bigint)",
+    "MINUTE": lambda x: f"abs(extract(minute FROM {x})::bigint)",
+    "SECOND": lambda x: f"abs(trunc(extract(second FROM {x}))::bigint)",
     "QUARTER": _field("quarter"),
     "DAYOFYEAR": _field("doy"),
     "DAYOFWEEK": lambda x: f"(extract(dow FROM {x})::bigint + 1)",
@@ -97,7 +98,9 @@ class PostgresSpeller(Speller):
 
     def bucket(self, number: str, count: int) -> str:
         """See `Speller.bucket`."""
-        return f"COALESCE(abs(mod(({number})::numeric, {count})), 0)"
+        whole = f"({number})::numeric"
+        signed = f"CASE WHEN {whole} > {_LARGEST} THEN {whole} - {2 * (_LARGEST + 1)} ELSE {whole} END"
+        return f"COALESCE(abs(mod({signed}, {count})), 0)"  # upstream reads large unsigned bits as a signed number's
 
     def keyed(self, columns: Sequence[str], count: int) -> str:
         """See `Speller.keyed`."""

@@ -21,6 +21,7 @@ from sinks.sqlite.types import column_of
 from sinks.values import ValueRules, zone_of
 
 CONVERTED, HASHED, KEYED, MET = "ticdc_converted", "ticdc_hashed", "ticdc_keyed", "ticdc_met"
+_LARGEST = 2**63 - 1
 _SECONDS = len("2026-01-02 03:04:05")
 _Change = msgspec.json.Decoder(tuple[TypeDef, TypeDef]).decode
 
@@ -94,7 +95,8 @@ class Functions:
 
 def hashed(number: int | str | None, count: int) -> int:
     """In which of `count` HASH partitions a row is."""
-    return abs(int(number or 0)) % count
+    whole = int(number or 0)  # upstream reads the bits of a large unsigned one as a signed one's
+    return abs(whole - (whole > _LARGEST) * 2 * (_LARGEST + 1)) % count
 
 
 def keyed(count: int, *texts: Value) -> int:

@@ -19,6 +19,11 @@ def _part(start: int, length: int) -> Function:
     return lambda x: f"CAST(substr({x}, {start}, {length}) AS INTEGER)"
 
 
+def _of_time(x: str, found: str) -> str:
+    """A part of a TIME or of a date's; of a date alone it is 0."""
+    return f"CASE WHEN {x} IS NULL THEN NULL WHEN instr({x}, ':') THEN {found} ELSE 0 END"
+
+
 def _days(x: str) -> str:
     return f"CAST(julianday(substr({x}, 1, 10)) - 1721059.5 AS INTEGER)"
 
@@ -32,9 +37,9 @@ _FUNCTIONS: Mapping[str, Function] = {
     "MONTH": _part(6, 2),
     "DAY": _part(9, 2),
     "DAYOFMONTH": _part(9, 2),
-    "HOUR": _part(12, 2),
-    "MINUTE": _part(15, 2),
-    "SECOND": _part(18, 2),
+    "HOUR": lambda x: _of_time(x, f"abs(CAST(substr({x}, instr({x}, ' ') + 1) AS INTEGER))"),
+    "MINUTE": lambda x: _of_time(x, f"CAST(substr({x}, instr({x}, ':') + 1, 2) AS INTEGER)"),
+    "SECOND": lambda x: _of_time(x, f"CAST(substr({x}, instr({x}, ':') + 4, 2) AS INTEGER)"),
     "QUARTER": lambda x: f"((CAST(substr({x}, 6, 2) AS INTEGER) + 2) / 3)",
     "DAYOFYEAR": lambda x: f"CAST(strftime('%j', substr({x}, 1, 10)) AS INTEGER)",
     "DAYOFWEEK": lambda x: f"(CAST(strftime('%w', substr({x}, 1, 10)) AS INTEGER) + 1)",

@@ -43,7 +43,7 @@ def column_of(column: ColumnDef) -> Column:
     """The column as the target holds it. Raises TargetError for a type that is not known."""
     kind = column.type
     exact = kind.base == "bigint" and kind.unsigned
-    shape = Shape.EXACT if exact else _SHAPES.get("varbinary" if kind.charset == "binary" else kind.base)
+    shape = Shape.EXACT if exact else _SHAPES.get(kind.base)
     if shape is None:
         raise TargetError(
             f"column {column.name!r} has the type {kind}, which TiDB's documentation does not know",

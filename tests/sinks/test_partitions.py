@@ -137,3 +137,40 @@ def test_texts_compare_by_their_bytes_without_trailing_spaces() -> None:
 def test_what_can_not_be_computed_is_refused(partition_by: str, columns: str) -> None:
     with pytest.raises(TargetError):
         rows_in(known(partition_by, columns), "p0", [])
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "part"),
+    [
+        ("HASH (`id`) PARTITIONS 4", "18446744073709551615", 1),
+        ("HASH (`id`) PARTITIONS 3", "9223372036854775808", 2),
+        ("HASH (HOUR(`id`)) PARTITIONS 7", "-25:10:59", 4),
+        ("HASH (HOUR(`id`)) PARTITIONS 7", "2024-01-02 13:10:59", 6),
+        ("HASH (MINUTE(`id`)) PARTITIONS 7", "838:10:59", 3),
+        ("HASH (SECOND(`id`)) PARTITIONS 7", "10:10:59.9", 3),
+        ("HASH (HOUR(`id`)) PARTITIONS 7", "2024-01-02", 0),
+    ],
+)
+def test_which_hash_partition_a_large_number_or_a_time_is_in(method: str, value: str, part: int) -> None:
+    table = known(method)
+    assert table.partitions
+    speller = SqliteSpeller(table, SqliteEncoder(ValueRules()), "UTC")
+    connection = sqlite3.connect(":memory:")
+    Functions(SqliteEncoder(ValueRules()), ValueRules()).register(connection)
+    connection.execute("CREATE TABLE t (id TEXT)")
+    connection.execute("INSERT INTO t VALUES (?)", (value,))
+    found = [
+        at
+        for at, one in enumerate(table.partitions.parts)
+        if connection.execute(f"SELECT 1 FROM t WHERE {rows_of(table.partitions, one.name, speller)}").fetchall()
+    ]
+    connection.close()
+    assert found == [part]
+
+
+@pytest.mark.parametrize("options", ["CHARSET=binary", "DEFAULT CHARACTER SET = BINARY", "COLLATE=binary"])
+def test_texts_of_a_binary_table_are_bytes(options: str) -> None:
+    sql = f"CREATE TABLE `t` (`a` VARCHAR(9),`b` CHAR(3) CHARACTER SET utf8mb4,`c` TEXT,`d` INT) {options}"
+    assert [column.type.base for column in read_table(sql).columns] == ["varbinary", "char", "blob", "int"]
+    (one,) = read_table("CREATE TABLE `t` (`a` VARCHAR(9) CHARACTER SET BINARY)").columns
+    assert one.type.base == "varbinary"
