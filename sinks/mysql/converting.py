@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from math import isclose
 
 import xxhash
@@ -136,7 +137,7 @@ def _check(db: MysqlConnection, conversion: _Conversion) -> None:
 def _values(db: MysqlConnection, conversion: _Conversion, kind: TypeDef) -> Iterator[tuple[int, str]]:
     """The values as messages spell them, by their numbers."""
     number = kind.base in {"enum", "set", "bit"}
-    shown = f"{_COLUMN} + 0" if number else f"{_COLUMN} + 0e0" if kind.base == "float" else _COLUMN
+    shown = f"{_COLUMN} + 0" if number else f"{_COLUMN} + 0e0" if kind.base in REALS else _COLUMN
     shown = f"HEX({_COLUMN})" if kind.base in BYTES else f"CAST({shown} AS CHAR)"
     look = f"SELECT id, {shown} FROM {conversion.place} WHERE id > %s ORDER BY id LIMIT {_PAGE}"  # noqa: S608 quoted
     last = 0
@@ -148,6 +149,8 @@ def _values(db: MysqlConnection, conversion: _Conversion, kind: TypeDef) -> Iter
 def _message_text(text: str, kind: TypeDef) -> str:
     if kind.base in BYTES:
         return bytes.fromhex(text).decode("latin-1")
+    if kind.base == "double":
+        return format(Decimal(repr(float(text))), "f").removesuffix(".0")  # DOUBLE(M,D) too
     return shortest(float(text)) if kind.base == "float" else text
 
 

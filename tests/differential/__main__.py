@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pymysql
 
 from consumer import logs
+from consumer.demo.upstream.changefeed import Message
 from consumer.demo.upstream.produce import vector_messages
 from consumer.embedded import TidbServer
 from ordering.errors import ReconcilerError
@@ -20,6 +21,10 @@ from tests.differential.playing import played
 from tests.differential.shrinking import smallest
 from tests.differential.writing import Script
 from tests.histories.__main__ import Targets, recorded
+from tests.service.cells import Oracle
+
+Recording = tuple[list[Message], Oracle]
+"""Messages, and what upstream holds after them."""
 
 
 @dataclass(slots=True)
@@ -34,13 +39,11 @@ class Trial:
 
     def wrong(self, statements: Sequence[str]) -> list[str]:
         """What is wrong after a script, a line each; nothing for one that upstream does not take."""
-        script = self.place / "script.sql"
-        script.write_text("".join(f"{statement};\n" for statement in statements))
-        try:
-            out, dump = recorded(script, self.recorder)
-        except ReconcilerError:
-            return []
-        messages, upstream = list(vector_messages(out)), json.loads(dump.read_text())
+        found = record(statements, self.place, self.recorder)
+        return [] if found is None else self.played(*found)
+
+    def played(self, messages: list[Message], upstream: Oracle) -> list[str]:
+        """What is wrong after a recording."""
         for _, uri, cells in self.targets.fresh():
             try:
                 return played(messages, upstream, uri, cells, self.place, self.consistency)
@@ -48,19 +51,33 @@ class Trial:
                 return [f"stopped: {error}"]
         return []
 
-    def told(self, seed: int, statements: Sequence[str], keep: Path | None) -> bool:
+    def told(self, seed: int, statements: Sequence[str], recording: Recording, keep: Path | None) -> bool:
         """Whether something is wrong; then it is printed with the smallest script that shows it."""
-        if not (lines := self.wrong(statements)):
+        if not (lines := self.played(*recording)):
             return False
         silent = not lines[0].startswith("stopped")
         small = smallest(statements, lambda some: _is_like(self.wrong(some), silent=silent))
         text = "".join(f"{statement};\n" for statement in small)
         what = "SILENT" if silent else "STOPS"
-        print(f"== seed {seed} {self.kind} {self.consistency} {what}: {'; '.join(self.wrong(small))[:600]}\n{text}")
+        print(
+            f"== seed {seed} {self.kind} {self.consistency} {what}: {'; '.join(self.wrong(small))[:600]}\n{text}",
+            flush=True,
+        )
         if keep is not None:
             keep.mkdir(exist_ok=True)
             (keep / f"{what.lower()}-{self.kind}-{seed}.sql").write_text(text)
         return True
+
+
+def record(statements: Sequence[str], place: Path, recorder: str) -> Recording | None:
+    """The messages of a script and what upstream holds then; None for one that upstream does not take."""
+    script = place / "script.sql"
+    script.write_text("".join(f"{statement};\n" for statement in statements))
+    try:
+        out, dump = recorded(script, recorder)
+    except ReconcilerError:
+        return None
+    return list(vector_messages(out)), json.loads(dump.read_text())
 
 
 def _is_like(lines: list[str], *, silent: bool) -> bool:
@@ -89,10 +106,13 @@ def main() -> int:
         trials = _trials(place, asked, stack)
         for seed in range(asked.seed, asked.seed + asked.count):
             statements = Script(seed, connection.cursor()).written()
+            recording = record(statements, place, asked.recorder)
+            if recording is None:
+                continue
             scripts += 1
             # by turns, for which consistency it is decides about rows and hardly about DDL
             for at in range(len(trials)):
-                wrong += trials[at][seed % len(trials[at])].told(seed, statements, asked.keep)
+                wrong += trials[at][seed % len(trials[at])].told(seed, statements, recording, asked.keep)
     print(f"{scripts} scripts, {wrong} times another result than upstream")
     return 1 if wrong else 0
 
