@@ -208,7 +208,7 @@ def changed_columns(sql: str) -> Iterator[tuple[ChangeColumn, str]]:
     for text, changes in _clauses(_altering(sql)):
         for change in changes:
             if isinstance(change, ChangeColumn):
-                words = Words(text)
+                words = Words(Canonical(text))
                 words.at = 1  # MODIFY or CHANGE
                 words.skip("COLUMN")
                 words.skip("IF", "EXISTS")

@@ -142,11 +142,12 @@ def _values(db: MysqlConnection, conversion: _Conversion, kind: TypeDef) -> Iter
     look = f"SELECT id, {shown} FROM {conversion.place} WHERE id > %s ORDER BY id LIMIT {_PAGE}"  # noqa: S608 quoted
     last = 0
     while rows := db.query(look, (last,)):
-        yield from ((int(at), _message_text(str(text), kind)) for at, text in rows)
+        yield from ((int(at), message_text(str(text), kind)) for at, text in rows)
         last = int(rows[-1][0])
 
 
-def _message_text(text: str, kind: TypeDef) -> str:
+def message_text(text: str, kind: TypeDef) -> str:
+    """A value that the server shows, as a message would spell it."""
     if kind.base in BYTES:
         return bytes.fromhex(text).decode("latin-1")
     if kind.base == "double":

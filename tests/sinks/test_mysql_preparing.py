@@ -3,6 +3,9 @@
 import pytest
 
 from ordering.events import TableName
+from sinks.ddl.definition import TypeDef
+from sinks.ddl.reading import changed_columns
+from sinks.mysql.converting import is_same, message_text
 from sinks.mysql.preparing import prepared
 from sinks.mysql.target import MysqlTarget
 from sinks.schema import Catalog, Column, Shape, TableSchema
@@ -43,3 +46,31 @@ def test_tidb_rounds_by_itself() -> None:
         target = kind(parse_target_uri("mysql://u@h:1"), ValueRules())
         target.assume(CATALOG)
         assert len(list(target._prepared(sql, "d"))) == count
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown", "spelled"),
+    [
+        (TypeDef("double", (9, 3)), "1", "1"),
+        (TypeDef("double"), "1e20", "100000000000000000000"),
+        (TypeDef("float"), "0.10000000149011612", "0.1"),
+        (TypeDef("varbinary", (3,)), "61FF", "a\xff"),
+        (TypeDef("decimal", (9, 3)), "1.000", "1.000"),
+    ],
+)
+def test_values_are_converted_from_what_messages_say(kind: TypeDef, shown: str, spelled: str) -> None:
+    assert message_text(shown, kind) == spelled
+
+
+def test_which_types_a_statement_gives_to_columns() -> None:
+    sql = "ALTER TABLE `t` MODIFY `a` ENUM('x','y\\') NOT NULL FIRST, DROP `d`, CHANGE COLUMN `b` `c` INT(9) UNSIGNED"
+    found = [(change.old, change.column.name, source) for change, source in changed_columns(sql)]
+    assert found == [("a", "a", "ENUM('x','y\\\\')"), ("b", "c", "INT(9) UNSIGNED")]
+
+
+def test_what_is_one_value_of_a_type() -> None:
+    assert is_same(TypeDef("float"), "123456.79", "123456.793")
+    assert is_same(TypeDef("json"), '{"a": 1.0}', '{"a":1}')
+    assert is_same(TypeDef("year"), "0", "0000")
+    assert not is_same(TypeDef("varchar", (9,)), "1", "1.000")
+    assert not is_same(TypeDef("double"), "0.1", "0.10000000000000002")
