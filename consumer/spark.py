@@ -45,6 +45,12 @@ _DEFAULTS = {
     "spark.task.maxDirectResultSize": "64m",
     "spark.cleaner.periodicGC.interval": "5min",
 }
+_LOCAL = {
+    # there the executor is the driver: a machine that slept, or a clock that jumps, makes Spark take it for lost after
+    # two minutes, refuse its heartbeats from then on, and end Java ten minutes later with exit code 56
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
+}
+"""What is set besides where Spark runs in one process."""
 FAILURES = (Py4JError, PySparkException, OSError, EOFError)
 """What a call into Spark's JVM raises. Once a SparkSession was made in a process, PySpark raises classes of its own in
 the place of Py4JJavaError."""
@@ -138,9 +144,10 @@ def _prepare(config: Spark) -> None:
 def _conf(changefeed: str, config: Spark, scratch: Path | None = None) -> SparkConf:
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)
     logging = resources.files("consumer").joinpath("log4j2.properties")
-    local = {} if scratch is None else {"spark.local.dir": str(scratch)}
+    local = _LOCAL if config.master.startswith("local") else {}
+    files = {} if scratch is None else {"spark.local.dir": str(scratch)}
     traffic = traffic_settings(config.master, config.settings)
-    for key, value in {**_DEFAULTS, **traffic, **local, **config.settings}.items():
+    for key, value in {**_DEFAULTS, **local, **traffic, **files, **config.settings}.items():
         conf.set(key, value)
     more = config.settings.get("spark.driver.extraJavaOptions", "")
     options = f"{java_flags()} -Dlog4j2.configurationFile={logging} {more}"

@@ -73,7 +73,7 @@ MANY = {
     "TIMESTAMP(3)": lambda count: [f"2026-01-01 00:{n // 60:02}:{n % 60:02}.125" for n in range(count)],
     "DATE": lambda count: [f"{2000 + n // 336}-{n % 336 // 28 + 1:02}-{n % 28 + 1:02}" for n in range(count)],
     "TIME(3)": lambda count: [f"{n // 60:02}:{n % 60:02}:00.125" for n in range(count)],
-    "INTERVAL(3)": lambda count: [f"{n + 1:02}:00:00" for n in range(count)],
+    "INTERVAL(3)": lambda count: [f"{n // 60:02}:{n % 60:02}:30" for n in range(count)],
 }
 TYPES = (
     f"{ND} CREATE DOMAIN d.nd_text AS text COLLATE d.nd; CREATE DOMAIN d.word AS char(9); CREATE DOMAIN d.short AS"

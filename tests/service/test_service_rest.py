@@ -24,7 +24,9 @@ from sinks.target import Step, Target
 from sinks.tidb import target as tidb_target
 from sinks.uri import parse_target_uri
 from tests.service.acting import FIRST, Actor, Stage
+from tests.service.cells import MariaDbCells
 from tests.service.lab import eventually
+from tests.service.postgres_cells import PostgresCells
 
 pytestmark = pytest.mark.service
 LOW = "[performance]\nmax-txn-ttl = 5000\n"
@@ -52,6 +54,8 @@ def staged(uri: str, name: str) -> Iterator[Stage]:
     yield stage
     for actor in stage.actors:
         actor.ends()
+    with closing(PostgresCells(uri) if uri.startswith("postgresql") else MariaDbCells(uri)) as cells:
+        cells.drop(cells.databases() & {stage.changefeed})
 
 
 def leading(stage: Stage) -> Actor:
