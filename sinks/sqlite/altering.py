@@ -140,7 +140,9 @@ class Alteration:
         if not converts and clause.split() == table.clause(column.name).split():
             yield left_out(f"column {column.name!r} is {column.type} upstream, the same to SQLite")
             return
-        values = {column.name: conversion(quoted(column.name), kind, column.type)} if converts else {}
+        values = {}
+        if converts and self._site.has_rows(self._table):
+            values = {column.name: conversion(quoted(column.name), kind, column.type)}
         yield from self._rebuilt(table.changed(column.name, clause), values)
 
     def _type_of(self, column: Column) -> TypeDef:

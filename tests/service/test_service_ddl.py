@@ -223,3 +223,16 @@ def test_columns_are_made_in_every_spelling(made: LocalFeed) -> None:
     wanted = {"id": "1", "g": "2", "c": "x", "e": "b", "i": "65"}
     assert {name: shown[name] for name in wanted} == wanted
     assert {shown["j"], shown["k"]} <= {"null", "None"}
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres", "mariadb"], indirect=True)
+def test_a_column_of_an_empty_table_becomes_anything(made: LocalFeed) -> None:
+    made.send([
+        ddl("d.", 1, "CREATE DATABASE `d`"),
+        ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` ENUM('a','15'), `w` TIME)"),
+        ddl("d.t", 3, "ALTER TABLE `t` MODIFY COLUMN `v` YEAR"),
+        ddl("d.t", 4, "ALTER TABLE `t` MODIFY COLUMN `w` TIMESTAMP"),
+        *watermarks(5),
+    ])  # fmt: skip
+    made.apply()
+    assert list(made.cells.tables(["d"])["d.t"][0]) == ["id", "v", "w"]
