@@ -4,7 +4,7 @@ The envelope is typed; row images stay raw bytes until a survivor needs its valu
 documentation, "TiCDC Canal-JSON Protocol", and TiCDC's encoder.
 """
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -51,9 +51,40 @@ class Envelope(msgspec.Struct, gc=False):
     tidb: Extension | None = msgspec.field(default=None, name="_tidb")
 
 
+class Plain(NamedTuple):
+    """A message that did not come from the reader as it is."""
+
+    at: int
+    content: bytes | None
+
+    def offset(self) -> int:
+        """Where it lies in its partition."""
+        return self.at
+
+    def value(self) -> bytes | None:
+        """Its JSON."""
+        return self.content
+
+
+class Typed(msgspec.Struct, gc=False):
+    """Of a row event, what is looked at once for a table and range."""
+
+    types: dict[str, str] | None = msgspec.field(default=None, name="mysqlType")
+
+
 KINDS = {"INSERT": Kind.INSERT, "UPDATE": Kind.UPDATE, "DELETE": Kind.DELETE}
 envelope = msgspec.json.Decoder(Envelope).decode
+_typed = msgspec.json.Decoder(Typed).decode
 decode_image = msgspec.json.Decoder(Image).decode
+
+
+def types_of(value: bytes, position: Position) -> dict[str, str]:
+    """The columns' types that a row event names (`mysqlType`). Raises InputError with the position."""
+    try:
+        return _typed(value).types or {}
+    except UNREADABLE as error:
+        hint = "not written by TiCDC as documented"
+        raise InputError(f"the types of a row can't be read: {error}", where=str(position), hint=hint) from None
 
 
 def plain(value: bytes | None, position: Position, limit: int) -> bytes | None:

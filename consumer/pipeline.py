@@ -11,6 +11,7 @@ from heapq import merge
 from itertools import chain, groupby
 from uuid import uuid4
 
+from consumer.acting import ActingTables
 from consumer.altered import Altered
 from consumer.bodies.configured import bodies_of
 from consumer.config import Config
@@ -88,8 +89,7 @@ class Pipeline:
         self._drifting, self._judged = Drifting(config, target.name), False
         self._execution = Execution(target, self.filter, self.lease, observe)
         self._ddls: dict[str, DdlEvent] = {}
-        self._cuts = Cuts()
-        self._scanned = Scanned()
+        self._cuts, self._scanned, self._acting = Cuts(), Scanned(), ActingTables()
         self._looked: dict[Partition, int] = {}
         self._reports: list[Report] = []
         self._unsettled: list[DdlRecord] = []
@@ -275,6 +275,7 @@ class Pipeline:
         check_retired(reports, self.progress, self.ledger)
         refused_rows(reports)
         refused_tables(reports, self.target.catalog(), self.progress)
+        self._acting.warn(reports, self.target.catalog())
         verdict = judged(reports, self.ledger, lambda: Altered.in_target(self.target, self.config.changefeed))
         if suspects := suspicious(reports):
             check_contents(self.jobs.contents(window.ranges, self._spec(window), suspects), suspects)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from consumer.fingerprints import joined
+from consumer.misfits import refused_types
 from consumer.report import Report
 from ordering.copies import Copies, merged
 from ordering.errors import InputError, TargetError
@@ -56,11 +57,15 @@ def _begin(report: Report, reports: Sequence[Report]) -> int:
 
 
 def refused_tables(reports: Sequence[Report], catalog: Catalog, progress: Progress) -> None:
-    """Raise for rows of a table that the target lacks, or that has no handle key, or that is our own."""
+    """Raise for rows of a table that the target lacks, or that has no handle key, or that is our own.
+
+    TableMismatchError for a column of it in which upstream's values would mean something else.
+    """
     for report in reports:
         for name, position in {**report.tables, **report.keyless}.items():
             _check_table(name, position, catalog, keyless=name in report.keyless)
         _check_new_topic(report, progress)
+    refused_types(reports, catalog)
 
 
 def _check_table(name: TableName, position: Position, catalog: Catalog, *, keyless: bool) -> None:

@@ -13,7 +13,7 @@ from consumer.canal import envelope
 from consumer.images import TableKeys
 from consumer.scan import Scan
 from ordering.drift import FROM_A_ROW, FROM_NOTHING
-from ordering.events import Half
+from ordering.events import Half, TableName
 from ordering.identity import content_hashes, fingerprint, fingerprints
 
 _UNUSUAL = (*canal.UNREADABLE, KeyError, AttributeError, TypeError, ValueError, IndexError)
@@ -33,6 +33,8 @@ class _Run:
     left: list[tuple[bytes, int]] = field(default_factory=list)
     tables: dict[TableKeys, int] = field(default_factory=dict)
     """The offset of each table's first row, by the key with which it is read."""
+    typed: dict[tuple[TableName, bool], tuple[int, bytes]] = field(default_factory=dict)
+    """Offset and message of each table's first row that is whole, and of its first that is a DELETE."""
     size: int = 0
     watermark: int = 0
 
@@ -66,6 +68,7 @@ class QuickScan(Scan):
         add_image, add_commit, add_back = run.images.append, run.commits.append, run.backs.append
         table: Any = None
         keys: Any = None
+        typed: list[Any] = [None, None]
         for message in messages:
             value = message.value()
             event: Any = envelope(value)
@@ -97,6 +100,9 @@ class QuickScan(Scan):
                 return None
             add_key(key)
             gone = kind == "DELETE"
+            if keys is not typed[gone]:
+                typed[gone] = keys
+                run.typed.setdefault((keys.name, gone), (message.offset(), value))
             add_order(commit_ts << 1 | (_DELETE if gone else _WRITE))
             add_image(b"" if gone else image)
             add_commit(commit_ts)
@@ -116,6 +122,9 @@ class QuickScan(Scan):
         for keys, offset in run.tables.items():
             if keys not in self._met:
                 self._meet(keys, offset)
+        for typed, (offset, value) in run.typed.items():
+            if typed not in self._typed:
+                self._note_types(typed, offset, value)
         self._fingerprints.extend(fingerprints(run.keys, run.orders))
         self._contents.extend(content_hashes(run.images))
         self._commits.extend(run.commits)

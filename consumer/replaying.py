@@ -22,6 +22,7 @@ from consumer.bodies.reference import reference
 from consumer.config import Config
 from consumer.fates import Fate, fate_of
 from consumer.filters.changefeed import read_filter
+from consumer.misfits import misfits
 from consumer.recovery import opened, refuse_living_leader, stored_of
 from consumer.targets import target_of
 from consumer.tasks import OrderTask, RowError
@@ -129,6 +130,7 @@ class _Replay:
         schema = self._target.catalog().get(name)
         if schema is None:
             raise _Undecided(f"table {name} is missing in the target, and no DDL is known that took it away")
+        self._check_types(one, name)
         names = tuple(message.primary_key or schema.handle_key)
         changes = Changes(decided=((one.position, State.REPLAYED, ""),))
         order = OrderTask(self._target.catalog().tables, self._target.encoder, self._bodies, whole_transactions=False)
@@ -170,6 +172,15 @@ class _Replay:
             kind, (message.database, message.table), value, lambda: one.position
         ):
             raise _Undecided("filter.event-filters leave it out", State.DISCARDED)
+
+    def _check_types(self, one: Quarantined, name: TableName) -> None:
+        value = canal.plain(one.value, one.position, self._config.limits.message_bytes) or b""
+        try:
+            types = canal.types_of(value, one.position)
+        except InputError as error:
+            raise _Undecided(f"still undecodable: {error.fact}") from error
+        for fact in misfits(name, types, self._target.catalog()):
+            raise _Undecided(f"still refused: {fact}")
 
     def _check_ddls(self, name: TableName, ts: int) -> None:
         """Raise for a DDL about the table, or about its whole database, that was executed since."""

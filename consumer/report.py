@@ -55,6 +55,14 @@ class Unfit(NamedTuple):
     hint: str
 
 
+class SentTypes(NamedTuple):
+    """The types of a table's columns (`mysqlType`), as the row event at this offset names them."""
+
+    table: TableName
+    offset: int
+    types: dict[str, str]
+
+
 class RepeatedOf(NamedTuple):
     """Of what table an event at or below the checkpoint is, and what its fingerprint rests on.
 
@@ -108,6 +116,9 @@ class Report:
     tables: dict[TableName, Position] = field(default_factory=dict)
     handle_keys: dict[TableName, dict[tuple[str, ...], Position]] = field(default_factory=dict)
     """With which handle keys the rows of `tables` were read, and where first: one for each table, or a DDL is missing.
+    """
+    types: list[SentTypes] = field(default_factory=list)
+    """Of each table that the window releases rows of: from the first whole row, and from the first that may be a part.
     """
     above: dict[TableName, CommitTs] = field(default_factory=dict)
     """Tables of row events that stay in Kafka, with the highest commitTs of each."""

@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from consumer import canal
@@ -18,7 +18,7 @@ from consumer.images import TableKeys, unfit_images
 from consumer.intake import Block, encode_block
 from consumer.keyless import KeylessRows
 from consumer.reader import Reached, check_account
-from consumer.report import RawDdl, RepeatedOf, Report, Unfit, histogram_of, sealed
+from consumer.report import RawDdl, RepeatedOf, Report, SentTypes, Unfit, histogram_of, sealed
 from ordering.drift import FROM_A_ROW, FROM_NOTHING
 from ordering.errors import InputError, UnfitRowError
 from ordering.events import Half, Kind, Position, TableName
@@ -67,21 +67,6 @@ class ReadSpec:
     def whole_transactions(self) -> bool:
         """Whether all halves of a row are kept, not only the last."""
         return self.spread is not None
-
-
-class Plain(NamedTuple):
-    """A message that did not come from the reader as it is."""
-
-    at: int
-    content: bytes | None
-
-    def offset(self) -> int:
-        """Where it lies in its partition."""
-        return self.at
-
-    def value(self) -> bytes | None:
-        """Its JSON."""
-        return self.content
 
 
 class Reduction:
@@ -146,6 +131,7 @@ class Scan:
         self._count_from, self._count_to = part.counted_to, MAX_TSO
         self._keys: dict[tuple[str, str, tuple[str, ...] | None], TableKeys | None] = {}
         self._met: set[TableKeys] = set()
+        self._typed: set[tuple[TableName, bool]] = set()
         self._owners: dict[RepeatedOf, int] = {}
         self._keyless = KeylessRows(part.passed) if spec.force_replicate else None
         self._fingerprints, self._contents, self._more = array("Q"), array("Q"), array("Q")
@@ -186,7 +172,7 @@ class Scan:
             if self._ignored is not None and self._is_ignored(offset, kind, event, value):
                 report.filtered += commit_ts > self._low or (new and commit_ts <= self._base)
             elif commit_ts > self._base:
-                self._release(offset, commit_ts, kind, event)
+                self._release(offset, commit_ts, kind, event, value)
             elif new:
                 self._repeat(offset, commit_ts, kind, event)
         except UnfitRowError as error:
@@ -233,7 +219,7 @@ class Scan:
         """Compressed messages, watermarks, DDLs, and whatever is wrong with a message."""
         position = Position(*self.report.range.partition, offset)
         if not unpacked and (plain := canal.plain(value, position, self.spec.message_bytes)) is not value:
-            return self.take((Plain(offset, plain),), unpacked=True)
+            return self.take((canal.Plain(offset, plain),), unpacked=True)
         message = canal.decode(value, position)
         if message.type == canal.WATERMARK:
             return self._watermark(message, position)
@@ -311,19 +297,28 @@ class Scan:
             where = str(Position(*self.report.range.partition, offset))
             raise unfit_images(keys, [*data, *(old or ())], error, where) from None  # type: ignore[misc]
 
-    def _release(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
+    def _note_types(self, typed: tuple[TableName, bool], offset: int, value: bytes) -> None:
+        """Note what a message says of its table's columns. `typed`: the table, and whether the row may be a part."""
+        types = canal.types_of(value, Position(*self.report.range.partition, offset))
+        self._typed.add(typed)
+        self.report.types.append(SentTypes(typed[0], offset, types))
+
+    def _release(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope, value: bytes) -> None:
         """Take what the window holds. What a crash cut off from it is applied already: only its identity counts."""
         found = self._halves(offset, kind, message)
         if found is None:
             if self.spec.accepts(message.database, message.table):
-                self._without_key(offset, commit_ts, kind, message)
+                self._without_key(offset, commit_ts, kind, message, value)
             return
         keys, key, left, image = found
         order, left_order = split(kind, commit_ts, moved=left is not None)
         tidb: canal.Extension = message.tidb  # type: ignore[assignment]  # it told the commitTs
         content = b"" if kind is _DELETE else image
+        partial = kind is _DELETE or tidb.only_handle_key or bool(tidb.claim_check_location)
+        if commit_ts > self._low and (keys.name, partial) not in self._typed:
+            self._note_types((keys.name, partial), offset, value)
         self._fingerprints.append(fingerprint(key, order))
-        if content and (tidb.claim_check_location or tidb.only_handle_key):
+        if content and partial:
             content = reference(tidb.claim_check_location, Position(*self.report.range.partition, offset))
             self._contents.append(ELSEWHERE)
         else:
@@ -339,13 +334,15 @@ class Scan:
             if commit_ts > self._low:
                 self.reduction.add(left, left_order, b"", FROM_NOTHING)
 
-    def _without_key(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope) -> None:
+    def _without_key(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal.Envelope, value: bytes) -> None:
         """Take a row event of a table whose rows are only their content."""
         name = self._spelled(message)
         position = Position(*self.report.range.partition, offset)
         if self._keyless is None:
             self.report.keyless.setdefault(name, position)
             return
+        if commit_ts > self._low and (name, kind is _DELETE) not in self._typed:
+            self._note_types((name, kind is _DELETE), offset, value)
         prints = self._keyless.add(name, kind, message, position, keep=commit_ts > self._low)
         self._fingerprints.append(prints[0])
         self._contents.append(0)

@@ -12,6 +12,8 @@ from decimal import Decimal
 from math import isfinite
 
 _SHOWN = 50
+_DOUBLE_DIGITS = 15
+"""So many digits any 64-bit float keeps."""
 _UNSIGNED = re.compile(r"[0-9]{1,20}")
 _WHOLE = re.compile(r"-?[0-9]{1,65}")
 _EXACT = re.compile(r"-?(?:[0-9]{1,65}(?:\.[0-9]{0,65})?|\.[0-9]{1,65})")
@@ -74,6 +76,22 @@ def real(text: str) -> str:
     """The text, if it is a number that a DOUBLE holds. Raises ValueError."""
     if not isfinite(float(_matched(_REAL, text, "number"))):
         message = f"{text[:_SHOWN]!r} is out of a DOUBLE's range"
+        raise ValueError(message)
+    return text
+
+
+def scaled(digits: int, text: str) -> str:
+    """The text, if it has no more digits behind the point than these, but for zeros. Raises ValueError."""
+    if len(text.partition(".")[2].rstrip("0")) > digits:
+        message = f"{text[:_SHOWN]!r} has more than the {digits} digits behind the point that the column holds"
+        raise ValueError(message)
+    return text
+
+
+def exact_double(text: str) -> str:
+    """The text, if it is a number that a DOUBLE holds without rounding it. Raises ValueError."""
+    if len(real(text)) > _DOUBLE_DIGITS and Decimal(repr(float(text))) != Decimal(text):
+        message = f"{text[:_SHOWN]!r} has more digits than a 64-bit float holds"
         raise ValueError(message)
     return text
 

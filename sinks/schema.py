@@ -1,12 +1,13 @@
 """The target's tables as far as writing needs them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from ordering.errors import TableMismatchError
 from ordering.events import TableName
+from sinks.holding import Holds
 
 
 class Shape(Enum):
@@ -55,6 +56,28 @@ class Column:
     """The target has a value for it where none is sent: a default or a counter."""
 
 
+_HOLDS = {
+    Shape.TEXT: Holds.TEXT,
+    Shape.INTEGER: Holds.WHOLE,
+    Shape.REAL: Holds.REAL,
+    Shape.BYTES: Holds.BYTES,
+    Shape.EXACT: Holds.UNTYPED,
+    Shape.BIT: Holds.BITS,
+    Shape.ENUM: Holds.ENUM,
+    Shape.SET: Holds.SET,
+    Shape.DATE: Holds.DATE,
+    Shape.DATETIME: Holds.DATETIME,
+    Shape.TIMESTAMP: Holds.INSTANT,
+    Shape.TIME: Holds.TIME,
+    Shape.JSON: Holds.JSON,
+}
+
+
+def by_shape(column: Column) -> Holds:
+    """What a column holds, as far as its shape says."""
+    return _HOLDS[column.shape]
+
+
 class Unfit(NamedTuple):
     """Why a table can't be written exactly, and the statement that changes that."""
 
@@ -79,6 +102,8 @@ class TableSchema:
     """Why no row may be written here: what the target does with this table can't be right."""
     remedy: str = ""
     """The statement that makes it fit."""
+    acting: tuple[str, ...] = ()
+    """What the target does by itself when rows are written here, a sentence each: worth a warning."""
 
     def check_fit(self) -> None:
         """Raise TableMismatchError for a table that can't be written exactly."""
@@ -134,6 +159,8 @@ class Catalog:
     """What the target calls an index of upstream."""
     empty: frozenset[str] = frozenset()
     """Databases that may hold no table."""
+    holds: Callable[[Column], Holds] = by_shape
+    """What the values of a column mean to this target."""
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such a table, however its name is spelled."""
@@ -168,6 +195,18 @@ def spelled(name: TableName, tables: Collection[TableName]) -> TableName:
         return name
     folded = [t for t in tables if (t.database.lower(), t.table.lower()) == (name.database.lower(), name.table.lower())]
     return folded[0] if len(folded) == 1 else name
+
+
+def trigger_acts(table: TableName, trigger: str) -> str:
+    """What to say of a trigger that runs when rows are written."""
+    return f"trigger {trigger} on {table} will run for every row that is written, deleted or replaced"
+
+
+def computes(table: TableName, columns: Iterable[Column]) -> tuple[str, ...]:
+    """What to say of stored generated columns where our own DDL makes plain ones of upstream's."""
+    kept = [column.name for column in columns if column.generated and not column.virtual]
+    said = "is computed by the target: values that upstream sends for it are not written, `verify` compares them"
+    return tuple(f"column {name} of {table} {said}" for name in kept)
 
 
 def choose_handle_key(

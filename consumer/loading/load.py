@@ -24,13 +24,14 @@ from consumer.filters.changefeed import ChangefeedFilter, read_filter
 from consumer.loading.checksums import check_sums
 from consumer.loading.directory import DataFile, Dump, read_dump
 from consumer.loading.files import FileWork, LoadStep, Observe, observe_nothing
-from consumer.loading.schemas import ddl_of, in_order, view_of
+from consumer.loading.schemas import ddl_of, in_order, refuse_computed, view_of
 from consumer.loading.separated import Form
 from consumer.loading.workers import Order, Workers, one_by_one
+from consumer.misfits import refused_definition
 from consumer.presence import Presence, RedisLease
 from consumer.recovery import refuse_living_leader
 from consumer.targets import target_of
-from ordering.errors import ConfigError, InputError, LeadershipLostError, TableMismatchError, TargetError
+from ordering.errors import ConfigError, InputError, LeadershipLostError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from ordering.timestamps import BEGINNING, CheckpointTs, utc_text
@@ -38,7 +39,6 @@ from sinks.ddl.definition import ColumnDef
 from sinks.ddl.reading import read_table
 from sinks.ddl_log import DdlState
 from sinks.loads import Mark
-from sinks.schema import TableSchema
 from sinks.spool import Spool
 from sinks.target import Lease, Target
 
@@ -307,24 +307,11 @@ class Load:
                 hint="create it, or dump its definition too (without --no-schemas)",
             )
         defined = schemas.columns.get(file.table, ())
-        _refuse_computed(defined, schema, file)
+        refuse_computed(defined, schema, file.name)
+        refused_definition(schema.name, defined, catalog, f"file={file.name}")
         work = FileWork(file, schema, defined, self._options.form, self._config.source.time_zone)
         mark = Mark(lease.changefeed, lease.epoch, file.name)
         return Order(work, mark, self._target.opener(), self._config.limits.retry_seconds, self._observe)
-
-
-def _refuse_computed(defined: Sequence[ColumnDef], schema: TableSchema, file: DataFile) -> None:
-    """A dump lacks what upstream computes and stores; where the target does not compute it, it would stay NULL."""
-    for column in defined:
-        own = schema.column(column.name)
-        if column.generated is not None and own is not None and not own.generated:
-            raise TableMismatchError(
-                f"column {column.name!r} of {schema.name} is generated upstream, so the dump lacks its values, and here"
-                " it is a column like others",
-                where=f"file={file.name}",
-                hint=f"make it GENERATED ALWAYS AS ({column.generated.expression}) STORED in the target, then go on;"
-                " or leave the table out with filter.rules",
-            )
 
 
 class Schemas:

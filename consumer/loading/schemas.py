@@ -1,14 +1,16 @@
 """Definitions out of a dump, as the DDL events that a changefeed would have sent for them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from consumer.loading.packed import UNREADABLE, opened
-from ordering.errors import InputError
+from ordering.errors import InputError, TableMismatchError
 from ordering.events import DdlEvent, Position, TableName
 from ordering.timestamps import CommitTs
+from sinks.ddl.definition import ColumnDef
+from sinks.schema import TableSchema
 
 _STATEMENT = re.compile(
     r"""(?:[^;'"`/#-]++|'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+"|`(?:[^`]++|``)*+`|/\*(?:[^*]++|\*(?!/))*+\*/"""
@@ -70,6 +72,20 @@ def ddl_of(path: Path, tso: int, database: str, table: str = "") -> DdlEvent:
         sql=statement_of(path),
         adds=(name,) if table else (),
     )
+
+
+def refuse_computed(defined: Sequence[ColumnDef], schema: TableSchema, file: str) -> None:
+    """Raise TableMismatchError where the target does not compute a column that upstream does, and so the dump lacks."""
+    for column in defined:
+        own = schema.column(column.name)
+        if column.generated is not None and own is not None and not own.generated:
+            raise TableMismatchError(
+                f"column {column.name!r} of {schema.name} is generated upstream, so the dump lacks its values, and here"
+                " it is a column like others",
+                where=f"file={file}",
+                hint=f"make it GENERATED ALWAYS AS ({column.generated.expression}) STORED in the target, then go on;"
+                " or leave the table out with filter.rules",
+            )
 
 
 def view_of(path: Path, tso: int, name: TableName) -> DdlEvent:

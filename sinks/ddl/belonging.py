@@ -55,7 +55,7 @@ class Speller(ABC):
                 f"partitions by column {column!r} compare its texts by {collation}, which only upstream can do",
                 hint="make the change in the target by hand, and leave this DDL out with a filter",
             )
-        return kind.base in STRINGS and kind.charset != "binary" and collation not in {"binary", "utf8mb4_0900_bin"}
+        return kind.base in STRINGS and collation not in {"binary", "utf8mb4_0900_bin"}
 
     @abstractmethod
     def name(self, column: str) -> str:

@@ -13,10 +13,14 @@ _EXCHANGED = "ticdc_reconciler_exchanged"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A table as statements name it, and its columns that are written, quoted."""
+    """A table as statements name it, and its columns that are written, quoted.
+
+    `overriding`: what lets values be written that the target would make by itself.
+    """
 
     name: str
     columns: Sequence[str]
+    overriding: str = ""
 
 
 def moved_rows(
@@ -51,7 +55,7 @@ def _swapped(own: Place, other: Place, where: str) -> Iterator[str]:
     names = ", ".join(own.columns)
     yield f"CREATE TEMPORARY TABLE {_EXCHANGED} AS SELECT {names} FROM {own.name} WHERE {where}"  # noqa: S608 quoted
     yield f"DELETE FROM {own.name} WHERE {where}"  # noqa: S608 quoted
-    yield f"INSERT INTO {own.name} ({names}) SELECT {names} FROM {other.name}"  # noqa: S608 quoted
+    yield f"INSERT INTO {own.name} ({names}){own.overriding} SELECT {names} FROM {other.name}"  # noqa: S608 quoted
     yield f"DELETE FROM {other.name}"  # noqa: S608 quoted
-    yield f"INSERT INTO {other.name} ({names}) SELECT {names} FROM {_EXCHANGED}"  # noqa: S608 quoted
+    yield f"INSERT INTO {other.name} ({names}){other.overriding} SELECT {names} FROM {_EXCHANGED}"  # noqa: S608 quoted
     yield f"DROP TABLE {_EXCHANGED}"

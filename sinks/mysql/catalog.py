@@ -1,13 +1,23 @@
 """Reads tables, columns and unique keys from information_schema; quotes names."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
 from ordering.events import TableName
-from sinks.schema import Catalog, Column, Shape, TableSchema, choose_handle_key, valid_indexes
+from sinks.holding import Holds, members_of
+from sinks.schema import (
+    Catalog,
+    Column,
+    Shape,
+    TableSchema,
+    Unfit,
+    by_shape,
+    choose_handle_key,
+    trigger_acts,
+    valid_indexes,
+)
 
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
@@ -30,6 +40,12 @@ _JSON_CHECKS = f"""
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS
 WHERE LEVEL = 'Column' AND CHECK_CLAUSE LIKE 'json\\_valid(%' AND CONSTRAINT_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
 """MariaDB's JSON is a LONGTEXT with this constraint, named after the column."""
+_TRIGGERS = f"""
+SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, CONCAT(ACTION_TIMING, ' ', EVENT_MANIPULATION)
+FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA NOT IN {_SYSTEM} ORDER BY 1, 2, 3"""  # noqa: S608 a constant
+"""Servers show those alone that the user has the right TRIGGER for."""
+_CHANGING = {"BEFORE INSERT", "BEFORE UPDATE"}
+"""Triggers that may set other values than those that are written (MySQL documentation, "Trigger Syntax")."""
 ENGINE = "InnoDB"
 """The one in whose transactions rows and progress commit together."""
 _COLLATION = 6
@@ -38,9 +54,15 @@ _HOLDING_BLANKS = ("varchar", "text", "tinytext", "mediumtext", "longtext")
 """Types whose values may end with blanks: a CHAR holds none there, an ENUM or SET only its members."""
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 _NAMED = {shape.value for shape in Shape} - {Shape.TEXT.value, "integer", "bytes", "exact", "real"}
-_MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_ESCAPED = re.compile(r"''|\\.", re.DOTALL)
-_ESCAPES = {"n": "\n", "r": "\r", "0": "\0"}
+_HOLDS = {
+    **dict.fromkeys(("char", *_HOLDING_BLANKS), Holds.TEXT),
+    "decimal": Holds.EXACT,
+    "float": Holds.SINGLE,
+    "year": Holds.YEAR,
+    "uuid": Holds.UUID,
+    "vector": Holds.VECTOR,
+}
+"""What is not plain from a column's shape."""
 _BYTES = ("binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob")
 
 
@@ -51,7 +73,7 @@ def quoted(name: str) -> str:
 
 def shape_of(column_type: str) -> Shape:
     """How texts from messages become values of a column of this type."""
-    base = column_type.lower().split("(")[0].split()[0]
+    base = _base(column_type)
     if base in _INTEGERS:
         return Shape.INTEGER
     if base in _BYTES:
@@ -76,12 +98,30 @@ def read_catalog(query: Query, made: MadeIndexes, *, mariadb: bool) -> Catalog:
     json = {tuple(row) for row in query(_JSON_CHECKS)} if mariadb else set()
     tables, base = {}, {(row[0], row[1]): str(row[2]) for row in query(_TABLES)}
     columns_of = [row for row in query(_COLUMNS) if tuple(row[:2]) in base]
+    triggers = _triggers(query(_TRIGGERS))
     padding = _padding(query, {row[_COLLATION] for row in columns_of if row[_COLLATION]})
     for (database, table), rows in groupby(columns_of, key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
         columns = [_column(*row[2:], is_json=tuple(row[:3]) in json, pads=row[_COLLATION] in padding) for row in rows]
-        tables[name] = _table(name, columns, uniques.get(name, _Keys()), made, base[database, table])
-    return Catalog(tables, empty=frozenset(database for (database,) in query(_DATABASES)))
+        unfit = unfit_engine(name, base[database, table]) or _unfit_trigger(name, triggers.get(name, ()))
+        table_read = _table(name, columns, uniques.get(name, _Keys()), made)
+        acting = tuple(trigger_acts(name, trigger) for trigger, _ in triggers.get(name, ()))
+        fact, remedy = unfit or ("", "")
+        tables[name] = replace(table_read, unfit=fact, remedy=remedy, acting=acting)
+    return Catalog(tables, empty=frozenset(database for (database,) in query(_DATABASES)), holds=holds)
+
+
+def holds(column: Column) -> Holds:
+    """What a column's values mean; MariaDB's JSON is a text that is checked."""
+    base = _base(column.type)
+    if column.shape is Shape.JSON and base != Shape.JSON.value:
+        return Holds.JSON_TEXT
+    known = _HOLDS.get(base)
+    return known or (Holds.OTHER if column.shape is Shape.TEXT else by_shape(column))
+
+
+def _base(column_type: str) -> str:
+    return column_type.lower().partition("(")[0].partition(" ")[0]
 
 
 @dataclass(slots=True)
@@ -141,28 +181,35 @@ def _blank_is_nothing(collation: str) -> str:
     return f"SELECT '{collation}', {left} = {right}"
 
 
-def members_of(column_type: str) -> tuple[str, ...]:
-    """The members of an ENUM or SET, as the server spells its type: quotes doubled, some characters with backslash."""
-    return tuple(_ESCAPED.sub(_plain, quoted) for quoted in _MEMBER.findall(column_type))
-
-
-def _plain(match: re.Match[str]) -> str:
-    return "'" if match[0] == "''" else _ESCAPES.get(match[0][1], match[0][1])
-
-
 def to_innodb(name: TableName) -> str:
     """The statement that makes a table transactional."""
     return f"ALTER TABLE {quoted(name.database)}.{quoted(name.table)} ENGINE = InnoDB;"
 
 
-def unfit_engine(engine: str) -> str:
-    """Why rows can't be written with a storage engine; "" for the one that they can."""
+def unfit_engine(name: TableName, engine: str) -> Unfit | None:
+    """Why rows can't be written with a storage engine; None for the one that they can."""
     if engine.lower() == ENGINE.lower():
-        return ""
-    return f"its storage engine is {engine}, so that its rows are not in one transaction with the progress"
+        return None
+    fact = f"its storage engine is {engine}, so that its rows are not in one transaction with the progress"
+    return Unfit(fact, to_innodb(name))
 
 
-def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexes, engine: str) -> TableSchema:
+def _triggers(rows: Iterable[tuple[Any, ...]]) -> dict[TableName, list[tuple[str, str]]]:
+    found: dict[TableName, list[tuple[str, str]]] = {}
+    for database, table, name, when in rows:
+        found.setdefault(TableName(database, table), []).append((name, when))
+    return found
+
+
+def _unfit_trigger(table: TableName, triggers: Iterable[tuple[str, str]]) -> Unfit | None:
+    for name, when in triggers:
+        if when in _CHANGING:
+            fact = f"has the trigger {name!r} ({when}), which may change what is written without a word"
+            return Unfit(fact, f"run on the target: DROP TRIGGER {quoted(table.database)}.{quoted(name)};")
+    return None
+
+
+def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexes) -> TableSchema:
     primary = keys.spread.get("PRIMARY", ())
     secondary = {index: key for index, key in keys.spread.items() if index != "PRIMARY"}
     named = {c.name: c for c in columns}
@@ -170,10 +217,7 @@ def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexe
         secondary = {index: secondary[index] for index in made(name) if index in secondary}
     handle = choose_handle_key(primary, secondary, named)
     valid = valid_indexes(primary, secondary, named)
-    unfit = unfit_engine(engine)
-    return TableSchema(
-        name, tuple(columns), handle, tuple(keys.whole.values()), valid, unfit, to_innodb(name) if unfit else ""
-    )
+    return TableSchema(name, tuple(columns), handle, tuple(keys.whole.values()), valid)
 
 
 def _is_tie(keys: Mapping[str, tuple[str, ...]]) -> bool:

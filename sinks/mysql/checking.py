@@ -6,15 +6,12 @@ from fnmatch import fnmatchcase
 
 from ordering.errors import TargetError
 from ordering.events import TableName
-from sinks.mysql.catalog import ENGINE, to_innodb, unfit_engine
+from sinks.mysql.catalog import ENGINE, unfit_engine
 from sinks.mysql.connection import MysqlConnection
 from sinks.schema import Catalog
 from sinks.target import PROGRESS_DATABASE
 
 _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
-_TRIGGERS = f"""
-SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME FROM information_schema.TRIGGERS
-WHERE EVENT_OBJECT_SCHEMA NOT IN {_SYSTEM} ORDER BY 1, 2, 3"""  # noqa: S608 a constant
 _CASCADES = f"""
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA NOT IN {_SYSTEM} AND (DELETE_RULE IN ('CASCADE', 'SET NULL')
@@ -97,16 +94,17 @@ def check_engines(connection: MysqlConnection) -> None:
     """Raise TargetError if a progress table is in no transaction: its storage engine is another one than InnoDB."""
     for name, engine in connection.query(_OUR_ENGINES):
         table = TableName(PROGRESS_DATABASE, name)
-        raise TargetError(f"table {table}: {unfit_engine(engine)}", where=connection.where, hint=to_innodb(table))
+        unfit = unfit_engine(table, engine)
+        if unfit is not None:
+            raise TargetError(f"table {table}: {unfit.fact}", where=connection.where, hint=unfit.remedy)
 
 
 def told_of_tables(connection: MysqlConnection, catalog: Catalog) -> Iterator[str]:
     """What is worth knowing of tables that are there already, a line each."""
-    for database, table, name in connection.query(_TRIGGERS):
-        yield f"trigger {name} on {database}.{table} will run for every row that is written, deleted or replaced"
     for database, table, name in connection.query(_CASCADES):
         yield f"foreign key {name} of {database}.{table} will not cascade: upstream sends the rows that it cascaded to"
     for schema in catalog.tables.values():
+        yield from schema.acting
         if schema.unfit:
             yield f"table {schema.name} takes no rows: {schema.unfit}; make it so: {schema.remedy}"
         folding = [column.name for column in schema.columns if column.folds and column.name in schema.handle_key]

@@ -144,7 +144,7 @@ class MysqlConnection:
             # what a server is set to, and rows would silently differ by
             self.run(
                 "SET SESSION default_storage_engine = InnoDB, completion_type = NO_CHAIN, unique_checks = 1,"
-                " sql_select_limit = 18446744073709551615"
+                " sql_select_limit = 18446744073709551615, sql_notes = 1"
             )
         if self.is_mariadb:
             # TiDB parses CHECK and by default does not enforce it: what rows may hold is the upstream's business

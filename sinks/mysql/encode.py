@@ -1,5 +1,6 @@
 """Rows for the MySQL family: lines as LOAD DATA reads them; binary columns travel as hexadecimal digits."""
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +12,10 @@ from sinks.tabbed import FieldsOf, TabbedRows, escaped, payload_of, plain_number
 from sinks.values import ValueRules, checked_json, member_number, set_mask, utc_of
 
 _YEAR_DIGITS = 4
+_SHOWN = 50
+_DAY = len("2026-01-02")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_MODIFIERS = re.compile(r"\(([0-9]+)(?:,([0-9]+))?\)")
 _SPATIAL = ("geometry", "point", "linestring", "polygon", "multi", "geomcollection", "geometrycollection")
 
 Convert = Callable[[str], str]
@@ -18,6 +23,59 @@ Convert = Callable[[str], str]
 
 def _hex(text: str) -> str:
     return text.encode("latin-1").hex()
+
+
+def _padded_hex(length: int, text: str) -> str:
+    """The server would fill a shorter value up with zero bytes without a word."""
+    if len(text) != length:
+        message = f"a value of {len(text)} bytes does not fill the {length} bytes of the column"
+        raise ValueError(message)
+    return _hex(text)
+
+
+def _unpadded(text: str) -> str:
+    """A CHAR keeps no blanks at the end."""
+    if text.endswith(" "):
+        message = f"{text[-_SHOWN:]!r} ends with blanks, which the column does not keep: make it VARCHAR"
+        raise ValueError(message)
+    return escaped(text)
+
+
+def _not_cut(length: int, text: str) -> str:
+    """Of blanks at the end the server cuts off what is too long, whatever the SQL mode is."""
+    if text.endswith(" ") and len(text) > length:
+        message = f"{text[-_SHOWN:]!r} has {len(text)} characters, of which the column would cut off blanks"
+        raise ValueError(message)
+    return escaped(text)
+
+
+def _plain_without_blanks(texts: Sequence[str]) -> bool:
+    return plain_texts(texts) and " \n" not in "\n".join(texts) + "\n"
+
+
+def _day(text: str) -> str:
+    """The server would cut off the time of the day."""
+    if plain.moment(text)[_DAY:].strip(" 0:."):
+        message = f"{text!r} has a time of the day, for which the column has no place"
+        raise ValueError(message)
+    return text
+
+
+def _are_days(texts: Sequence[str]) -> bool:
+    return plain.are_moments(texts) and len(max(texts, key=len)) == _DAY
+
+
+def _uuid(text: str) -> str:
+    """MariaDB reads several spellings and keeps one."""
+    if _UUID.fullmatch(text) is None:
+        message = f"{text[:_SHOWN]!r} is not spelled as the server spells this UUID: make the column CHAR(36)"
+        raise ValueError(message)
+    return text
+
+
+def _scaled(scale: int, convert: Convert) -> Convert:
+    """The server would round to the digits of the column."""
+    return lambda text: convert(plain.scaled(scale, text))
 
 
 def _year(text: str) -> str:
@@ -73,7 +131,8 @@ class MysqlEncoder(TabbedRows):
 
     def _fields(self, column: Column) -> FieldsOf:
         convert = self._converter(column)
-        return FieldsOf(convert, _PLAIN.get(convert))
+        known = convert.func if isinstance(convert, partial) else convert
+        return FieldsOf(convert, _PLAIN.get(known))
 
     def _converter(self, column: Column) -> Convert:
         shape, kind = column.shape, column.type.lower()
@@ -81,29 +140,54 @@ class MysqlEncoder(TabbedRows):
             digits = int(kind.partition("(")[2].partition(")")[0] or 0)
             own = plain.span if shape is Shape.TIME else plain.moment
             return _timed(digits, self._utc if shape is Shape.TIMESTAMP else own)
-        if shape is Shape.ENUM:
-            return lambda text: str(member_number(column.members, text))
-        if shape is Shape.SET:
-            return lambda text: str(set_mask(column.members, text))
-        if (number := _NUMBERS.get(kind.partition("(")[0].partition(" ")[0])) is not None:
-            return number
+        if shape in _MEMBERS:
+            return partial(_MEMBERS[shape], column.members)
         if kind.startswith(_SPATIAL):
             return partial(_refused, kind)
-        return _CONVERTERS.get(shape, escaped)
+        return _of_type(kind) or _CONVERTERS.get(shape, escaped)
 
 
-_PLAIN: dict[Convert, Callable[[Sequence[str]], bool]] = {
+def _of_type(kind: str) -> Convert | None:
+    """How values of a type are spelled that its shape alone does not tell."""
+    base, sizes = kind.partition("(")[0].partition(" ")[0], _sizes(kind)
+    if sizes and base in _BY_LENGTH:
+        return partial(_BY_LENGTH[base], sizes[0])
+    own = _BY_TYPE.get(base)
+    return _scaled(sizes[1], own) if own is not None and len(sizes) > 1 else own
+
+
+def _sizes(kind: str) -> list[int]:
+    """What stands in a type's brackets: a length, or digits and how many of them are behind the point."""
+    match = _MODIFIERS.search(kind)
+    return [int(size) for size in match.groups() if size] if match else []
+
+
+_PLAIN: dict[Callable[..., str], Callable[[Sequence[str]], bool]] = {
     escaped: plain_texts,
+    _unpadded: _plain_without_blanks,
+    _not_cut: _plain_without_blanks,
     plain.whole: plain_numbers,
     plain.moment: plain.are_moments,
+    _day: _are_days,
 }
-_NUMBERS: dict[str, Convert] = {"year": _year, "float": _float, "decimal": plain.exact}
+_MEMBERS: dict[Shape, Callable[[tuple[str, ...], str], str]] = {
+    Shape.ENUM: lambda members, text: str(member_number(members, text)),
+    Shape.SET: lambda members, text: str(set_mask(members, text)),
+}
+_BY_LENGTH: dict[str, Callable[[int, str], str]] = {"varchar": _not_cut, "binary": _padded_hex}
+_BY_TYPE: dict[str, Convert] = {
+    "year": _year,
+    "float": _float,
+    "double": plain.exact_double,
+    "decimal": plain.exact,
+    "char": _unpadded,
+    "uuid": _uuid,
+}
 _TIMES = {Shape.DATETIME, Shape.TIMESTAMP, Shape.TIME}
 _CONVERTERS: dict[Shape, Convert] = {
     Shape.BYTES: _hex,
     Shape.INTEGER: plain.whole,  # MariaDB would round '1.5' without a word
     Shape.BIT: plain.unsigned,
-    Shape.REAL: plain.real,
-    Shape.DATE: plain.moment,
+    Shape.DATE: _day,
     Shape.JSON: _json,
 }

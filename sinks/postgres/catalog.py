@@ -1,17 +1,29 @@
 """Reads tables, columns, keys and the members of ENUM and SET columns from PostgreSQL's catalog."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from ordering.events import TableName
+from sinks.holding import Holds
 from sinks.postgres.exact import base_type, unfit_key
 from sinks.postgres.names import index_name, literal, quoted
-from sinks.schema import Catalog, Column, Shape, TableSchema, Unfit, choose_handle_key, valid_indexes
+from sinks.schema import (
+    Catalog,
+    Column,
+    Shape,
+    TableSchema,
+    Unfit,
+    by_shape,
+    choose_handle_key,
+    computes,
+    trigger_acts,
+    valid_indexes,
+)
 
-NOTHING: Mapping[TableName, Unfit] = {}
+NOTHING: Mapping[TableName, Any] = {}
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
 OURS = "n.nspname NOT IN ('public', 'information_schema', 'ticdc_reconciler') AND n.nspname NOT LIKE 'pg\\_%%'"
@@ -71,6 +83,16 @@ _SHAPES = {
     "json": Shape.JSON,
     "jsonb": Shape.JSON,
 }
+_HOLDS = {
+    **dict.fromkeys(("text", "character varying", "character", "bpchar", "name", '"char"'), Holds.TEXT),
+    "numeric": Holds.EXACT,
+    "real": Holds.SINGLE,
+    "boolean": Holds.TRUTH,
+    "uuid": Holds.UUID,
+    "json": Holds.JSON_TEXT,
+    "time without time zone": Holds.TIME,
+}
+"""What is not plain from a column's shape."""
 _BEGINNING = re.compile(r"""\(?(?:"left"|"substring")\(\(?(?:"((?:[^"]|"")+)"|(\w+))\)?(?:::text)?, (?:1, )?\d+\)\)?""")
 
 
@@ -107,8 +129,10 @@ def members_of(definition: str) -> tuple[Shape, tuple[str, ...]] | None:
     return Shape.ENUM if head[1] else Shape.SET, tuple(found)
 
 
-def read_catalog(query: Query, unfit: Mapping[TableName, Unfit] = NOTHING) -> Catalog:
-    """All tables of the schemas that mirror databases. `unfit`: those that can't be written."""
+def read_catalog(
+    query: Query, unfit: Mapping[TableName, Unfit] = NOTHING, triggers: Mapping[TableName, Sequence[str]] = NOTHING
+) -> Catalog:
+    """All tables of the schemas that mirror databases. `unfit`: those that can't be written; `triggers`: that fire."""
     members = {
         (TableName(schema, table), column): found
         for schema, table, column, definition in query(_MEMBERS)
@@ -122,8 +146,17 @@ def read_catalog(query: Query, unfit: Mapping[TableName, Unfit] = NOTHING) -> Ca
     for (schema, table), rows in groupby(query(_COLUMNS), key=lambda row: (row[0], row[1])):
         name = TableName(schema, table)
         columns = [_column(row[2:], members.get((name, row[2]))) for row in rows]
-        tables[name] = _fit(_table(name, columns, keys.get(name, [])), unfit.get(name))
-    return Catalog(tables, index_name, frozenset(schema for (schema,) in query(_SCHEMAS)))
+        acting = (*(trigger_acts(name, trigger) for trigger in triggers.get(name, ())), *computes(name, columns))
+        tables[name] = _fit(replace(_table(name, columns, keys.get(name, [])), acting=acting), unfit.get(name))
+    return Catalog(tables, index_name, frozenset(schema for (schema,) in query(_SCHEMAS)), holds)
+
+
+def holds(column: Column) -> Holds:
+    """What a column's values mean; of a type that no type of upstream is made into, `Holds.OTHER`."""
+    kind = base_type(column.type)
+    if column.shape is Shape.TEXT:
+        return _HOLDS.get(kind, Holds.TEXT if kind.endswith("citext") else Holds.OTHER)
+    return _HOLDS.get(kind, by_shape(column)) if column.shape in {Shape.REAL, Shape.JSON} else by_shape(column)
 
 
 def _fit(table: TableSchema, unfit: Unfit | None) -> TableSchema:

@@ -31,6 +31,13 @@ found AS (
     WHERE g.tgenabled = ANY (%s) AND (g.tgisinternal OR %s OR (g.tgtype & {_BEFORE}) <> 0))
 SELECT r.nspname, r.relname, f.kind, f.name FROM found f JOIN root r ON r.oid = f.root
 ORDER BY 1, 2, 3 DESC, 4 DESC"""  # noqa: S608 a constant
+_FIRING = f"""
+WITH RECURSIVE part AS (
+  SELECT c.oid AS root, c.oid, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND {OURS}
+  UNION ALL SELECT p.root, i.inhrelid, p.nspname, p.relname FROM part p JOIN pg_inherits i ON i.inhparent = p.oid)
+SELECT DISTINCT p.nspname, p.relname, g.tgname FROM part p JOIN pg_trigger g ON g.tgrelid = p.oid
+WHERE NOT g.tgisinternal AND g.tgenabled = ANY (%s) ORDER BY 1, 2, 3"""  # noqa: S608 a constant
 _SILENT, _LOUD = ["A", "R"], ["A", "O"]
 """What fires in a session whose replication role is `replica`, and in another (PostgreSQL manual, "ALTER TABLE")."""
 
@@ -40,6 +47,14 @@ def unfit_tables(db: PostgresConnection) -> dict[TableName, Unfit]:
     firing = _SILENT if db.fires_nothing else _LOUD
     found = db.query(_OF_TABLES, (firing, firing, not db.fires_nothing))
     return {name: _unfit(name, kind, what) for *at, kind, what in found for name in [TableName(*at)]}
+
+
+def firing_triggers(db: PostgresConnection) -> dict[TableName, list[str]]:
+    """The triggers that fire in our sessions, by table."""
+    found: dict[TableName, list[str]] = {}
+    for schema, table, name in db.query(_FIRING, (_SILENT if db.fires_nothing else _LOUD,)):
+        found.setdefault(TableName(schema, table), []).append(name)
+    return found
 
 
 def _unfit(table: TableName, kind: str, what: str) -> Unfit:

@@ -241,7 +241,8 @@ class Translation:
 
     def _place(self, table: TableName) -> Place:
         columns = self._columns(table).values()
-        return Place(place(table), [quoted(column.name) for column in columns if not column.generated])
+        written = [quoted(column.name) for column in columns if not column.generated]
+        return Place(place(table), written, " OVERRIDING SYSTEM VALUE")
 
     def _columns(self, name: TableName) -> dict[str, Column]:
         schema = self._catalog.get(name)

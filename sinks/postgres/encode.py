@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from functools import partial
 
 from sinks import plain
@@ -18,8 +17,6 @@ Spelling = Callable[[str], str | None]
 
 _FLOAT_DIGITS = 9
 """So many digits tell any two 32-bit floats apart; a text with more was no such float."""
-_DOUBLE_DIGITS = 15
-"""So many digits any 64-bit float keeps."""
 _NAME_BYTES = 63
 _NUMBERS = re.compile(r"-?\d+")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,64}", re.ASCII)
@@ -96,10 +93,7 @@ def _number(text: str) -> str:
 
 
 def _double(text: str) -> str:
-    if len(plain.real(text)) > _DOUBLE_DIGITS and Decimal(repr(float(text))) != Decimal(text):
-        message = f"{text[:50]!r} has more digits than a 64-bit float holds: make the column numeric"
-        raise ValueError(message)
-    return _text(text)
+    return _text(plain.exact_double(text))
 
 
 def _uuid(text: str) -> str:

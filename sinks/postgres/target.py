@@ -17,7 +17,7 @@ from sinks.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.instances import Dialect
 from sinks.postgres import checking, concurrent
 from sinks.postgres.catalog import read_catalog
-from sinks.postgres.conditions import unfit_tables
+from sinks.postgres.conditions import firing_triggers, unfit_tables
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.copies import delete_by_content
 from sinks.postgres.ddl import DEFINITION, Translation, definitions_in
@@ -104,7 +104,7 @@ class PostgresTarget(ServerTarget[PostgresConnection]):
         return PostgresReader(self._db)
 
     def _read_catalog(self) -> Catalog:
-        return read_catalog(self._db.query, unfit_tables(self._db))
+        return read_catalog(self._db.query, unfit_tables(self._db), firing_triggers(self._db))
 
     def _has_table(self, name: str) -> bool:
         return self._db.value("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS_DATABASE}.{name}",)) is True

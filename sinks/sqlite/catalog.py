@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +10,20 @@ from urllib.parse import quote, unquote
 
 from ordering.errors import TargetError
 from ordering.events import TableName
+from sinks.holding import Holds
 from sinks.private_files import make_file
-from sinks.schema import Catalog, Column, Shape, TableSchema, Unfit, choose_handle_key, valid_indexes
+from sinks.schema import (
+    Catalog,
+    Column,
+    Shape,
+    TableSchema,
+    Unfit,
+    by_shape,
+    choose_handle_key,
+    computes,
+    trigger_acts,
+    valid_indexes,
+)
 from sinks.sqlite.schema_text import Check, checks_in, quoted
 
 _GENERATED = (2, 3)
@@ -19,6 +31,8 @@ _VIRTUAL = 2
 _SAFE = " $@!#,;=+()[]{}~"
 _PREFIX = re.compile(r'substr\("((?:[^"]|"")*)", 1, \d+\)')
 """How a prefix of a column is indexed (`sinks.sqlite.indexes`)."""
+_TEXTS = ("CHAR", "CLOB", "TEXT")
+"""Parts of a declared type that give its column the affinity TEXT."""
 _OWN_NAMES = {"main", "temp"}
 _VIRTUAL_TABLE = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 _PASSES_OVER = re.compile(r"\bRAISE\b\W*\bIGNORE\b", re.IGNORECASE)
@@ -80,13 +94,23 @@ def read_catalog(connection: sqlite3.Connection, databases: Collection[str]) -> 
             f"SELECT name, sql FROM {quoted_database(database)}.sqlite_master"  # noqa: S608 quoted
             " WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         ).fetchall()
-        unfit = _passing_triggers(connection, database)
+        triggers = _triggers(connection, database)
         for table, sql in found:
             name = TableName(database, table)
             read = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
-            reason = unfit.get(table, _unfit(sql))
-            tables[name] = read if reason is None else replace(read, unfit=reason.fact, remedy=reason.remedy)
-    return Catalog(tables, index_name, frozenset(databases))
+            own = triggers.get(table, [])
+            fact, remedy = _unfit(sql) or _passing(own) or ("", "")
+            acting = (*(trigger_acts(name, trigger) for trigger, _ in own), *computes(name, read.columns))
+            tables[name] = replace(read, unfit=fact, remedy=remedy, acting=acting)
+    return Catalog(tables, index_name, frozenset(databases), holds)
+
+
+def holds(column: Column) -> Holds:
+    """What a column's values mean: of a DATE or TIME the affinity is NUMERIC, of JSON there is only the text."""
+    if column.shape is Shape.JSON:
+        return Holds.JSON_TEXT
+    is_clock = column.shape is Shape.TEXT and not any(part in column.type.upper() for part in _TEXTS)
+    return Holds.CLOCK if is_clock else by_shape(column)
 
 
 def _unfit(sql: str) -> Unfit | None:
@@ -95,19 +119,24 @@ def _unfit(sql: str) -> Unfit | None:
     return Unfit("is a virtual table, which keeps rows as it likes", "make it a table of SQLite's own")
 
 
-def _passing_triggers(connection: sqlite3.Connection, database: str) -> dict[str, Unfit]:
-    """The tables with a trigger that passes rows over without a word."""
-    found = connection.execute(
-        f"SELECT tbl_name, name, sql FROM {quoted_database(database)}.sqlite_master WHERE type = 'trigger'"  # noqa: S608 quoted
-    )
-    return {
-        table: Unfit(
-            f"has the trigger {name!r}, whose RAISE(IGNORE) passes rows over without a word",
-            f"run on the target: DROP TRIGGER {quoted(name)}, or let it RAISE(ABORT, ...)",
-        )
-        for table, name, sql in found
-        if _PASSES_OVER.search(sql)
-    }
+def _triggers(connection: sqlite3.Connection, database: str) -> dict[str, list[tuple[str, str]]]:
+    """Name and text of each trigger, by table."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    look = f"SELECT tbl_name, name, sql FROM {quoted_database(database)}.sqlite_master WHERE type = 'trigger'"  # noqa: S608 quoted
+    for table, name, sql in connection.execute(look):
+        found.setdefault(table, []).append((name, sql))
+    return found
+
+
+def _passing(triggers: Iterable[tuple[str, str]]) -> Unfit | None:
+    """Why a table can't be written whose trigger passes rows over without a word."""
+    for name, sql in triggers:
+        if _PASSES_OVER.search(sql):
+            return Unfit(
+                f"has the trigger {name!r}, whose RAISE(IGNORE) passes rows over without a word",
+                f"run on the target: DROP TRIGGER {quoted(name)}, or let it RAISE(ABORT, ...)",
+            )
+    return None
 
 
 def read_table(connection: sqlite3.Connection, table: TableName) -> TableSchema:
@@ -138,7 +167,7 @@ def shape_of(kind: str) -> Shape:
         return Shape.EXACT if not name else Shape.TIMESTAMP
     if "INT" in name:
         return Shape.INTEGER
-    if any(part in name for part in ("CHAR", "CLOB", "TEXT")):
+    if any(part in name for part in _TEXTS):
         return Shape.TEXT
     if "BLOB" in name:
         return Shape.BYTES

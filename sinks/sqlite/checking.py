@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from ordering.errors import TargetError
+from ordering.events import TableName
+from sinks.schema import trigger_acts
 from sinks.sqlite import journal
 from sinks.sqlite.catalog import databases_in, file_of
 from sinks.target import PROGRESS_DATABASE
@@ -37,7 +39,7 @@ def _triggers(directory: Path, databases: list[str]) -> Iterator[str]:
     for database in databases:
         with closing(sqlite3.connect(file_of(directory, database))) as connection:
             found = connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        yield from (f"trigger {name} on {database}.{table} will run for every row" for name, table in found)
+        yield from (trigger_acts(TableName(database, table), name) for name, table in found)
 
 
 def _check_place(directory: Path) -> None:

@@ -5,14 +5,13 @@ text, never rounded; ENUM and SET land as their members' names, TIMESTAMP as UTC
 """
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from sinks import plain
 from sinks.chunk import Texts
-from sinks.plain import double, integer
 from sinks.schema import Column, Shape
 from sinks.values import ValueRules, checked_json, member_name, set_names, utc_of
 
@@ -20,14 +19,12 @@ Value = int | float | str | bytes | None
 
 _encode = msgspec.msgpack.Encoder().encode
 _MIN, _MAX = -(2**63), 2**63 - 1
-_REAL_DIGITS = 15
-"""So many digits any 64-bit float keeps."""
 _NO_YEAR = "0000"
 """How a dump spells the YEAR 0."""
 
 
 def _number(text: str) -> int:
-    number = integer(text)
+    number = plain.integer(text)
     if str(number) != text and text != _NO_YEAR:  # '007' is another text than '7' upstream
         message = f"{text[:50]!r} is no whole number as upstream spells one"
         raise ValueError(message)
@@ -35,11 +32,7 @@ def _number(text: str) -> int:
 
 
 def _real(text: str) -> Value:
-    number = double(text)  # SQLite would make NULL of a NaN
-    if len(text) > _REAL_DIGITS and Decimal(repr(number)) != Decimal(text):
-        message = f"{text[:50]!r} has more digits than a 64-bit float holds: make the column TEXT"
-        raise ValueError(message)
-    return number
+    return float(plain.exact_double(text))  # SQLite would make NULL of a NaN
 
 
 def _exact(text: str) -> Value:

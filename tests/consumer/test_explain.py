@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from consumer.canal import Plain
 from consumer.explain import ContentTask, Readers, messages_of
 from consumer.reader import Reached
-from consumer.scan import Plain, ReadSpec
+from consumer.scan import ReadSpec
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from ordering.timestamps import CheckpointTs, ResolvedTs

@@ -6,10 +6,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consumer.canal import Plain
 from consumer.filters.tables import table_filter
 from consumer.quick import QuickScan
 from consumer.report import Report
-from consumer.scan import Plain, ReadSpec, Reduction, Scan
+from consumer.scan import ReadSpec, Reduction, Scan
 from ordering.errors import InputError
 from ordering.events import Partition, TableName
 from ordering.neteffect import Half

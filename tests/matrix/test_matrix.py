@@ -57,3 +57,26 @@ OURS = [("mariadb", "nopad", "many"), ("mariadb", "nopad", "bulk"), ("tidb", "no
 @pytest.mark.parametrize(("opened", "kind", "size"), OURS, indirect=["opened"])
 def test_keys_with_blanks_at_their_end(opened: Opened, kind: str, size: str, tmp_path: Path) -> None:
     assert wrong(opened, found_once(opened[0], kind, "", size), tmp_path) == []
+
+
+MEANT_OTHERWISE = [
+    ("mariadb", "enum", "VARCHAR(20) COLLATE utf8mb4_bin", "row"),
+    ("mariadb", "datetime", "DATE", "transaction"),
+    ("mariadb", "varchar", "VARBINARY(240)", "snapshot"),
+    ("tidb", "set", "VARCHAR(40) COLLATE utf8mb4_bin", "row"),
+    ("sqlite", "char", "BLOB", "snapshot"),
+    ("sqlite", "enum", "TEXT", "transaction"),
+    ("postgres", "varbinary", "text", "row"),
+]
+
+
+@pytest.mark.parametrize(("opened", "kind", "column", "consistency"), MEANT_OTHERWISE, indirect=["opened"])
+def test_columns_in_which_values_would_mean_something_else(
+    opened: Opened, kind: str, column: str, consistency: str, tmp_path: Path
+) -> None:
+    target, uri, cells = opened
+    before = cells.databases()
+    case = Case(target, kind, "few", consistency, Form(ours=False, column=column, key="primary", second=False), 1)
+    result = play(case, uri, cells, tmp_path)
+    assert (result.wrong, "'k' is" in result.refused) == ("", True)
+    assert [rows for _, rows in cells.tables(cells.databases() - before).values()] == [[]]

@@ -13,6 +13,8 @@ TOPIC = "ticdc"
 BASE = (1767225600000 << 18) + 1
 """commitTs 0 of a test: 2026-01-01 00:00:00 UTC."""
 Row = Mapping[str, object]
+TYPES = {"id": "int", "v": "int", "s": "varchar", "a": "int", "x": "int"}
+"""Of columns that most tests have; what others are is for a test to say (`typed`), or left open."""
 
 
 def at(number: int) -> int:
@@ -55,7 +57,7 @@ def row_value(
     kind: str, table: str, ts: int, data: Row, old: Row | None = None, key: tuple[str, ...] = ("id",)
 ) -> dict[str, Any]:
     """The JSON of a row event; values become texts."""
-    types = {name: "int" if name in {"id", "v"} else "varchar" for name in data}
+    types = {name: TYPES[name] for name in data if name in TYPES}
     return value_of(
         kind,
         table,
@@ -85,6 +87,12 @@ def delete(table: str, number: int, partition: int = 0, **row: object) -> Messag
 def update(table: str, number: int, old: Row, partition: int = 0, **row: object) -> Message:
     """An UPDATE; a raw one if it changes the key."""
     return Message(TOPIC, partition, encoded(row_value("UPDATE", table, at(number), row, {**row, **old})))
+
+
+def typed(message: Message, **types: str) -> Message:
+    """The message with these types of columns (`mysqlType`)."""
+    value = json.loads(message.value)
+    return message._replace(value=encoded({**value, "mysqlType": {**value["mysqlType"], **types}}))
 
 
 def keyed(message: Message, *names: str) -> Message:

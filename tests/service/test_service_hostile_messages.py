@@ -11,8 +11,9 @@ from pathlib import Path
 import cramjam
 import pytest
 
+from consumer.canal import Plain
 from consumer.report import Report
-from consumer.scan import Plain, ReadSpec, Reduction, Scan
+from consumer.scan import ReadSpec, Reduction, Scan
 from ordering.errors import InputError, ReconcilerError
 from ordering.events import Partition
 from ordering.timestamps import CheckpointTs, ResolvedTs

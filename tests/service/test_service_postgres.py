@@ -186,6 +186,19 @@ class TestDdl:
             fresh.ddl(sql)
         assert fresh.cells.tables(["d"])["d.t"][0] == ["id", "v", "f"]
 
+    def test_partitions_are_exchanged_whatever_makes_their_keys(self, fresh: Landing) -> None:
+        fresh.ddl(
+            "CREATE TABLE `p` (`id` INT PRIMARY KEY) PARTITION BY RANGE (`id`) (PARTITION `a` VALUES LESS THAN (9))"
+        )
+        fresh.ddl("CREATE TABLE `n` (`id` INT PRIMARY KEY)")
+        for name in "pn":
+            fresh.cells.query(f"ALTER TABLE d.{name} ALTER id ADD GENERATED ALWAYS AS IDENTITY")
+        fresh.write("p", ["id"], [["1"], ["2"]])
+        fresh.write("n", ["id"], [["7"]])
+        fresh.ddl("ALTER TABLE `d`.`p` EXCHANGE PARTITION `a` WITH TABLE `d`.`n`")
+        held = {name: [row["id"] for row in fresh.cells.tables(["d"])[f"d.{name}"][1]] for name in "pn"}
+        assert held == {"p": [7], "n": [1, 2]}
+
     def test_an_empty_table_takes_any_change(self, fresh: Landing) -> None:
         fresh.ddl("CREATE TABLE `t` (`id` INT PRIMARY KEY,`f` DOUBLE)")
         fresh.ddl("ALTER TABLE `t` MODIFY COLUMN `f` VARCHAR(9), ADD COLUMN `w` DATETIME DEFAULT CURRENT_TIMESTAMP()")

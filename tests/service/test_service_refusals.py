@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import sinks.sqlite.target
+from consumer.demo.upstream.changefeed import Message
 from ordering.errors import ConfigError, InputError, TargetError
 from tests.service.lab import Feed
-from tests.service.messages import at, begun, ddl, delete, insert, watermarks
+from tests.service.messages import at, begun, ddl, delete, insert, typed, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 Values = dict[str, object]
@@ -22,16 +23,26 @@ def consistent(request: pytest.FixtureRequest, feed: Feed) -> Feed:
     return feed.with_(target={"consistency": request.param})
 
 
+SENT = {"BYTEA": "varbinary", "JSONB": "json"}
+
+
+def sent(columns: str, number: int, partition: int = 0, **row: Any) -> Message:
+    """An INSERT into such columns, whose `s` is of upstream's own type."""
+    kind = columns.partition(" s ")[2].partition("(")[0].partition(",")[0].partition(" ")[0]
+    upstream = "enum" if "CHECK" in columns else SENT.get(kind, kind.lower())
+    return typed(insert("d.t", number, partition, **row), s=upstream)
+
+
 def refused(feed: Feed, columns: str, bad: Values, count: int) -> TargetError:
     """Apply a row; then try good ones with a bad one among them: the error, once it is sure that none was applied."""
     feed.make_database(
         "d", f"CREATE TABLE t (id INT PRIMARY KEY, {columns}); CREATE TABLE u (id INT PRIMARY KEY, v INT)"
     )
-    feed.send([insert("d.t", 1, id=1, **{**bad, **GOOD}), *watermarks(1)])
+    feed.send([sent(columns, 1, id=1, **{**bad, **GOOD}), *watermarks(1)])
     feed.once()
     before = contents(feed)
-    rows = [insert("d.t", 2, n % 3, id=n, **(bad if n == count else {**bad, **GOOD})) for n in range(2, count + 1)]
-    feed.send([insert("d.u", 2, id=1, v=1), delete("d.t", 2, id=1, **{**bad, **GOOD}), *rows, *watermarks(2)])
+    rows = [sent(columns, 2, n % 3, id=n, **(bad if n == count else {**bad, **GOOD})) for n in range(2, count + 1)]
+    feed.send([insert("d.u", 2, id=1, v=1), delete("d.t", 2, id=1), *rows, *watermarks(2)])
     error = feed.failing()
     assert isinstance(error, TargetError), error
     assert error.exit_code == 4

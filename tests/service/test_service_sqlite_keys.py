@@ -88,7 +88,7 @@ def test_a_trigger_that_passes_rows_over_is_refused(feed: LocalFeed) -> None:
 
 
 def test_rows_that_were_not_written_are_noticed(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sinks.sqlite.catalog._passing_triggers", lambda *_: {})
+    monkeypatch.setattr("sinks.sqlite.catalog._passing", lambda *_: None)
     trigger = "CREATE TRIGGER g BEFORE INSERT ON t BEGIN SELECT RAISE(IGNORE); END"
     feed.make_database("d", f"CREATE TABLE t (k TEXT PRIMARY KEY, v INT); {trigger}")
     sent(feed, 1, "a", 1)

@@ -12,11 +12,12 @@ from pyspark import SparkContext
 
 from consumer import job as jobs
 from consumer.bodies.configured import bodies_of
+from consumer.canal import Plain
 from consumer.feed_tasks import ChangesTask
 from consumer.job import SparkJob, SparkJobs, complete, succeeded
 from consumer.reader import Reached
 from consumer.report import accounts_of
-from consumer.scan import Plain, ReadSpec
+from consumer.scan import ReadSpec
 from consumer.spark import FAILURES
 from consumer.tasks import OrderTask
 from consumer.writing import WriteTask

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer.embedded import MariaDbServer
 from ordering.errors import TargetError
@@ -15,7 +16,7 @@ from sinks.mysql.connection import MysqlConnection
 from sinks.uri import parse_target_uri
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.local import LocalFeed
-from tests.service.messages import at, begun, ddl, delete, insert, keyed, update, watermarks
+from tests.service.messages import at, begun, ddl, delete, insert, keyed, typed, update, watermarks
 
 pytestmark = pytest.mark.service
 
@@ -155,7 +156,11 @@ def test_a_collation_that_folds_as_upstreams_does(target: str, count: int, reque
 def test_text_that_is_no_json(consistent: LocalFeed, text: str) -> None:
     consistent.send(begun(columns="id INT PRIMARY KEY, v INT, s JSON")[:2])
     consistent.send(
-        [insert("d.t", 3, 2, id=1, v=1, s='{"a": 1}'), insert("d.t", 4, 2, id=2, v=1, s=text), *watermarks(5)]
+        [
+            typed(insert("d.t", 3, 2, id=1, v=1, s='{"a": 1}'), s="json"),
+            typed(insert("d.t", 4, 2, id=2, v=1, s=text), s="json"),
+            *watermarks(5),
+        ]
     )
     error = consistent.failing(TargetError)
     assert "JSON" in error.fact
@@ -175,7 +180,7 @@ def test_a_type_that_tidb_does_not_have(feed: LocalFeed) -> None:
 
 def test_digits_of_a_second_that_would_be_cut(mariadb_feed: LocalFeed) -> None:
     mariadb_feed.make_database("d", "CREATE TABLE t (id INT PRIMARY KEY, v INT, s DATETIME(3))")
-    mariadb_feed.send([insert("d.t", 1, id=1, v=1, s="2026-01-02 03:04:05.6789"), *watermarks(1)])
+    mariadb_feed.send([typed(insert("d.t", 1, id=1, v=1, s="2026-01-02 03:04:05.6789"), s="datetime"), *watermarks(1)])
     assert "3 digits of a second" in mariadb_feed.failing(TargetError).fact
 
 
@@ -203,6 +208,34 @@ def test_check_tells_of_triggers_and_cascades(mariadb_feed: LocalFeed) -> None:
 def test_check_tells_of_triggers_in_sqlite(sqlite_feed: LocalFeed) -> None:
     sqlite_feed.make_database("d", "CREATE TABLE p (id INT); CREATE TRIGGER tr AFTER INSERT ON p BEGIN SELECT 1; END")
     assert any("trigger tr on d.p" in line for line in sqlite_feed.check())
+
+
+def test_a_trigger_that_may_change_what_is_written_is_refused(mariadb_feed: LocalFeed) -> None:
+    """Also where it was made between two runs: whoever leads next reads the tables anew."""
+    feed = mariadb_feed
+    feed.send(begun())
+    feed.apply()
+    feed.cells.query("CREATE TRIGGER d.g BEFORE UPDATE ON d.t FOR EACH ROW SET NEW.v = 7")  # type: ignore[union-attr]
+    feed.send([update("d.t", 4, {"v": 1}, id=1, v=2, s="one"), *watermarks(4)])
+    error = feed.failing(TargetError)
+    assert "table d.t: has the trigger 'g' (BEFORE UPDATE)" in error.fact
+    assert "DROP TRIGGER `d`.`g`;" in error.hint
+    feed.cells.query("DROP TRIGGER d.g")  # type: ignore[union-attr]
+    feed.apply()
+    assert [row["v"] for row in rows(feed)] == [2]
+
+
+def test_a_run_warns_of_what_acts_on_rows(sqlite_feed: LocalFeed) -> None:
+    sqlite_feed.make_database(
+        "d",
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, s TEXT AS (v) STORED); CREATE TABLE u (id INT);"
+        " CREATE TRIGGER tr AFTER INSERT ON t BEGIN INSERT INTO u VALUES (1); END",
+    )
+    sqlite_feed.send([insert("d.t", 1, id=1, v=1, s="2"), insert("d.t", 2, id=2, v=1, s="2"), *watermarks(3)])
+    with capture_logs() as lines:
+        sqlite_feed.apply()
+    said = [line["what"] for line in lines if line["event"] == "the target acts by itself on what is written"]
+    assert [what.partition(" of ")[0].partition(" on ")[0] for what in said] == ["trigger tr", "column s"]
 
 
 RIGHTS = {
@@ -255,7 +288,9 @@ def timestamps_as_they_were(mariadb_feed: LocalFeed) -> Iterator[None]:
 @pytest.mark.usefixtures("timestamps_as_they_were")
 def test_timestamps_may_be_null(mariadb_feed: LocalFeed) -> None:
     mariadb_feed.send(begun(columns="`id` INT PRIMARY KEY, `v` TIMESTAMP, `s` TIMESTAMP")[:2])
-    mariadb_feed.send([insert("d.t", 3, id=1, v=None, s="2026-01-02 03:04:05"), *watermarks(4)])
+    mariadb_feed.send(
+        [typed(insert("d.t", 3, id=1, v=None, s="2026-01-02 03:04:05"), v="timestamp", s="timestamp"), *watermarks(4)]
+    )
     mariadb_feed.apply()
     assert rows(mariadb_feed) == [{"id": 1, "v": None, "s": "2026-01-02 03:04:05"}]
 

@@ -11,10 +11,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consumer.canal import Plain
 from consumer.config import EventFilterSection, Filter
 from consumer.filters.changefeed import read_filter
 from consumer.filters.tables import table_filter
-from consumer.scan import Plain, ReadSpec, Reduction, Scan
+from consumer.scan import ReadSpec, Reduction, Scan
 from ordering.events import Half, Partition
 from ordering.identity import key_values
 from ordering.timestamps import CheckpointTs, ResolvedTs
