@@ -89,6 +89,11 @@ def types_of(value: bytes, position: Position) -> dict[str, str]:
 
 def plain(value: bytes | None, position: Position, limit: int) -> bytes | None:
     """The value itself, or what was compressed in it, of at most `limit` bytes. Raises InputError with the position."""
+    if value is not None and len(value) > limit:
+        hint = "raise limits.message-bytes if the message is genuine"
+        raise InputError(
+            f"message holds {len(value)} bytes, limits.message-bytes is {limit}", where=str(position), hint=hint
+        )
     if not value or not is_compressed(value):
         return value
     try:

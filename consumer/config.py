@@ -171,7 +171,7 @@ class Limits(_Section):
     window_bytes: Annotated[Bytes, Field(ge=1)] = 1 << 30
     """The same in bytes of messages."""
     message_bytes: Annotated[Bytes, Field(ge=1, lt=1 << 31)] = 64 << 20
-    """Largest content of a compressed message or a claim-check file: beyond it is an error."""
+    """Largest message, content of a compressed one, or claim-check file: beyond it is an error."""
     writers: Annotated[int, Field(ge=1)] = 2
     """Connections that write at once in `row` consistency, and processes of `load`; not more than Spark's task slots
     are used."""

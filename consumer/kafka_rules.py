@@ -4,6 +4,8 @@ Whatever protects the connection has to mean the same to both of our clients, or
 of them follows would leave the other's connection open. Facts of the properties: librdkafka's CONFIGURATION.md.
 """
 
+from urllib.parse import urlsplit
+
 from consumer.kafka_settings import Settings, mechanism, protocol
 
 OURS = frozenset({
@@ -60,9 +62,17 @@ def _unknown(settings: Settings) -> list[str]:
     for name, allowed in (("ssl.endpoint.identification.algorithm", ("https", "none")), (_METHOD, ("oidc",))):
         if settings.get(name, allowed[0]) not in allowed:
             found.append(f"has no {name} {settings[name]!r}; known are {', '.join(allowed)}")
-    if not str(settings.get(_URL, "https:")).startswith(("https:", "http:")):
+    if not _is_address(str(settings.get(_URL, "https://host"))):
         found.append(f"has a {_URL} that is no http:// or https:// address")
     return found
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _incomplete(settings: Settings) -> list[str]:

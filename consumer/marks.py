@@ -23,6 +23,8 @@ _decode_mark = msgspec.json.Decoder(_Mark).decode
 
 def plain_or_none(value: bytes | None, limit: int) -> bytes | None:
     """A message's JSON; what is wrong with an unreadable one is said by the task that decodes it."""
+    if value is not None and len(value) > limit:
+        return None
     try:
         return decompressed(value, limit) if value and is_compressed(value) else value
     except BadCompressionError:

@@ -69,8 +69,11 @@ class QuickScan(Scan):
         table: Any = None
         keys: Any = None
         typed: list[Any] = [None, None]
+        limit = self.spec.message_bytes
         for message in messages:
             value = message.value()
+            if len(value) > limit:
+                return None
             event: Any = envelope(value)
             kind, tidb = event.type, event.tidb
             if kind == canal.WATERMARK:

@@ -1,9 +1,9 @@
 """`redis.uri`: where the ledger is, who we are there, and how the way there is protected."""
 
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from ordering.errors import ConfigError
-from sinks.uri import is_host
+from sinks.uri import is_host, split_uri
 
 _SCHEMES = ("redis", "rediss", "unix")
 _TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs")
@@ -16,7 +16,7 @@ def check_redis_uri(text: str) -> None:
     if not text:
         return
     hint = "write redis://USER:PASSWORD@HOST:6379/0, or rediss:// with TLS; percent-encode what URIs reserve"
-    parts = urlsplit(text)
+    parts = split_uri(text, "redis.uri")
     try:
         port = parts.port
     except ValueError:

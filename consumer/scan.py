@@ -139,11 +139,13 @@ class Scan:
 
     def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
         """Take messages; False once no further one of this range is needed. `unpacked`: they were compressed."""
-        report, high, taken = self.report, self._high, not unpacked
+        report, high, taken, limit = self.report, self._high, not unpacked, self.spec.message_bytes
         for message in messages:
             offset, value = message.offset(), message.value()
             report.stop = offset + 1
             report.read += taken
+            if value is not None and len(value) > limit:  # to read it would take a multiple of that
+                self._uncommon(offset, value, unpacked=unpacked)
             try:
                 event = envelope(value)
                 kind = KINDS[event.type]

@@ -8,7 +8,7 @@ certificate wants it checked: then the server's certificate and host name are ve
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ordering.errors import ConfigError
 
@@ -75,9 +75,11 @@ def parse_target_uri(text: str) -> TargetUri:
 
     Raises ConfigError.
     """
-    parts = urlsplit(text)
+    parts = split_uri(text, "target.uri")
     if parts.scheme == "sqlite":
         path = unquote(parts.path)[1:]
+        if parts.query:
+            raise ConfigError("target.uri of SQLite has no options", hint="write %3F for a ? of the directory's name")
         if not path or parts.netloc:
             raise ConfigError(
                 "target.uri names no directory",
@@ -93,7 +95,7 @@ def parse_target_uri(text: str) -> TargetUri:
 
 def parse_upstream_uri(text: str) -> TargetUri:
     """Read `tidb://USER:PASSWORD@HOST:PORT`: where rows are read that messages leave out. Raises ConfigError."""
-    if urlsplit(text).scheme != "tidb":
+    if split_uri(text, "source.upstream.uri").scheme != "tidb":
         raise ConfigError("source.upstream.uri is no URI of a TiDB", hint="write tidb://USER:PASSWORD@HOST:4000")
     return _server("tidb", text, "source.upstream.uri", _PORTS["tidb"])
 
@@ -107,12 +109,29 @@ def is_host(name: str) -> bool:
     return True
 
 
+def split_uri(text: str, key: str) -> SplitResult:
+    """The parts of a URI. Raises ConfigError, which shows nothing of it, for what can't be one and for what no part is.
+
+    Nothing of a URI is passed over: behind a # could stand the option that was to protect the connection.
+    """
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        hint = "percent-encode what URIs reserve, as in a password: [ is %5B"
+        raise ConfigError(f"{key} is no URI", hint=hint) from None
+    if "#" in text:
+        raise ConfigError(f"{key} holds a #", hint="percent-encode it: %23")
+    if "\0" in unquote(text):
+        raise ConfigError(f"{key} holds a NUL, which no server can be sent")
+    return parts
+
+
 def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
-    parts = urlsplit(text)
+    parts = split_uri(text, key)
     try:
         port = parts.port or usual
-    except ValueError as error:
-        raise ConfigError(f"{key} has a port that is no number from 1 to 65535") from error
+    except ValueError:  # it may show a part of the password
+        raise ConfigError(f"{key} has a port that is no number from 1 to 65535") from None
     if not parts.hostname or not parts.username:
         raise ConfigError(f"{key} lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{usual}")
     if not is_host(parts.hostname):

@@ -127,6 +127,9 @@ class Line(Connection):  # type: ignore[misc]  # untyped
         """Turn what PyMySQL raises over answers that are none into an error of the connection's."""
         try:
             yield
+        except RuntimeError as error:  # a plugin that needs a package which is not installed
+            self._force_close()
+            raise pymysql.err.OperationalError(CR.CR_AUTH_PLUGIN_CANNOT_LOAD, str(error)) from error
         except NOT_UNDERSTOOD as error:
             self._force_close()
             fact = f"the server's answer is none of MySQL's protocol: {type(error).__name__}"

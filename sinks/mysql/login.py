@@ -92,5 +92,5 @@ def shows_password(payload: bytes, user: bytes, password: bytes) -> bool:
     return proof.startswith((password + b"\0", bytes([(len(password) + 1) % 256]) + password))
 
 
-NOT_UNDERSTOOD = (ValueError, LookupError, ArithmeticError, AttributeError, TypeError, RuntimeError, struct.error)
-"""What PyMySQL raises over answers that are none of the protocol's, keys that are none, plugins that it lacks."""
+NOT_UNDERSTOOD = (ValueError, LookupError, ArithmeticError, AttributeError, TypeError, struct.error)
+"""What PyMySQL raises over answers that are none of the protocol's, and keys that are none."""

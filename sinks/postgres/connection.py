@@ -142,6 +142,8 @@ class PostgresConnection:
         text = " ".join(str(error).split())
         if _FOR_GOOD.search(text):
             hint = "check user, password, database and ssl options of target.uri, and the server's pg_hba.conf"
+            if "cleartext" in text:
+                hint = "name the server's authority (sslrootcert=FILE); require_auth=password trusts whoever answers"
             return TargetError(f"the target refuses: {text}", where=self.where, hint=hint)
         return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where)
 

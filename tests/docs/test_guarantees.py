@@ -16,6 +16,8 @@ ROOT = Path(__file__).parent.parent.parent
 GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text()
 SECURITY = (ROOT / "docs" / "security.md").read_text()
 TESTS = re.findall(r"^\|.*\| `([^`]+)` \|$", GUARANTEES, re.MULTILINE)
+THREATS = [line for line in SECURITY.split("## ")[1].splitlines() if line.startswith("| ")][1:]
+AGAINST = [re.findall(r"`([a-z]+/test_[^`]+)`", line.rsplit(" | ", 1)[1]) for line in THREATS]
 
 
 def test_every_promise_has_a_test() -> None:
@@ -23,7 +25,12 @@ def test_every_promise_has_a_test() -> None:
     assert len(rows) == len(TESTS) > 20
 
 
-@pytest.mark.parametrize("named", sorted(set(TESTS)))
+def test_every_threat_has_a_test() -> None:
+    assert len(THREATS) >= 10
+    assert all(AGAINST)
+
+
+@pytest.mark.parametrize("named", sorted({*TESTS, *(named for some in AGAINST for named in some)}))
 def test_named_tests_are_there(named: str) -> None:
     path, _, function = named.partition("::")
     tree = ast.parse((ROOT / "tests" / path).read_text())

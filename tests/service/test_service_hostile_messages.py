@@ -132,7 +132,7 @@ def refusal(feed: LocalFeed, seed: int = -1) -> ReconcilerError | None:
 def local_feed(place: Path) -> LocalFeed:
     target = place / "target"
     feed = LocalFeed(None, "nowhere:1", TOPIC, f"sqlite:///{target}", SqliteCells(target), place)  # type: ignore[arg-type]
-    return feed.with_(limits={"message-bytes": "1MiB"})
+    return feed.with_(limits={"message-bytes": "2MiB"})
 
 
 ROW = encoded(row_value("INSERT", "d.t", at(5), {"id": 7, "v": 1, "s": "x"}))
@@ -159,6 +159,8 @@ WRONG = {
     "key-named-twice": (ROW.replace(b'["id"]', b'["id","id"]'), "key columns"),
     "hundred-key-columns": (ROW.replace(b'["id"]', json.dumps([str(n) for n in range(100)]).encode()), "key columns"),
     "nul-in-a-name": (ROW.replace(b'"table":"t"', b'"table":"t\\u0000x"'), "U+0000"),
+    "larger-than-the-limit": (ROW.replace(b'"x"', b'"' + b"y" * (2 << 20) + b'"'), "limits.message-bytes"),
+    "no-json-and-larger": (b"x" * (3 << 20), "limits.message-bytes"),
     "lz4-bomb": (bytes(cramjam.lz4.compress(ROW + b" " * (64 << 20))), "limits.message-bytes"),
     "snappy-bomb": (bytes(cramjam.snappy.compress_raw(ROW + b" " * (8 << 20))), "limits.message-bytes"),
     "snappy-that-promises-much": (b"\xff\xff\xff\xff\x0f" + b"a" * 50, "limits.message-bytes"),
