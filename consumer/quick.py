@@ -56,6 +56,9 @@ class QuickScan(Scan):
         """The rows of a run; None if something in it is not usual. Changes nothing."""
         if not (self._count_from <= messages[0].offset() and messages[-1].offset() < self._count_to):
             return None
+        limit = self.spec.message_bytes
+        if any(len(message.value() or b"") > limit for message in messages):
+            return None
         try:
             return self._rows(messages)
         except _UNUSUAL:
@@ -69,11 +72,8 @@ class QuickScan(Scan):
         table: Any = None
         keys: Any = None
         typed: list[Any] = [None, None]
-        limit = self.spec.message_bytes
         for message in messages:
             value = message.value()
-            if len(value) > limit:
-                return None
             event: Any = envelope(value)
             kind, tidb = event.type, event.tidb
             if kind == canal.WATERMARK:
