@@ -25,7 +25,7 @@ REFUSED = {
 """Key, or section -> why it stays."""
 CHANGEABLE = re.compile(
     r"(filter|limits|quarantine|redis)\..+|target\.(uri|consistency|invalid-dates|volatile-defaults|cdc-write-source"
-    r"|concurrent-indexes)|source\.(bootstrap-servers|kafka|claim-check|upstream|unproven-beginning)(\..+)?"
+    r"|concurrent-indexes|on-drift)|source\.(bootstrap-servers|kafka|claim-check|upstream|unproven-beginning)(\..+)?"
 )
 
 

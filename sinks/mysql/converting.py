@@ -96,7 +96,7 @@ def _keeps(old: TypeDef, change: ChangeColumn) -> bool:
 
 @contextmanager
 def _copied(db: MysqlConnection, conversion: _Conversion) -> Iterator[None]:
-    """A table of the column's distinct values, in our own database."""
+    """A temporary table of the column's distinct values, in our own database: none outlives the session."""
     table, name = conversion.table, quoted(conversion.column.name)
     look = (
         "SELECT CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
@@ -105,8 +105,10 @@ def _copied(db: MysqlConnection, conversion: _Conversion) -> Iterator[None]:
     ((charset, collation),) = db.query(look, (*table, conversion.column.name))
     texts = f" CHARACTER SET {charset} COLLATE {collation}" if charset else ""
     kind = f"{conversion.column.type}{texts} NULL"
-    db.run(f"DROP TABLE IF EXISTS {conversion.place}")
-    db.run(f"CREATE TABLE {conversion.place} (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, {_COLUMN} {kind})")
+    db.run(f"DROP TEMPORARY TABLE IF EXISTS {conversion.place}")
+    db.run(
+        f"CREATE TEMPORARY TABLE {conversion.place} (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, {_COLUMN} {kind})"
+    )
     db.run(
         f"INSERT INTO {conversion.place} ({_COLUMN}) SELECT {name} FROM {quoted(table.database)}.{quoted(table.table)}"  # noqa: S608 quoted
         f" WHERE {name} IS NOT NULL GROUP BY {name}, BINARY {name}"
@@ -114,7 +116,7 @@ def _copied(db: MysqlConnection, conversion: _Conversion) -> Iterator[None]:
     try:
         yield
     finally:
-        db.run(f"DROP TABLE IF EXISTS {conversion.place}")
+        db.run(f"DROP TEMPORARY TABLE IF EXISTS {conversion.place}")
 
 
 def _check(db: MysqlConnection, conversion: _Conversion) -> None:

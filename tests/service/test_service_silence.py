@@ -14,7 +14,7 @@ from consumer.control import Control
 from consumer.embedded import MariaDbServer
 from consumer.redis_client import redis_client
 from ordering.errors import ReconcilerError, TargetUnreachableError
-from sinks.mysql import connection as mysql_connection
+from sinks.mysql import line as mysql_line
 from sinks.opening import open_target
 from sinks.postgres import connection as postgres_connection
 from sinks.uri import parse_target_uri
@@ -50,7 +50,7 @@ def listening(greeting: bytes = b"") -> Iterator[int]:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (mysql_connection, postgres_connection, upstream):
+    for module in (mysql_line, postgres_connection):
         monkeypatch.setattr(module, "_CONNECT_TIMEOUT_S", LIMIT_S)
 
 
