@@ -4,7 +4,8 @@
   loopback address the API's document and the metrics are open too.
 - A page of another site must not talk to us by a DNS name that it made point here: `Host` is an IP address,
   `localhost`, this machine's name or a name that the operator gave, and an `Origin` has to be this very server.
-- At most `MOST_AT_WORK` requests are worked on at once, health apart, which needs nothing that could be used up.
+- At most `MOST_AT_WORK` requests are worked on at once, health apart, which needs nothing that could be used up. One
+  counts once all of it is here: who sends half a body takes nobody's place.
 - A body is at most `MOST_BODY` bytes; it is counted while it comes in, whatever its header says.
 """
 
@@ -131,11 +132,14 @@ class Guard:
         if _HEALTH.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return
+        whole = await _whole(receive)
+        if whole is None:
+            return
         if self._at_work >= MOST_AT_WORK:
             raise BusyError("too many requests are under way", where=scope["path"][:200], hint="try again soon")
         self._at_work += 1
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, whole, send)
         finally:
             self._at_work -= 1
 
@@ -158,6 +162,23 @@ def _counting(receive: Receive) -> Receive:
         return message
 
     return counted
+
+
+async def _whole(receive: Receive) -> Receive | None:
+    """What gives a request's body at once; None if the client left before all of it was here."""
+    body, is_more = bytearray(), True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        is_more = message.get("more_body", False)
+    waiting: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+    async def given() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return given
 
 
 def _with_headers(send: Send) -> Send:

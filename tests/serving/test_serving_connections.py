@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from consumer.serving import connections
+from consumer.serving.access import MOST_AT_WORK
 from tests.certificates import Authority
 from tests.service.lab import eventually
 from tests.serving.lab import HEADERS, TOKEN, Serving
@@ -54,6 +55,14 @@ def ended(one: socket.socket) -> bool:
     except OSError:
         return True
     return True
+
+
+def test_half_a_body_takes_nobodys_place(serving: Serving) -> None:
+    """Fewer connections than are closed for others, and more than requests may be worked on."""
+    with ExitStack() as held:
+        for _ in range(MOST_AT_WORK + 50):
+            held.enter_context(closing(connected(serving))).sendall(HALF["a body"])
+        assert httpx.get(f"{serving.url}api/v2/changefeeds", headers=HEADERS, timeout=10).status_code == 200
 
 
 @pytest.mark.parametrize("half", HALF.values(), ids=HALF)
