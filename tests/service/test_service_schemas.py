@@ -91,7 +91,15 @@ def test_mariadb(recording: str, cells: MariaDbCells, mariadb_server: MariaDbSer
     applied(recording, mariadb_server.uri, cells, tmp_path)
     for name, table in wanted.items():
         database, _, bare = name.partition(".")
-        assert described(cells, database, bare) == table, name
+        assert described(cells, database, bare) == {**table, "columns": [*map(sent, table["columns"])]}, name
+
+
+def sent(column: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A column as it is made: one that upstream computes and stores is a plain one, for its values are sent."""
+    name, kind, null, default, extra, comment = column
+    if extra != "STORED GENERATED":
+        return column
+    return name, kind, null, "NULL" if null == "YES" else default, "", comment
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
