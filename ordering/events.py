@@ -71,6 +71,8 @@ class DdlEvent:
     drops_database: str | None = None
     replicated: str = ""
     """What TiCDC replicates of `sql`, where that is not all of it."""
+    dumped: bool = False
+    """Whether it defines what a dump holds: without the values that upstream computes, which messages bring."""
 
     @property
     def statement(self) -> str:

@@ -71,6 +71,7 @@ def ddl_of(path: Path, tso: int, database: str, table: str = "") -> DdlEvent:
         table=table,
         sql=statement_of(path),
         adds=(name,) if table else (),
+        dumped=True,
     )
 
 

@@ -54,6 +54,8 @@ class Server:
     """Whether a TIMESTAMP column may be NULL if nothing is said (explicit_defaults_for_timestamp, as in TiDB)."""
     knows_collation: Callable[[str], bool]
     knows_charset: Callable[[str], bool]
+    computes: bool = False
+    """Whether it has to compute what upstream computes and stores: rows of a dump lack it."""
 
 
 def server_of(connection: MysqlConnection) -> Server:
@@ -200,7 +202,7 @@ def _is_index(texts: Sequence[str]) -> bool:
 def _edits(sql: str, clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
     fills = bool(clause) and _is(clause[0], "ADD")
     for column in _columns(clause):
-        yield from column_edits(sql, column, notes, fills=fills, mariadb=server.is_mariadb)
+        yield from column_edits(sql, column, notes, fills=fills, mariadb=server.is_mariadb, computes=server.computes)
         yield from _of_types(column, server, notes)
     yield from _of_clause(clause, server, notes)
 

@@ -2,7 +2,7 @@
 
 A literal default is spelled as the value that it is upstream; JSON that may not be NULL fills rows as upstream; a
 STORED generated column is a plain one, for its values are sent: the server would compute others (time zone, scale of
-divisions, rounding of fractions).
+divisions, rounding of fractions). A dump does not hold them, so a table that is loaded has them computed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,13 +65,15 @@ def end_of_options(clause: Sequence[Word]) -> int:
     return clause[-1].stop
 
 
-def column_edits(sql: str, clause: Sequence[Word], notes: list[str], *, fills: bool, mariadb: bool) -> Iterator[Edit]:
+def column_edits(
+    sql: str, clause: Sequence[Word], notes: list[str], *, fills: bool, mariadb: bool, computes: bool = False
+) -> Iterator[Edit]:
     """What a clause about a column needs. Raises TargetError for a default whose value is not known."""
     found = _read(sql, clause, fills=fills)
     if found is None:
         return
     if found.column.generated is not None:
-        yield from _generated(found, notes, mariadb=mariadb)
+        yield from _generated(found, notes, mariadb=mariadb, computes=computes)
     elif mariadb and fills and _fills_with_json(found.column):
         notes.append(_NULL_JSON)
         yield end_of_options(clause), end_of_options(clause), " DEFAULT 'null'"
@@ -97,9 +99,9 @@ def _fills_with_json(column: ColumnDef) -> bool:
     return column.type.base == "json" and not column.nullable and column.default is None
 
 
-def _generated(clause: _Clause, notes: list[str], *, mariadb: bool) -> Iterator[Edit]:
+def _generated(clause: _Clause, notes: list[str], *, mariadb: bool, computes: bool) -> Iterator[Edit]:
     name = clause.column.name
-    if clause.column.virtual:
+    if clause.column.virtual or computes:
         if mariadb and not clause.column.nullable:
             notes.append(f"column {name} may be NULL: MariaDB knows no NOT NULL of what is generated")
             yield from clause.not_null()

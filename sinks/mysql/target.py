@@ -193,7 +193,7 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
         self.forget_catalog()
         sql = respelled(ddl.statement, ddl.database, self.catalog(), features=self._reads_features)
         statement = read_statement(sql)
-        fitted = self._fitted(sql)
+        fitted = self._fitted(sql, dumped=ddl.dumped)
         volatile = rules.volatile_columns(statement)
         if volatile and self._has_rows(statement, ddl):
             if not self._rules.moment(physical_ms(ddl.commit_ts)):
@@ -286,8 +286,8 @@ class MysqlTarget(ServerTarget[MysqlConnection]):
     def _end_running(self, lease: Lease, tables: Sequence[TableName]) -> None:
         """Note what has gone on by itself and is done now: nothing does."""
 
-    def _fitted(self, sql: str) -> Adapted:
-        return adapted(sql, server_of(self._db))
+    def _fitted(self, sql: str, *, dumped: bool) -> Adapted:
+        return adapted(sql, replace(server_of(self._db), computes=dumped))
 
     def _has_rows(self, statement: Statement, ddl: DdlEvent) -> bool:
         table = self.catalog().spelled(named(statement.placed(ddl.database, lambda _: ddl.database).tables[0]))
