@@ -46,9 +46,11 @@ _DEFAULTS = {
     "spark.cleaner.periodicGC.interval": "5min",
 }
 _LOCAL = {
-    # there the executor is the driver: a machine that slept, or a clock that jumps, makes Spark take it for lost after
-    # two minutes, refuse its heartbeats from then on, and end Java ten minutes later with exit code 56
+    # there the executor is the driver. A machine that slept, a clock that jumps, or files of a shuffle that somebody
+    # deleted make Spark take it for lost; from then on its heartbeats fail, for it can't register again (the endpoint
+    # that Spark 4 asks for leave is missing in local mode), and after 60 of them Java would end with exit code 56
     "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
+    "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
 }
 """What is set besides where Spark runs in one process."""
 FAILURES = (Py4JError, PySparkException, OSError, EOFError)

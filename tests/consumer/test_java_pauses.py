@@ -1,9 +1,10 @@
-"""Spark's JVM stands still for longer than Spark waits for an executor, as where a laptop sleeps: it goes on."""
+"""What makes Spark take its local executor for lost ends nothing: a pause as where a laptop sleeps, lost files."""
 
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -42,3 +43,33 @@ def test_a_pause_ends_no_local_executor() -> None:
                 java.wait(1)
         said, _ = spark.communicate("\n", timeout=60)
     assert "SUM 3" in said
+
+
+LOST = """
+import subprocess, sys
+from contextlib import suppress
+from pathlib import Path
+from pyspark import SparkContext
+from consumer.config import Spark
+from consumer.spark import start_spark
+beats = {"spark.executor.heartbeatInterval": "50ms"}
+context = start_spark("test", Spark(master="local[2]", **beats), Path(sys.argv[1]))
+rows = context.parallelize(range(100), 4).map(lambda number: (number % 3, number)).partitionBy(3)
+counted = [rows.count()]
+files = list(Path(sys.argv[1]).rglob("shuffle_*"))
+assert files
+for file in files:
+    file.unlink()
+counted.append(rows.count())
+with suppress(subprocess.TimeoutExpired):
+    SparkContext._gateway.proc.wait(15)
+counted.append(context.parallelize(range(100), 2).count())
+print("COUNTED", counted, flush=True)
+"""
+
+
+@pytest.mark.spark
+def test_lost_files_of_a_shuffle_end_no_local_executor(tmp_path: Path) -> None:
+    """Sixty heartbeats fit into the time that it waits."""
+    done = subprocess.run([sys.executable, "-c", LOST, tmp_path], capture_output=True, text=True, check=False)
+    assert "COUNTED [100, 100, 100]" in done.stdout, done.stderr
