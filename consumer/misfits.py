@@ -48,9 +48,11 @@ def _members(members: Iterable[str]) -> str:
 def misfits(name: TableName, types: Mapping[str, str], catalog: Catalog) -> Iterator[str]:
     """What is wrong with the columns of a table for these types (`mysqlType`). A generated one is not written."""
     schema = catalog.get(name)
-    for sent, kind in types.items() if schema else ():
-        column = schema.column(sent) if schema else None
-        if schema is None or column is None or (column.generated and sent not in schema.handle_key):
+    if schema is None:
+        return
+    for sent, kind in types.items():
+        column = schema.column(sent)
+        if column is None or (column.generated and sent not in schema.handle_key):
             continue
         if why := unlike(kind, catalog.holds(column), column.members):
             own = column.type[:_SHOWN] or "without a type"

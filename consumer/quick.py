@@ -56,15 +56,13 @@ class QuickScan(Scan):
         """The rows of a run; None if something in it is not usual. Changes nothing."""
         if not (self._count_from <= messages[0].offset() and messages[-1].offset() < self._count_to):
             return None
-        limit = self.spec.message_bytes
-        if any(len(message.value() or b"") > limit for message in messages):
-            return None
         try:
-            return self._rows(messages)
+            values = [message.value() for message in messages]
+            return self._rows(messages, values) if max(map(len, values)) <= self.spec.message_bytes else None
         except _UNUSUAL:
             return None
 
-    def _rows(self, messages: Sequence[Any]) -> _Run | None:
+    def _rows(self, messages: Sequence[Any], values: Sequence[bytes]) -> _Run | None:
         """See `_usual`. One long loop: it runs once a message, and a call takes as long as a row's key."""
         run, low, high, until = _Run(), max(self._low, self._base), self._high, self._until
         add_key, add_order = run.keys.append, run.orders.append
@@ -72,8 +70,7 @@ class QuickScan(Scan):
         table: Any = None
         keys: Any = None
         typed: list[Any] = [None, None]
-        for message in messages:
-            value = message.value()
+        for message, value in zip(messages, values, strict=True):
             event: Any = envelope(value)
             kind, tidb = event.type, event.tidb
             if kind == canal.WATERMARK:
