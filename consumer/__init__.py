@@ -1,20 +1,22 @@
 """The reconciler: reads TiCDC's Canal-JSON from Kafka on Spark and applies it to a target.
 
-`pipeline.py` is a round, top to bottom: probe, plan, read, reduce, order, apply, publish.
+`pipeline/round.py` is a round, top to bottom: probe, plan, read, reduce, order, apply, publish.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from consumer.feed import Ddl, Window, windows
+    from consumer.library.feed import ChangeWindow, Ddl, windows
+    from consumer.library.wait import Waited, wait_for
 
-__all__ = ["Ddl", "Window", "windows"]
+__all__ = ["ChangeWindow", "Ddl", "Waited", "wait_for", "windows"]
+_WAITING = {"Waited", "wait_for"}
 
 
 def __getattr__(name: str) -> Any:
     """The library, loaded when it is asked for: tasks and commands do without."""
     if name not in __all__:
         raise AttributeError(name)
-    from consumer import feed  # noqa: PLC0415
-
-    return getattr(feed, name)
+    module = import_module("consumer.library.wait" if name in _WAITING else "consumer.library.feed")
+    return getattr(module, name)

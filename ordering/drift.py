@@ -5,9 +5,10 @@ an INSERT, or the half of an UPDATE that gives a row its new key. So a statement
 to meet exactly those that were there. Where it met fewer, the target has lost rows before; where it met more, it holds
 rows that the upstream does not have.
 
-How far back a row's first event lies is carried with its last one, as a distance in ordinals (`ordering.neteffect`): an
-INSERT and a DELETE are 0 away from themselves, an UPDATE is 1 away from the DELETE half of its own commitTs, for both
-say that the row was there. The ordinal of the first event is thus even exactly if the row was there.
+How far back a row's first event lies is carried with its last one, as a distance in ordinals
+(`ordering.rows.net_effect`): an INSERT and a DELETE are 0 away from themselves, an UPDATE is 1 away from the DELETE
+half of its own commitTs, for both say that the row was there. The ordinal of the first event is thus even exactly if
+the row was there.
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,6 +2,7 @@
 
     ReconcilerError              fact, where, hint; exit_code
     ├── ConfigError        2     the user: usage, config file, environment
+    │   └── ClusterUnreachableError  worth a retry: no master of Spark answers
     ├── InputError         3     the operator: the input is broken at a position, or lost (R8)
     │   ├── LateEventError           an event below the checkpoint that was never applied
     │   └── UnfitRowError            a row that the schema known now does not fit: counts once the row does (R14)
@@ -17,10 +18,12 @@
     │       └── TargetBusyError      worth one at once: only a transaction was rolled back
     ├── LeadershipLostError 5    another instance took over
     │   └── LeaderLivesError         another instance leads, and who wants to lead can't wait any longer
-    ├── DifferencesError   6     `verify` found differences
-    ├── UnjudgedError      7     `verify` found none, but could not compare all that it was to compare
+    ├── DifferencesError   6     `verify` or `prove` found differences
+    ├── UnjudgedError      7     they found none, but could not compare all that was to be compared
+    ├── NotAppliedError    8     what was waited for is not in the target yet
     ├── WorkerLostError    1     a Spark worker died; worth a retry
-    └── LocalDiskError     1     this machine's disk is full or fails; worth a retry
+    ├── LocalDiskError     1     this machine's disk is full or fails; worth a retry
+    └── CoreError          1     the compiled core crashed at a message: another try would end as this one
 
 Anything else that escapes is a bug and ends with exit code 1.
 """
@@ -55,6 +58,10 @@ class ConfigError(ReconcilerError):
     exit_code = 2
 
 
+class ClusterUnreachableError(ConfigError):
+    """No master of the Spark cluster answers."""
+
+
 class InputError(ReconcilerError):
     """A message can't be used, or input that should be there is gone (R8)."""
 
@@ -81,6 +88,10 @@ class SourceError(ReconcilerError):
 
 class SourceUnreachableError(SourceError):
     """Kafka does not answer."""
+
+
+class PackedBatchError(SourceUnreachableError):
+    """A batch that Kafka's client can't unpack: it is damaged, or holds more than that client takes."""
 
 
 class BodyMissingError(SourceError):
@@ -139,6 +150,12 @@ class UnjudgedError(ReconcilerError):
     exit_code = 7
 
 
+class NotAppliedError(ReconcilerError):
+    """What was waited for is not in the target yet: the time is over."""
+
+    exit_code = 8
+
+
 class WorkerLostError(ReconcilerError):
     """A Spark task failed for no reason of the input's: its worker or executor died."""
 
@@ -147,6 +164,17 @@ class LocalDiskError(ReconcilerError):
     """A temporary file of this machine can't be written or read."""
 
 
+class CoreError(ReconcilerError):
+    """The compiled core crashed at a message: a bug of ours, which `spark.native = false` goes around."""
+
+
 NO_ROW_AT_FAULT = (TargetUnreachableError, TransactionLimitError, RowCountError, DriftError, TableMismatchError)
 """What a target says that is not about one of the rows: no other try with fewer rows, or in another way, helps."""
-TRANSIENT = (SourceUnreachableError, BodyMissingError, TargetUnreachableError, WorkerLostError, LocalDiskError)
+TRANSIENT = (
+    SourceUnreachableError,
+    BodyMissingError,
+    TargetUnreachableError,
+    WorkerLostError,
+    LocalDiskError,
+    ClusterUnreachableError,
+)

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from ordering.timestamps import CommitTs
 
+_FILES = "/"
+"""No topic's name holds it: it is the path of files that are read as a partition is."""
+
 
 class Partition(NamedTuple):
     """A partition of a topic."""
@@ -13,9 +16,19 @@ class Partition(NamedTuple):
     topic: str
     partition: int
 
+    @property
+    def is_files(self) -> bool:
+        """Whether it stands for files."""
+        return _FILES in self.topic
+
+    @property
+    def holds_ddls(self) -> bool:
+        """Whether the topic's DDLs are found in it: TiCDC sends them to the first partition, in some formats to all."""
+        return self.partition == 0
+
     def __str__(self) -> str:
-        """`topic=t partition=1`, the form in which errors name a place."""
-        return f"topic={self.topic} partition={self.partition}"
+        """`topic=t partition=1`, the form in which errors name a place; or the files that begin so."""
+        return f"files={self.topic}" if self.is_files else f"topic={self.topic} partition={self.partition}"
 
 
 class Position(NamedTuple):
@@ -26,8 +39,9 @@ class Position(NamedTuple):
     offset: int
 
     def __str__(self) -> str:
-        """`topic=t partition=1 offset=42`, the form in which errors name a place."""
-        return f"topic={self.topic} partition={self.partition} offset={self.offset}"
+        """`topic=t partition=1 offset=42`, the form in which errors name a place; or a file's number."""
+        kind = "number" if _FILES in self.topic else "offset"
+        return f"{Partition(self.topic, self.partition)} {kind}={self.offset}"
 
 
 class TableName(NamedTuple):
@@ -40,6 +54,11 @@ class TableName(NamedTuple):
         """`database.table`, for people; never part of a statement."""
         return f"{self.database}.{self.table}"
 
+    @property
+    def folded(self) -> "TableName":
+        """The name in lower case: upstream's names don't tell case apart, and statements spell them as they like."""
+        return TableName(self.database.lower(), self.table.lower())
+
 
 class Kind(IntEnum):
     """Kind of a row change; the values are the order inside one transaction (R4)."""
@@ -49,7 +68,7 @@ class Kind(IntEnum):
     INSERT = 2
 
 
-class Half(IntEnum):
+class RowOp(IntEnum):
     """What a row change does to one handle key; an UPDATE that moves a key has one of each (R5)."""
 
     DELETE = 0
@@ -73,11 +92,27 @@ class DdlEvent:
     """What TiCDC replicates of `sql`, where that is not all of it."""
     dumped: bool = False
     """Whether it defines what a dump holds: without the values that upstream computes, which messages bring."""
+    shown: tuple[tuple[str, str | None], ...] = ()
+    """What rows show upstream in new columns whose default it computed, by lower-case name, as messages spell it."""
+    unshown: str = ""
+    """Why upstream could not tell that, where it was asked."""
+    olders: tuple[tuple[str, str], ...] = ()
+    """Databases of old names that the statement leaves without one, by lower-case name: upstream or later rows told."""
+
+    routed: str = ""
+    """The statement with the tables' names in the target, where these are others than upstream's."""
+    session: str = ""
+    """With `routed`: the database of what it names without one; "": `database`."""
+
+    @property
+    def own_database(self) -> str:
+        """The database of what `statement` names without one."""
+        return self.session or self.database
 
     @property
     def statement(self) -> str:
         """What is to be executed."""
-        return self.replicated or self.sql
+        return self.routed or self.replicated or self.sql
 
     @property
     def identity(self) -> str:

@@ -6,7 +6,7 @@ event at or below `base_ts` that lies before `counted_to` was counted and applie
 there on it is a repetition, or late. Looking ahead of what is applied counts nothing: `read_to` runs ahead then.
 `base_ts` is the checkpoint at which these offsets were true: inside a window of `transaction` consistency the
 checkpoint runs ahead of it. `window` is one that tasks have begun to write, in `row` consistency, or that is to be
-applied once more (`ordering.rewinding`): until it is done the target is no state of the upstream, and nothing else may
+applied once more (`ordering.rewind`): until it is done the target is no state of the upstream, and nothing else may
 be done before.
 """
 
@@ -17,15 +17,17 @@ from typing import Any
 from ordering.drift import Drift, Drifts
 from ordering.errors import ConfigError
 from ordering.events import Partition, TableName
-from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs
+from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs, utc_text
 from ordering.window import Range, Window
 
 _FLAGS = ("complete", "ended", "retired")
-FORMAT = 2
+FORMAT = 3
 """Of what is stored: the latest that is known here. Raised where a version that does not know the new format would go
 wrong; what such a version may leave unread does not raise it. Progress without a number is of the first."""
 _WHOLE = 1
 """The format of a progress that is stored in whole. Of the second is what moves inside a window (`Progress.moves`)."""
+_MOVES, _ROUTED = 2, 3
+"""The format of what moves; and of a progress with routes, without which rows would go to other tables."""
 _MOVING = ("checkpoint_ts", "executed", "counts")
 """What commits inside a window change; all else stays as the window found it."""
 
@@ -34,7 +36,9 @@ _MOVING = ("checkpoint_ts", "executed", "counts")
 class PartitionProgress:
     """Offsets and the highest watermark of one partition; `passed` is the last one before `start` (see `Range`).
 
-    `epoch`: of a leader that led when the log reached `read_to`, where it is known.
+    `epoch`: of a leader that led when the log reached `read_to`, where it is known. `is_new`: it counts since the last
+    window, or did not count meanwhile (`topic return`): what it holds at or below the checkpoint may never have
+    been applied. The first window that it has a say in has read all of that.
     """
 
     start: int
@@ -43,6 +47,7 @@ class PartitionProgress:
     counted_to: int = 0
     passed: ResolvedTs | None = None
     epoch: int | None = None
+    is_new: bool = False
 
     @property
     def is_unread(self) -> bool:
@@ -79,7 +84,7 @@ class Counts:
     filtered: int = 0
     """Row messages that event filters left out."""
     quarantined: int = 0
-    """Messages that were set aside, whatever became of them since."""
+    """Messages that were quarantined, whatever became of them since."""
 
     def plus(self, **more: int) -> "Counts":
         """These totals with some raised."""
@@ -104,22 +109,37 @@ class Progress:
     counts: Counts = Counts()
     filter_digest: str = ""
     ledger: str = ""
-    """Names the ledger in Redis that belongs to this progress: one made anew has another."""
+    """Names the ledger in Redis that belongs to this progress: one created again has another."""
+    ledger_key: str = field(default="", repr=False)
+    """What the ledger's entries are sealed with: a secret, stored with the progress and shown nowhere."""
+    ledger_terms: tuple[tuple[int, str], ...] = ()
+    """Whose entries count: by the checkpoints at which processes began, their names in the ledger."""
     window: Window | None = None
     loading_ts: CheckpointTs = BEGINNING
     """The TSO of a dump that is being loaded, which is not done yet: nothing else may be done before. 0: none."""
+    time_zone: str = ""
+    """The one in which TIMESTAMP values were read so far, of rows or of the dump being loaded. "": not known."""
+    routes: str = ""
+    """A digest of the routes that decide under which names tables lie in the target; "": there are none."""
+    sources: Mapping[TableName, TableName] = field(default_factory=dict)
+    """With routes: the upstream's tables and views of which something came, and where each lies in the target."""
     drift: Drifts = field(default_factory=dict)
     """What was found since the changefeed began, by table: see `ordering.drift`."""
 
     @classmethod
-    def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str) -> "Progress":
+    def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str, routes: str = "") -> "Progress":
         """The progress of a new changefeed: everything up to `start_ts` counts as applied."""
-        return cls(start_ts, start_ts, start_ts, filter_digest=filter_digest, ledger=ledger)
+        return cls(start_ts, start_ts, start_ts, filter_digest=filter_digest, ledger=ledger, routes=routes)
 
     @property
     def untouched(self) -> bool:
         """Whether nothing has been applied since the changefeed began."""
         return self.checkpoint_ts == self.start_ts and not self.partitions and self.counts == Counts()
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a crash cut a window of `transaction` consistency in two: the rest of it comes before all else."""
+        return self.base_ts < self.checkpoint_ts
 
     def at(self, checkpoint_ts: CheckpointTs, **changes: Any) -> "Progress":
         """This progress moved to a checkpoint: never back, and DDLs executed at an earlier one are forgotten."""
@@ -142,13 +162,14 @@ class Progress:
             entry = {"offset": p.start, "read_to": p.read_to, "watermark": p.watermark, "counted_to": p.counted_to}
             entry |= {} if p.passed is None else {"passed": p.passed}
             entry |= {} if p.epoch is None else {"leader_epoch": p.epoch}
+            entry |= {"new": True} if p.is_new else {}
             found.setdefault(topic, {})[str(number)] = entry
         return found
 
     def state(self) -> dict[str, Any]:
-        """The `state` column: all but checkpoint and offsets."""
+        """All but checkpoint, offsets, and the ledger's key and terms, to be shown."""
         return {
-            "format": _WHOLE,
+            "format": _ROUTED if self.routes else _WHOLE,
             "base_ts": self.base_ts,
             "start_ts": self.start_ts,
             "topics": {name: _topic_state(topic) for name, topic in sorted(self.topics.items())},
@@ -158,17 +179,23 @@ class Progress:
             "ledger": self.ledger,
             "window": None if self.window is None else _window_state(self.window),
             **({"loading_ts": self.loading_ts} if self.loading_ts else {}),
+            **({"time_zone": self.time_zone} if self.time_zone else {}),
+            **({"routes": self.routes} if self.routes else {}),
+            **({"sources": [[*name, *at] for name, at in sorted(self.sources.items())]} if self.sources else {}),
             **({"drift": [[*table, *found] for table, found in sorted(self.drift.items())]} if self.drift else {}),
         }
 
+    def kept_state(self) -> dict[str, Any]:
+        """The `state` column: `state()` with the ledger's key and terms."""
+        terms = [[*term] for term in self.ledger_terms]
+        return {**self.state(), **({"ledger_key": self.ledger_key, "ledger_terms": terms} if self.ledger_key else {})}
+
     @classmethod
     def restored(cls, checkpoint_ts: int, offsets: dict[str, Any], state: dict[str, Any]) -> "Progress":
-        """The value that `offsets()` and `state()` came from. Raises ConfigError for a later version's."""
+        """The value that `offsets()` and `kept_state()` came from. Raises ConfigError for a later version's."""
         check_format(state)
         partitions = {
-            Partition(topic, int(number)): PartitionProgress(
-                p["offset"], p["read_to"], p["watermark"], p["counted_to"], p.get("passed"), p.get("leader_epoch")
-            )
+            Partition(topic, int(number)): _partition(p)
             for topic, numbers in offsets.items()
             for number, p in numbers.items()
         }
@@ -182,8 +209,13 @@ class Progress:
             counts=_counts(state["counts"]),
             filter_digest=state["filter_digest"],
             ledger=state["ledger"],
+            ledger_key=state.get("ledger_key", ""),
+            ledger_terms=tuple((began, name) for began, name in state.get("ledger_terms", ())),
             window=_window(state["window"]) if state.get("window") else None,
             loading_ts=CheckpointTs(state.get("loading_ts", 0)),
+            time_zone=state.get("time_zone", ""),
+            routes=state.get("routes", ""),
+            sources={TableName(*one[:2]): TableName(*one[2:]) for one in state.get("sources", [])},
             drift={TableName(*one[:2]): Drift(*one[2:]) for one in state.get("drift", [])},
         )
 
@@ -193,8 +225,8 @@ class Progress:
         return all(ours is theirs or ours == theirs for ours, theirs in pairs)
 
     def moves(self) -> dict[str, Any]:
-        """Instead of `state()`, where all else is stored already: what moved since."""
-        return {"format": FORMAT, "executed": sorted(self.executed), "counts": _counts_state(self.counts)}
+        """Instead of `kept_state()`, where all else is stored already: what moved since."""
+        return {"format": _MOVES, "executed": sorted(self.executed), "counts": _counts_state(self.counts)}
 
     def moved(self, checkpoint_ts: int, moves: dict[str, Any]) -> "Progress":
         """The value that `moves()` came from, which goes on from this one. Raises ConfigError for a later version's."""
@@ -209,7 +241,7 @@ def check_format(state: Mapping[str, Any]) -> None:
     if found > FORMAT:
         raise ConfigError(
             f"the progress in the target is of format {found}, which a later version wrote; this one knows {FORMAT}",
-            hint="run that version; how to go back stands in docs/upgrade.md",
+            hint="run that version; how to go back stands in `reconciler help upgrade`",
         )
 
 
@@ -226,6 +258,11 @@ def _topic_state(topic: TopicProgress) -> dict[str, Any]:
     flags = {name: getattr(topic, name) for name in _FLAGS}
     ends = {"retired_to": {str(number): end for number, end in topic.retired_to.items()}} if topic.retired_to else {}
     return {"id": topic.id, "tables": tables, **flags, **ends}
+
+
+def _partition(p: Mapping[str, Any]) -> PartitionProgress:
+    read = p["offset"], p["read_to"], p["watermark"], p["counted_to"]
+    return PartitionProgress(*read, p.get("passed"), p.get("leader_epoch"), p.get("new", False))
 
 
 def _topic(value: dict[str, Any]) -> TopicProgress:
@@ -245,6 +282,7 @@ def _window_state(window: Window) -> dict[str, Any]:
         "epochs": [r.epoch for r in window.ranges],
         "to_end": window.to_end,
         "rewound": window.rewound,
+        **({"ahead": True} if window.ahead else {}),
     }
 
 
@@ -261,4 +299,15 @@ def _window(value: dict[str, Any]) -> Window:
         ),
         to_end=value["to_end"],
         rewound=value.get("rewound", False),
+        ahead=value.get("ahead", False),
     )
+
+
+def refuse_unfinished_load(progress: Progress, where: str) -> None:
+    """Raise ConfigError while a dump is loaded only in part: applying anything would leave gaps."""
+    if progress.loading_ts:
+        raise ConfigError(
+            f"a dump of {progress.loading_ts} ({utc_text(progress.loading_ts)} UTC) is loaded only in part",
+            where=where,
+            hint="`reconciler load CONFIG --dump DIR` goes on with it (`reconciler help load` tells how to start over)",
+        )

@@ -1,4 +1,4 @@
-"""Messages that are set aside, where the operator opted in: what is known of them, and what they leave behind.
+"""Messages that are quarantined, where the operator opted in: what is known of them, and what they leave behind.
 
     undecodable message                 passed over: whatever it was is missing
     refused WRITE of a row              its row is taken out of the target: a hole, until a later event writes the row
@@ -21,8 +21,8 @@ from enum import Enum, IntEnum
 from ordering.events import Partition, Position
 
 
-class State(Enum):
-    """What became of a message that was set aside."""
+class QuarantineState(Enum):
+    """What became of a message that was quarantined."""
 
     HELD = "held"
     SUPERSEDED = "superseded"
@@ -31,12 +31,12 @@ class State(Enum):
     RETRIED = "retried"
 
 
-UNDECIDED = {State.HELD, State.SUPERSEDED}
+UNDECIDED = {QuarantineState.HELD, QuarantineState.SUPERSEDED}
 """What counts against the limit: nobody has looked at it yet."""
 
 
 class Mode(IntEnum):
-    """How a row event that is set aside is passed: its row is taken out, or left as it is."""
+    """How a row event that is quarantined is passed: its row is taken out, or left as it is."""
 
     HOLE = 0
     SKIP = 1
@@ -44,7 +44,7 @@ class Mode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A message that is set aside: where it lies, its bytes, why; `commit_ts` and `row` (its key) where known.
+    """A message that is quarantined: where it lies, its bytes, why; `commit_ts` and `row` (its key) where known.
 
     `timestamp` is Kafka's, in milliseconds since 1970. `about` names the row for people, `note` says what was decided.
     """
@@ -57,17 +57,22 @@ class Quarantined:
     commit_ts: int | None = None
     row: bytes | None = None
     about: str = ""
-    state: State = State.HELD
+    state: QuarantineState = QuarantineState.HELD
     note: str = ""
     updated_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changes in the quarantine together with the progress."""
+    """What changes together with the progress: in the quarantine, and of upstream's schemas that are kept.
+
+    `schemas`: names and definitions that are new; `outdated`: names of those that nothing needs any more.
+    """
 
     held: tuple[Quarantined, ...] = ()
-    decided: tuple[tuple[Position, State, str], ...] = ()
+    decided: tuple[tuple[Position, QuarantineState, str], ...] = ()
+    schemas: tuple[tuple[str, str], ...] = ()
+    outdated: tuple[str, ...] = ()
 
 
 NO_CHANGES = Changes()

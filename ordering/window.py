@@ -27,8 +27,8 @@ Histogram = Sequence[tuple[int, int]]
 class Range:
     """What one task reads: offsets [start, stop) of a partition; those before `counted_to` were counted already.
 
-    `passed`: the last watermark before `start`, where it matters (`ordering.copies`). `epoch`: of the leader that named
-    `stop`, where it is known.
+    `passed`: the last watermark before `start`, where it matters (`ordering.rows.keyless_rows`). `epoch`: of the
+    leader that named `stop`, where it is known.
     """
 
     partition: Partition
@@ -49,7 +49,8 @@ class Window:
     """(low, high] of a round; `resolved` >= high is what its ranges cover.
 
     `to_end`: applies nothing (low = high = resolved) but is read to the end of its ranges, whatever watermarks say.
-    `rewound`: is applied once more, as one unit (`ordering.rewinding`).
+    `rewound`: is applied once more, as one unit (`ordering.rewind`). `ahead`: what its ranges hold up to `resolved` was
+    counted with an earlier one, so they are read so far again: it has to know all repetitions of its rows.
     """
 
     low: CheckpointTs
@@ -59,11 +60,14 @@ class Window:
     ranges: tuple[Range, ...] = ()
     to_end: bool = False
     rewound: bool = False
+    ahead: bool = False
 
     @property
     def until(self) -> int:
         """A range is read until a watermark above this: by then all that the window applies has been sent."""
-        return MAX_TSO if self.to_end else self.high
+        if self.to_end:
+            return MAX_TSO
+        return self.resolved if self.ahead else self.high
 
     @property
     def messages(self) -> int:
@@ -100,6 +104,11 @@ class Scanned:
 def rows_below(histogram: Histogram, ts: int) -> int:
     """Rows of a histogram at or below a commitTs, and at most a step more."""
     return next((upto for at, upto in histogram if at >= ts), histogram[-1][1] if histogram else 0)
+
+
+def total(histograms: Iterable[Histogram]) -> int:
+    """All rows of some histograms."""
+    return sum(histogram[-1][1] for histogram in histograms if histogram)
 
 
 def within(histogram: Histogram, low: int, high: int) -> Histogram:

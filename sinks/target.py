@@ -1,63 +1,42 @@
-"""What a target is, and the one way in which a unit reaches it.
+"""A target, and the one way in which a unit reaches it.
 
     begin -> epoch locked and checked -> all deletes -> all writes -> progress -> commit
 
-Rows and progress commit together (R1); the epoch row is locked in the same transaction, so a leader that was stopped
-and goes on later cannot write (fencing). A unit is a window's net effect, or one upstream transaction.
-How tasks write in `row` consistency stands in `sinks.parts`.
+A unit is a window's net effect, or one upstream transaction. A target is made of parts: a session with the bookkeeping
+over it (`sinks.target_session`), leadership, rows, DDL and comparison, all of which a `sinks.dialect.Dialect` brings.
+How tasks write in `row` consistency stands in `sinks.bookkeeping.write_permits`.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from enum import Enum
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any
 
 from ordering.drift import Drift, Drifts, Met, drift_of, summed
-from ordering.errors import (
-    NO_ROW_AT_FAULT,
-    LeadershipLostError,
-    TargetError,
-)
-from ordering.events import DdlEvent, Half
+from ordering.errors import NO_ROW_AT_FAULT, LeadershipLostError, TargetBusyError, TargetError
+from ordering.events import DdlEvent, RowOp, TableName
 from ordering.progress import Progress
 from ordering.quarantine import NO_CHANGES, Changes
-from sinks.chunk import Encoder
-from sinks.ddl_log import DECIDED, DdlLog, DdlRecord, DdlState
-from sinks.instances import Instance, Instances
-from sinks.keeping import Definition, DefinitionTable, Wanted
-from sinks.loads import LoadTable
-from sinks.parts import PartWriting, Phase
-from sinks.quarantine import QuarantineTable
-from sinks.reading import Reader
-from sinks.refusal import Trial
-from sinks.schema import Catalog
-from sinks.spool import Group, Spool
+from sinks.bookkeeping.books import Books
+from sinks.bookkeeping.ddl_log import DECIDED, DdlRecord, DdlState
+from sinks.bookkeeping.definitions import Definition, Wanted
+from sinks.bookkeeping.instances import Instance, Instances
+from sinks.bookkeeping.load_files import Loaded, Mark
+from sinks.bookkeeping.progress_rows import Lease, Stored
+from sinks.bookkeeping.tables import Book
+from sinks.bookkeeping.write_permits import NOTHING_DONE, Attempt, PartDone, Phase, all_done
+from sinks.compare.digests import TableReader
+from sinks.dialect import Dialect
+from sinks.rows.bisect_refused import Trial
+from sinks.rows.chunk import Chunk
+from sinks.rows.routed import NameMap
+from sinks.rows.schema import Catalog, TableSchema
+from sinks.rows.spool import Group, Spool
+from sinks.steps import Observer, Step
+from sinks.target_session import TargetSession
 
-PROGRESS_DATABASE = "ticdc_reconciler"
-
-
-class Step(Enum):
-    """Where a round is; each is announced when it has been done. Crash tests kill between any two."""
-
-    PROBED = "probed"
-    PLANNED = "planned"
-    READ = "read"
-    WINDOW_RECORDED = "window-recorded"
-    DELETES_DONE = "deletes-done"
-    WRITES_DONE = "writes-done"
-    REDUCED = "reduced"
-    APPLY_BEGUN = "apply-begun"
-    ROWS_WRITTEN = "rows-written"
-    PROGRESS_WRITTEN = "progress-written"
-    COMMITTED = "committed"
-    DDL_RECORDED = "ddl-recorded"
-    DDL_EXECUTED = "ddl-executed"
-    DDL_DONE = "ddl-done"
-    PUBLISHED = "published"
-
-
-Observer = Callable[[Step], None]
+_TRIES = 10
+"""How often a task's transaction is tried that lost a deadlock or waited too long for a lock."""
 Judge = Callable[[Progress, Drifts], Progress]
 
 
@@ -65,115 +44,108 @@ def _as_it_is(progress: Progress, _drifts: Drifts) -> Progress:
     return progress
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A changefeed's row of the progress table."""
-
-    progress: Progress
-    epoch: int
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to write for a changefeed: valid while the target's epoch is this one."""
-
-    changefeed: str
-    epoch: int
-
-
-class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
+class Target:
     """A relational database that mirrors the upstream. Raises TargetError, TargetUnreachableError, LeadershipLostError.
 
-    Not for use by several threads at once. After an error the caller closes it and connects anew.
+    Not for use by several threads at once. After an error the caller closes it and connects again.
     """
 
-    encoder: Encoder
-    _catalog: Catalog | None = None
+    def __init__(
+        self, dialect: Dialect[Any], books: Callable[[Book], Books] = Books.over, names: NameMap | None = None
+    ) -> None:
+        self.name, self.encoder = dialect.name, dialect.encoder
+        self._dialect, self._made_books, self.names = dialect, books, names
+        self._routed: tuple[Catalog, NameMap, Catalog] | None = None
+        self.session: TargetSession[Any] = TargetSession(dialect, books)
+        kept = self.session.books
+        self._progress, self._permits = kept.progress, kept.permits
+        self.ddl_log, self.quarantine, self.definitions = kept.ddl_log, kept.quarantine, kept.definitions
+        self.schemas, self.loads, self.proofs = kept.schemas, kept.loads, kept.proofs
+        self._leadership, self._ddl = dialect.leadership(self.session), dialect.ddl(self.session)
 
-    @abstractmethod
     def opener(self) -> "Callable[[], Target]":
         """What makes another such target in a task; can be pickled, and shows no password."""
+        return partial(Target, self._dialect, self._made_books, self.names)
 
-    def assume(self, catalog: Catalog) -> None:
-        """Take this catalog for the target's until `forget_catalog`: tasks get the driver's."""
-        self._catalog = catalog
-
-    @abstractmethod
-    def reader(self) -> Reader:
-        """Reads the tables for comparison, over this target's own connection; needs no `connect`."""
-
-    @abstractmethod
     def connect(self) -> None:
-        """Open the connection and make the progress table if it is missing."""
+        """Open the connection and make what is missing of our own tables."""
+        self._dialect.prepare(self.session)
+        self.forget_catalog()
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connection; what was not committed is rolled back."""
+        self.session.close()
+        self._leadership.close()
 
-    @abstractmethod
     def check(self) -> list[str]:
         """Look for rights and settings that writing needs, changing nothing; return what was found fine."""
+        return list(self._dialect.check(self.session))
 
-    @abstractmethod
     def catalog(self) -> Catalog:
-        """The tables, cached until `forget_catalog`."""
+        """The tables by upstream's names, cached until `forget_catalog`."""
+        return self.by_upstream(self.session.catalog())
 
-    @abstractmethod
+    def by_upstream(self, here: Catalog) -> Catalog:
+        """The target's tables by upstream's names."""
+        if self.names is None:
+            return here
+        if self._routed is None or self._routed[0] is not here or self._routed[1] is not self.names:
+            self._routed = here, self.names, here.routed(self.names)
+        return self._routed[2]
+
+    def know(self, progress: Progress) -> None:
+        """Learn which upstream tables have which names here, where routes are configured."""
+        if self.names is not None and self.names.sources is not progress.sources:
+            self.names = NameMap(self.names.route, progress.sources)
+
+    def assume(self, catalog: Catalog) -> None:
+        """Take this catalog for the target's until `forget_catalog`: tasks get the driver's, by upstream's names."""
+        self.names = None
+        self.session.assume(catalog)
+
     def forget_catalog(self) -> None:
         """Read the catalog again at its next use."""
+        self.session.forget_catalog()
 
-    @abstractmethod
+    def reader(self) -> TableReader:
+        """Reads the tables for comparison, over this target's own connection; needs no `connect`."""
+        return self._dialect.reader(self.session)
+
     def stored(self, changefeed: str) -> Stored | None:
         """The changefeed's progress, or None for a new one; also where no progress table is there yet."""
+        found = self._progress.stored(changefeed)
+        if found is not None:
+            self.know(found.progress)
+        return found
 
-    @abstractmethod
+    def applied(self, changefeed: str) -> int | None:
+        """The TSO up to which everything is here, as committed now; None for a changefeed of which nothing is known.
+
+        Needs no `connect`, and reads no more than that: who waits asks often.
+        """
+        return self._progress.applied(changefeed)
+
     def try_lead(self, changefeed: str) -> bool:
         """Hold what a leader holds, unless an instance that lives does; whether it is held now. `claim` comes next.
 
         It is let go of by `close`, and by the target itself once the process or its connection has ended.
         """
+        return self._leadership.try_lead(changefeed)
 
-    @abstractmethod
-    def instances(self, changefeed: str) -> Instances:
-        """The list of the changefeed's instances, over a connection of its own that the caller closes."""
-
-    @abstractmethod
-    def running(self, changefeed: str) -> list[Instance]:
-        """The instances that are on the list, the leader first; none where there is no list yet. Changes nothing."""
-
-    @abstractmethod
-    def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
-        """Execute a DDL exactly once and save `progress`, whatever crashes in between."""
-
-    @abstractmethod
     def is_led(self, changefeed: str) -> bool:
         """Whether another connection leads the changefeed now, as far as the target can tell."""
+        return self._leadership.is_led(changefeed)
 
-    @abstractmethod
-    def _add_row(self, changefeed: str) -> None:
-        """Add the changefeed's row to the progress table, with epoch 0."""
+    def instances(self, changefeed: str) -> Instances:
+        """The list of the changefeed's instances, over a connection of its own that the caller closes."""
+        return Instances(self._dialect.connect_beside, self._dialect.books.instances(), changefeed)
 
-    @abstractmethod
-    def _raise_epoch(self, changefeed: str) -> None:
-        """Raise the epoch by one."""
-
-    @abstractmethod
-    def _locked_epoch(self, changefeed: str) -> int | None: ...
-
-    @abstractmethod
-    def _delete(self, group: Group) -> Met: ...
-
-    @abstractmethod
-    def _write(self, group: Group) -> Met: ...
-
-    @abstractmethod
-    def _save_point(self) -> None:
-        """Set the savepoint; there is one, and it moves."""
-
-    @abstractmethod
-    def _back_to_point(self) -> None:
-        """Undo what was written since the savepoint."""
+    def running(self, changefeed: str) -> list[Instance]:
+        """The instances that are on the list, the leader first; none where there is no list yet. Changes nothing."""
+        if not self.session.book.has("instance"):
+            return []
+        with closing(self.instances(changefeed)) as found:
+            return found.all()
 
     def claim(self, changefeed: str, initial: Progress, held: Lease | None = None) -> Stored:
         """Become the leader: raise the epoch by one, for a new changefeed from 0, and return the row.
@@ -183,22 +155,32 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
         """
         known = self.stored(changefeed)
         if held is not None:
-            self._compare(None if known is None else known.epoch, held)
-        self._fence_leader(changefeed)
+            self.session.compare(None if known is None else known.epoch, held)
+        self._leadership.take(changefeed)
         self._end_writers(changefeed)
-        with self._transaction():
-            epoch = self._locked_epoch(changefeed)
+        with self.session.transaction():
+            locked = self._progress.locked(changefeed)
+            epoch = None if locked is None else locked[0]
             if held is not None:
-                self._compare(epoch, held)
+                self.session.compare(epoch, held)
             if epoch is None:
-                self._add_row(changefeed)
-                self._save(initial, Lease(changefeed, 0))
-            self._raise_epoch(changefeed)
-            self._set_permits(changefeed, "", 0)
+                self._progress.add(changefeed)
+                self._progress.save(initial, Lease(changefeed, 0))
+            self._progress.raise_epoch(changefeed)
+            self._permits.set(changefeed)
         found = self.stored(changefeed)
         if found is None:
             raise TargetError(f"the progress of changefeed {changefeed!r} is gone", where=self.name)
+        self.session.compare(found.epoch, Lease(changefeed, (epoch or 0) + 1))  # nobody took over since
+        self._progress.knows(changefeed, found.saving)
+        self._ddl.resume(Lease(changefeed, found.epoch))
         return found
+
+    def _end_writers(self, changefeed: str) -> None:
+        """End what tasks of the last leader still write: they hold locks for which everyone else would wait."""
+        for part in self._permits.parts(changefeed):
+            self._leadership.fence(_writer(changefeed, part))
+            self._leadership.release(_writer(changefeed, part))
 
     def replace_progress(
         self,
@@ -219,30 +201,12 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
             hint = "stop it (and whatever would start another one), then run this command again"
             raise LeadershipLostError(f"an instance of {changefeed!r} ran meanwhile", where=self.name, hint=hint)
         lease = Lease(changefeed, claimed.epoch)
-        with self._transaction():
-            self.check_epoch(lease)
-            self._forget_intents(changefeed)
+        with self.session.led_transaction(lease):
+            self.ddl_log.forget_intents(changefeed)
             if definitions is not None:
-                self._replace_definitions(*definitions)
-            self._change_quarantine(changefeed, aside)
-            self._save(progress, lease)
-
-    def begin_load(self, files: Sequence[str], progress: Progress, lease: Lease) -> None:
-        """Note the files of a dump that is going to be loaded, none of them begun, and the progress that says so."""
-        with self._transaction():
-            self.check_epoch(lease)
-            self._enter_loads(lease.changefeed, lease.epoch, progress.ledger, files)
-            self._save(progress, lease)
-
-    def go_on_loading(self, lease: Lease) -> None:
-        """Take the files of a load over: whoever wrote them under an earlier epoch writes no more."""
-        with self._transaction():
-            self.check_epoch(lease)
-            self._take_loads(lease.changefeed, lease.epoch)
-
-    def _fence_leader(self, changefeed: str) -> None:
-        """End the former leader's connection, if it still has one, and hold what a leader holds."""
-        self._fence(changefeed)
+                self.definitions.replace(*definitions)
+            self.quarantine.change(changefeed, aside)
+            self.session.save(progress, lease)
 
     def save(
         self,
@@ -253,12 +217,12 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
         aside: Changes = NO_CHANGES,
     ) -> None:
         """Save the progress, with rows that no task may write, and permit this phase's tasks alone to write."""
-        with self._transaction():
-            self.check_epoch(lease)
-            self._set_permits(lease.changefeed, *((phase.name, phase.parts) if phase else ("", 0)))
-            self._write_groups(rows or Spool())
-            self._change_quarantine(lease.changefeed, aside)
-            self._save(progress, lease)
+        with self.session.led_transaction(lease):
+            self._permits.set(lease.changefeed, phase)
+            self.write_groups(rows or Spool())
+            self._note(aside, lease)
+            self.session.save(progress, lease)
+        self.know(progress)
 
     def apply(
         self,
@@ -269,88 +233,159 @@ class Target(PartWriting, DdlLog, QuarantineTable, DefinitionTable, LoadTable):
         aside: Changes = NO_CHANGES,
         judge: Judge = _as_it_is,
     ) -> Progress:
-        """Apply one unit, its progress and what it sets aside in one transaction, or nothing of it.
+        """Apply one unit, its progress and what it quarantines in one transaction, or nothing of it.
 
         `judge` gets the drift that the rows have shown; it raises, or returns the progress to save, which is returned.
         """
-        with self._transaction():
-            self.check_epoch(lease)
+        with self.session.led_transaction(lease):
             observe(Step.APPLY_BEGUN)
-            progress = judge(progress, self._write_groups(spool))
+            progress = judge(progress, self.write_groups(spool))
             observe(Step.ROWS_WRITTEN)
-            self._change_quarantine(lease.changefeed, aside)
-            self._save(progress, lease)
+            self._note(aside, lease)
+            self.session.save(progress, lease)
             observe(Step.PROGRESS_WRITTEN)
+        self.know(progress)
         observe(Step.COMMITTED)
         return progress
 
-    def _write_groups(self, spool: Spool) -> Drifts:
-        """All deletes before all writes (R5)."""
-        groups = (*spool.groups(Half.DELETE), *spool.groups(Half.WRITE))
+    def _note(self, aside: Changes, lease: Lease) -> None:
+        """What of messages is kept beside the rows, in the transaction that has begun."""
+        self.quarantine.change(lease.changefeed, aside)
+        self.schemas.change(lease.changefeed, aside)
+
+    def write_groups(self, spool: Spool) -> Drifts:
+        """All deletes before all writes (R5), in the transaction that has begun; what they have shown of drift."""
+        groups = (*spool.groups(RowOp.DELETE), *spool.groups(RowOp.WRITE))
         return summed((group.first.table, self._put_group(group)) for group in groups)
 
     def _put_group(self, group: Group) -> Drift:
         """Delete or write a group's rows. Raises RowRefusedError where it is one row that the target refuses."""
-        put = self._delete if group.first.half is Half.DELETE else self._write
-        self._save_point()
+        db, schema = self.session.db, self._schema(group.first.table)
+        write = self._dialect.delete if group.first.half is RowOp.DELETE else self._dialect.write
+
+        def put(some: Group) -> Met:
+            return write(db, some, schema)
+
+        met = self._tried(group, put) if self._dialect.has_savepoints else put(group)
+        return Drift(0, 0) if group.met is None else drift_of(group.met, met)
+
+    def _schema(self, table: TableName) -> TableSchema:
+        """A table that rows are written into, by its name here. Raises TargetError: it is missing, or unfit."""
+        schema = self.catalog().get(table)
+        if schema is None:
+            raise TargetError(f"table {table} is missing in the target", where=self.name)
+        schema.check_fit()
+        return schema.in_target()
+
+    def _tried(self, group: Group, put: Callable[[Group], Met]) -> Met:
+        """What `put` does with a group; where the target refuses it, which row is at fault is found out."""
+        db = self.session.db
+        db.save_point()
         try:
-            met = put(group)
+            return put(group)
         except NO_ROW_AT_FAULT:
             raise
         except TargetError as error:
-            self._back_to_point()
-            raise Trial(self.encoder, put, self._save_point, self._back_to_point).refused(group, error) from error
-        return Drift(0, 0) if group.met is None else drift_of(group.met, met)
+            db.back_to_point()
+            raise Trial(self.encoder, put, db.save_point, db.back_to_point).refused(group, error) from error
+
+    def take_over(self, attempt: Attempt) -> bool:
+        """Become the one who writes a part; whether another attempt of this phase was before.
+
+        Raises LeadershipLostError if the phase is over, or a later attempt has the part.
+        """
+        self._leadership.fence(_writer(attempt.phase.changefeed, attempt.part))
+        with self.session.transaction():
+            before = self._permits.check(attempt, attempt.number)
+            self._permits.take(attempt)
+        return before > 0
+
+    def write_part(self, attempt: Attempt, chunks: Iterable[Chunk]) -> PartDone:
+        """Write a part's chunks that was taken over, each in a transaction of its own.
+
+        Raises LeadershipLostError once the phase is over, or another attempt has taken the part over.
+        """
+        done = NOTHING_DONE
+        for chunk in chunks:
+            with Spool() as spool:
+                spool.add(chunk)
+                done = all_done([done, PartDone(spool.by_table, self._write_chunk(attempt, spool))])
+        return done
+
+    def _write_chunk(self, attempt: Attempt, spool: Spool) -> Drifts:
+        for left in reversed(range(_TRIES)):
+            try:
+                with self.session.transaction():
+                    self._permits.check(attempt)
+                    found = self.write_groups(spool)
+            except TargetBusyError:
+                if not left:
+                    raise
+            else:
+                return found
+        raise AssertionError
+
+    def begin_load(self, files: Sequence[str], progress: Progress, lease: Lease) -> None:
+        """Note the files of a dump that is going to be loaded, none of them begun, and the progress that says so."""
+        with self.session.led_transaction(lease):
+            self.loads.enter(lease, progress.ledger, files)
+            self.session.save(progress, lease)
+
+    def go_on_loading(self, lease: Lease) -> None:
+        """Take the files of a load over: whoever wrote them under an earlier epoch writes no more."""
+        with self.session.led_transaction(lease):
+            self.loads.take(lease)
+
+    def write_loaded(self, mark: Mark, before: Loaded, after: Loaded, rows: Spool) -> None:
+        """Write some of a file's rows and move its line on, in one transaction. Raises as `LoadTable.move`."""
+        with self.session.transaction():
+            self.loads.move(mark, before, after)
+            self.write_groups(rows)
+
+    def is_empty(self, table: TableName) -> bool:
+        """Whether a table of upstream's that is there holds no row."""
+        schema = self.catalog().get(table)
+        return self._dialect.is_empty(self.session.db, table if schema is None else schema.here)
+
+    def execute_ddl(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
+        """Execute a DDL exactly once and save `progress`, whatever crashes in between."""
+        self._ddl.execute(ddl, progress, lease, observe)
+        self.know(progress)
 
     def ignore_ddl(self, ddl: DdlEvent, why: str, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Pass over a DDL: log why, and save `progress`."""
-        with self._transaction():
-            self.check_epoch(lease)
-            self._add(ddl, why, DdlState.IGNORED, lease.changefeed)
+        with self.session.led_transaction(lease):
+            self.ddl_log.add(ddl, why, DdlState.IGNORED, lease.changefeed)
             observe(Step.DDL_RECORDED)
-            self._save(progress, lease)
+            self.session.save(progress, lease)
+        self.know(progress)
         observe(Step.DDL_DONE)
 
     def fail_ddl(self, ddl: DdlEvent, why: str, lease: Lease) -> None:
         """Note that a DDL can't be executed, and why."""
-        with self._transaction():
-            self.check_epoch(lease)
-            line = self._open_line(ddl, lease.changefeed)
-            found = self._add(ddl, "", DdlState.FAILED, lease.changefeed) if line is None else line.id
-            self._judge_line(found, DdlState.FAILED, why)
+        with self.session.led_transaction(lease):
+            line = self.ddl_log.open_line(ddl, lease.changefeed)
+            found = self.ddl_log.add(ddl, "", DdlState.FAILED, lease.changefeed) if line is None else line.id
+            self.ddl_log.judge(found, DdlState.FAILED, why)
 
     def decide_ddl(self, line: DdlRecord, decision: DdlState, reason: str, lease: Lease) -> None:
         """Note what an operator decides about a DDL that is not done."""
-        with self._transaction():
-            self.check_epoch(lease)
-            self._judge_line(line.id, decision, reason)
+        with self.session.led_transaction(lease):
+            self.ddl_log.judge(line.id, decision, reason)
 
     def settle_ddl(self, line: DdlRecord, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Pass over a DDL as an operator decided, and save `progress`."""
-        with self._transaction():
-            self.check_epoch(lease)
+        with self.session.led_transaction(lease):
             if DdlState(line.state) is DdlState.TAKE:
-                self._follow(line)
-            self._close_line(line.id, DECIDED[DdlState(line.state)])
+                self._ddl.follow(line)
+            self.ddl_log.close(line.id, DECIDED[DdlState(line.state)])
             observe(Step.DDL_RECORDED)
-            self._save(progress, lease)
+            self.session.save(progress, lease)
+        self.know(progress)
         self.forget_catalog()
         observe(Step.DDL_DONE)
 
-    def _follow(self, line: DdlRecord) -> None:
-        """Keep what is to be known of a change that was made by hand, where anything is kept (`sinks.ddl.known`)."""
 
-    def _save(self, progress: Progress, lease: Lease) -> None:
-        self._save_progress(progress, lease.changefeed, lease.epoch)
-
-    def check_epoch(self, lease: Lease) -> None:
-        """Lock the epoch row and raise LeadershipLostError if it is no longer ours."""
-        self._compare(self._locked_epoch(lease.changefeed), lease)
-
-    def _compare(self, epoch: int | None, lease: Lease) -> None:
-        if epoch != lease.epoch:
-            raise LeadershipLostError(
-                f"changefeed {lease.changefeed!r} has a new leader: epoch {epoch}, ours was {lease.epoch}",
-                where=self.name,
-                hint="another instance took over; this one may be started again as a stand-by",
-            )
+def _writer(changefeed: str, part: int) -> str:
+    """The name that a task's connection holds."""
+    return f"{changefeed}/{part}"

@@ -13,6 +13,9 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from ordering.errors import ConfigError
 
 _PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
+PATHS = {"sqlite": "SQLite", "iceberg+sqlite": "Iceberg"}
+"""Kinds of target that are a directory or file of this machine, and what people call them."""
+_NOT_IN_LOCATIONS = set("#?%;")
 _SYNONYMS = {"postgres": "postgresql"}
 MYSQL_MODES = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
 _LIBPQ_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -65,7 +68,7 @@ class TargetUri:
     @property
     def place(self) -> str:
         """Host and port, or the path: what errors and status name."""
-        if self.kind == "sqlite":
+        if self.kind in PATHS:
             return self.path
         return f"{self.host}:{self.port}" + (f"/{self.path}" if self.kind == "postgresql" else "")
 
@@ -76,21 +79,43 @@ def parse_target_uri(text: str) -> TargetUri:
     Raises ConfigError.
     """
     parts = split_uri(text, "target.uri")
-    if parts.scheme == "sqlite":
-        path = unquote(parts.path)[1:]
-        if parts.query:
-            raise ConfigError("target.uri of SQLite has no options", hint="write %3F for a ? of the directory's name")
-        if not path or parts.netloc:
-            raise ConfigError(
-                "target.uri names no directory",
-                hint='write sqlite:///DIR or sqlite:////ABSOLUTE/DIR, e.g. "sqlite:////tmp/out"',
-            )
-        return TargetUri("sqlite", path=path)
+    if parts.scheme in PATHS:
+        return _path(parts)
     kind = _SYNONYMS.get(parts.scheme, parts.scheme)
     if kind in _PORTS:
         return _server(kind, text, "target.uri", _PORTS[kind])
-    known = "sqlite, mysql, mariadb, tidb, postgresql"
+    known = ", ".join([*PATHS, *_PORTS])
     raise ConfigError(f"target.uri has the unknown scheme {parts.scheme!r}", hint=f"known are: {known}")
+
+
+def _path(parts: SplitResult) -> TargetUri:
+    kind, path = parts.scheme, unquote(parts.path)[1:]
+    if kind.startswith("iceberg"):
+        return TargetUri(kind, path=path, options=(("warehouse", _warehouse(parts, path)),))
+    if parts.query:
+        hint = "write %3F for a ? of the directory's name"
+        raise ConfigError(f"target.uri of {PATHS[kind]} has no options", hint=hint)
+    if not path or parts.netloc:
+        raise ConfigError(
+            "target.uri names no directory",
+            hint=f'write {kind}:///DIR or {kind}:////ABSOLUTE/DIR, e.g. "{kind}:////tmp/out"',
+        )
+    return TargetUri(kind, path=path)
+
+
+def _warehouse(parts: SplitResult, path: str) -> str:
+    """The directory of the data files: the only option of Iceberg's catalog."""
+    options = dict(parse_qsl(parts.query))
+    hint = f"write {parts.scheme}:////ABSOLUTE/catalog.db?warehouse=/ABSOLUTE/DIR"
+    if parts.netloc or not path or set(options) != {"warehouse"}:
+        raise ConfigError("target.uri names no catalog's file with a warehouse", hint=hint)
+    warehouse = options["warehouse"]
+    if not (path.startswith("/") and warehouse.startswith("/")):
+        raise ConfigError("catalog and warehouse of target.uri have to be absolute paths", hint=hint)
+    if found := set(warehouse) & _NOT_IN_LOCATIONS:
+        fact = f"the warehouse's name holds {' '.join(sorted(found))}"
+        raise ConfigError(fact, hint="Iceberg's files name each other by URI, where these mean something else")
+    return warehouse
 
 
 def parse_upstream_uri(text: str) -> TargetUri:

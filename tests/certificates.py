@@ -1,4 +1,4 @@
-"""Throw-away authorities and certificates for servers and clients under test; keys are made anew each time."""
+"""Throw-away authorities and certificates for servers and clients under test; keys are created again each time."""
 
 import os
 import pwd

@@ -1,13 +1,18 @@
 """What every test may ask for; each subject's fixtures live in a module of their own and are named here."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from consumer.embedded.errors import EmbeddedError
-from consumer.embedded.tidb import find_tidb, tidb_program
+from tests.cells import SEED, seed, spare
+from tests.dealing import dealt
+from tests.embedded.tidb import find_tidb, tidb_program
+from tests.in_memory import leave_place, take_place
 from tests.needing_tidb import needs_tidb
 from tests.services import (
     database_prefix,
@@ -34,22 +39,45 @@ __all__ = [
 ROOT = Path(__file__).parent.parent
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests need a TiDB server and there is none."""
+PLACE = pytest.StashKey[Path | None]()
+"""The directory in memory that this run has taken."""
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
+    parser.addoption("--recorder", help="a program as in tests.histories: run the tests marked recorder too")
     parser.addoption("--demand-tidb", action="store_true", help="fail where no TiDB server is to be had")
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Leave the log as it was: a command that a test runs in its own process sets it up, and may silence warnings."""
+    configured, config = structlog.is_configured(), structlog.get_config()
+    found = yield
+    structlog.reset_defaults()
+    if configured:
+        structlog.configure(**config)
+    return found
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before -m looks at the markers
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if needs_tidb(item):
             item.add_marker("tidb")
+    for item in list(spare(config, items)):
+        item.add_marker("soak")
     if not config.getoption("--soak"):
         _leave_out(config, items, "soak")
+    if not config.getoption("--recorder"):
+        _leave_out(config, items, "recorder")
     if find_tidb() is None:
         config.stash[LEFT_OUT] = _leave_out(config, items, "tidb")
+    yield
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers > 1:
+        items[:] = dealt(items, workers)
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> int:
@@ -61,8 +89,9 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> 
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Of several processes the one that reports did not collect: each worker says what it left out."""
+    session.config.stash[FAILED] = exitstatus == pytest.ExitCode.TESTS_FAILED
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["left_out"] = session.config.stash.get(LEFT_OUT, 0)
@@ -74,14 +103,23 @@ def pytest_testnodedown(node: Any) -> None:
     stash[LEFT_OUT] = max(stash.get(LEFT_OUT, 0), getattr(node, "workeroutput", {}).get("left_out", 0))
 
 
+def pytest_report_header() -> str:
+    return f"cells: {SEED}={seed()}"
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     left_out = config.stash.get(LEFT_OUT, 0)
     if left_out:
         said = f"WITHOUT A TIDB SERVER {left_out} TESTS WERE LEFT OUT: ./dev tidb builds one, then run them again"
         terminalreporter.write_line(said, yellow=True, bold=True)
+    if config.stash[PLACE] is not None and config.stash[FAILED]:
+        terminalreporter.write_line(f"files of the failed tests, until the next run: {config.stash[PLACE]}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[PLACE] = take_place()
+    seed()  # before other processes start
     if config.getoption("--demand-tidb"):
         try:
             tidb_program()
@@ -90,3 +128,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # machines whose own name does not resolve
     # Spark's workers look for the tests' own functions there, not in the current directory
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    place = config.stash.get(PLACE, None)
+    if place is not None:
+        leave_place(place, keep=config.stash.get(FAILED, False))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consumer.embedded import TidbServer
+from tests.embedded import TidbServer
 
 
 def needs_tidb(item: pytest.Item) -> bool:

@@ -14,10 +14,12 @@ from uuid import uuid4
 import pytest
 from pyspark import SparkContext
 
-from consumer import logs, runner
-from consumer.config import Spark
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer, TidbServer
-from consumer.spark import start_spark, stop_spark, warm_up
+from consumer.config.model import SparkSection
+from consumer.embedded import KafkaBroker, RedisServer
+from consumer.run import runner
+from consumer.runtime import logs
+from consumer.spark.context import start_spark, stop_spark, warm_up
+from tests.embedded import MariaDbServer, PostgresServer, TidbServer
 
 __all__ = [
     "database_prefix",
@@ -95,7 +97,7 @@ def database_prefix() -> str:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
     """Spark as the reconciler starts it; a process has one. Its workers are warmed up once, not for every run."""
     logs.set_up(json=False, verbose=False)
-    context = start_spark("tests", Spark(master="local[2]"), tmp_path_factory.mktemp("spark"))
+    context = start_spark("tests", SparkSection(master="local[2]"), tmp_path_factory.mktemp("spark"))
     warm_up(context)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "warm_up", lambda _: None)

@@ -20,20 +20,11 @@ import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from consumer.embedded import (
-    EmbeddedError,
-    KafkaBroker,
-    MariaDbServer,
-    PostgresServer,
-    RedisServer,
-    jars,
-    java,
-    java_home,
-    postgres,
-)
-from consumer.embedded.paths import cache_directory
+from consumer.embedded import EmbeddedError, KafkaBroker, RedisServer, jars, java, java_home
 from consumer.embedded.ports import is_free, lease_port
 from consumer.embedded.process import ServerProcess
+from consumer.runtime.cache_dir import cache_directory
+from tests.embedded import MariaDbServer, PostgresServer, postgres
 
 SLEEPER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 
@@ -272,8 +263,8 @@ class TestJava:
 
 class TestJars:
     def test_every_pin_is_complete(self) -> None:
-        for name, count in (("kafka", 46), ("mariadb", 1)):
-            pinned = jars._parse((files("consumer.embedded") / f"{name}-jars.properties").read_text())
+        for name, package, count in (("kafka", "consumer.embedded", 46), ("mariadb", "tests.embedded", 1)):
+            pinned = jars._parse((files(package) / f"{name}-jars.properties").read_text())
             assert len({jar.file_name for jar in pinned}) == count
             assert {len(jar.sha256) for jar in pinned} == {64}
 
@@ -336,13 +327,14 @@ class TestProcess:
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("server", ["KafkaBroker", "RedisServer", "MariaDbServer", "PostgresServer"])
-def test_a_server_dies_with_its_starter(server: str, tmp_path: Path, orphan_of: Callable[[str], int]) -> None:
-    start = f"from consumer.embedded import *; s = {server}(Path({str(tmp_path)!r})).start()"
+@pytest.mark.parametrize("server", [KafkaBroker, RedisServer, MariaDbServer, PostgresServer])
+def test_a_server_dies_with_its_starter(server: type, tmp_path: Path, orphan_of: Callable[[str], int]) -> None:
+    name = server.__name__
+    start = f"from {server.__module__} import {name}; s = {name}(Path({str(tmp_path)!r})).start()"
     pid = orphan_of(start)
     deadline = time.monotonic() + 20
     while not ended(pid):
-        assert time.monotonic() < deadline, f"{server} outlives its starter"
+        assert time.monotonic() < deadline, f"{name} outlives its starter"
         time.sleep(0.02)
 
 

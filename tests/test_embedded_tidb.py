@@ -10,9 +10,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from consumer.embedded import EmbeddedError, TidbServer
-from consumer.embedded.tidb import BUILT, VARIABLE, tidb_program
-from consumer.embedded.tidb_build import build
+from consumer.embedded import EmbeddedError
+from tests.embedded import TidbServer
+from tests.embedded.tidb import BUILT, VARIABLE, tidb_program
+from tests.embedded.tidb_build import build
 
 pytestmark = pytest.mark.service
 

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from consumer.demo.comparing import Compared, Side
+from consumer.demo.compare import Compared, ComparedSide
 
 _PLAIN_EVERY_S = 2.0
 _WIDTH = 110
@@ -41,7 +41,7 @@ class Sample:
     state: str
 
 
-class View(Protocol):
+class DemoView(Protocol):
     """Says what happens, and shows samples."""
 
     def __enter__(self) -> Self: ...
@@ -76,18 +76,18 @@ class PlainView:
         pass
 
     def say(self, text: str) -> None:
-        """See `View.say`."""
+        """See `DemoView.say`."""
         self._console.print(escape(text), soft_wrap=True)
         sys.stdout.flush()
 
     def show(self, sample: Sample) -> None:
-        """See `View.show`; only now and then."""
+        """See `DemoView.show`; only now and then."""
         if time.monotonic() - self._shown >= _PLAIN_EVERY_S:
             self._shown = time.monotonic()
             self.say(_line(sample))
 
     def end(self, tables: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> None:
-        """See `View.end`."""
+        """See `DemoView.end`."""
         _print_end(self._console, tables, facts)
 
 
@@ -108,20 +108,20 @@ class LiveView:
         self._live.stop()
 
     def say(self, text: str) -> None:
-        """See `View.say`."""
+        """See `DemoView.say`."""
         self._console.print(escape(text))
 
     def show(self, sample: Sample) -> None:
-        """See `View.show`."""
+        """See `DemoView.show`."""
         self._live.update(_table(sample))
 
     def end(self, tables: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> None:
-        """See `View.end`."""
+        """See `DemoView.end`."""
         self._live.stop()
         _print_end(self._console, tables, facts)
 
 
-def view_for_stdout() -> View:
+def view_for_stdout() -> DemoView:
     """A live view on a terminal, lines elsewhere."""
     return LiveView() if sys.stdout.isatty() else PlainView()
 
@@ -170,9 +170,9 @@ def _print_end(console: Console, tables: Sequence[Compared], facts: Sequence[tup
         console.print(f"{name:<12} {escape(value)}")
 
 
-def _count(side: Side | None) -> str:
+def _count(side: ComparedSide | None) -> str:
     return "no table" if side is None else f"{len(side.rows):,}"
 
 
-def _checksum(side: Side | None) -> str:
+def _checksum(side: ComparedSide | None) -> str:
     return "-" if side is None else side.checksum

@@ -1,14 +1,15 @@
-"""Real servers on one machine, as child processes: Kafka, Redis, MariaDB, PostgreSQL, TiDB; no root, no containers.
+"""Real servers on one machine, as child processes: Kafka and Redis; no root, no containers.
 
-The demo, the tests and the benchmark share them. Each server is a context manager over a data directory:
+The demo, the tests and the benchmark share them; tests have servers of databases too (`tests.embedded`). Each server
+is a context manager over a data directory:
 
-    with KafkaBroker(tmp / "kafka") as kafka, MariaDbServer(tmp / "mariadb") as mariadb:
-        run(kafka.bootstrap, mariadb.uri)
+    with KafkaBroker(tmp / "kafka") as kafka, RedisServer(tmp / "redis") as redis:
+        run(kafka.bootstrap, redis.uri)
 
-What the machine has is used; what it lacks comes from Python wheels and pinned, checked jars in the cache (`paths`).
-No server outlives the process that started it, however that process ends (`guard`).
+What the machine has is used; what it lacks comes from Python wheels and pinned, checked jars in the cache.
+No server outlives the process that started it, however that process ends (`die_with_parent`).
 
-Each is imported when it is first named: who asks only where Java lies doesn't load drivers of databases.
+Each is imported when it is first named: asking where Java lies loads no server.
 """
 
 from importlib import import_module
@@ -18,27 +19,18 @@ if TYPE_CHECKING:
     from consumer.embedded.errors import EmbeddedError
     from consumer.embedded.java import java_home
     from consumer.embedded.kafka import KafkaBroker
-    from consumer.embedded.mariadb import MariaDbServer
-    from consumer.embedded.postgres import PostgresServer
     from consumer.embedded.redis import RedisServer
-    from consumer.embedded.tidb import TidbServer
 
 __all__ = [
     "EmbeddedError",
     "KafkaBroker",
-    "MariaDbServer",
-    "PostgresServer",
     "RedisServer",
-    "TidbServer",
     "java_home",
 ]
 _MODULES = {
     "EmbeddedError": "errors",
     "KafkaBroker": "kafka",
-    "MariaDbServer": "mariadb",
-    "PostgresServer": "postgres",
     "RedisServer": "redis",
-    "TidbServer": "tidb",
     "java_home": "java",
 }
 

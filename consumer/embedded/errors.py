@@ -1,4 +1,4 @@
-"""What can go wrong with an embedded server: always something that the operator of this machine can mend."""
+"""What can go wrong with an embedded server: always something that the operator of this machine can fix."""
 
 from ordering.errors import ConfigError
 

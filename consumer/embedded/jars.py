@@ -17,9 +17,9 @@ from pathlib import Path
 
 from consumer.embedded.errors import EmbeddedError
 from consumer.embedded.java import java_runtime
-from consumer.embedded.paths import cache_directory
 from consumer.embedded.process import last_lines
-from consumer.locks import file_lock
+from consumer.runtime.cache_dir import cache_directory
+from consumer.runtime.file_locks import file_lock
 
 Progress = Callable[[str], None]
 
@@ -44,9 +44,9 @@ class Jar:
         return f"{self.name}-{self.revision}.jar"
 
 
-def jar_directory(name: str, progress: Progress = _log.info) -> Path:
-    """The directory with all jars of the set `name` (`kafka`, `mariadb`); fetched on first use."""
-    pins = (files(__package__) / f"{name}-jars.properties").read_text()
+def jar_directory(name: str, progress: Progress = _log.info, package: str = __package__) -> Path:
+    """The directory with all jars of the set `name`, pinned in a file of `package`; fetched on first use."""
+    pins = (files(package) / f"{name}-jars.properties").read_text()
     directory = cache_directory() / "jars" / f"{name}-{hashlib.sha256(pins.encode()).hexdigest()[:12]}"
     if not directory.is_dir():
         with file_lock(directory.with_suffix(".lock")):

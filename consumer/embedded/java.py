@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from consumer.embedded.errors import EmbeddedError
-from consumer.embedded.paths import cache_directory
-from consumer.embedded.trust import trust_store
-from consumer.locks import file_lock
+from consumer.embedded.trust_store import trust_store
+from consumer.runtime.cache_dir import cache_directory
+from consumer.runtime.file_locks import file_lock
 
 OLDEST_JAVA = 17
 

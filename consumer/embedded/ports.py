@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from consumer.embedded.errors import EmbeddedError
-from consumer.embedded.paths import cache_directory
-from consumer.locks import try_lock
+from consumer.runtime.cache_dir import cache_directory
+from consumer.runtime.file_locks import try_lock
 
 FIRST_PORT = 20_000
 LAST_PORT = 31_999

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from consumer.embedded import guard
+from consumer.embedded import die_with_parent
 from consumer.embedded.errors import EmbeddedError
 
 _log = logging.getLogger(__name__)
@@ -113,7 +113,15 @@ class ServerProcess:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         # the guard comes behind the launcher: the kernel forgets its setting where the user changes
-        guarded = [*self._launcher, sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *self.command]
+        guarded = [
+            *self._launcher,
+            sys.executable,
+            "-I",
+            "-S",
+            die_with_parent.__file__,
+            str(os.getpid()),
+            *self.command,
+        ]
         with self.log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - the command is ours
                 guarded, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

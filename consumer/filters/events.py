@@ -11,15 +11,19 @@ from typing import Any
 
 import msgspec
 
-from consumer import canal
-from consumer.canal import UNREADABLE
+from consumer.codec import canal_json
+from consumer.codec.canal_json import UNREADABLE
 from consumer.filters.expressions import Condition, condition
-from consumer.filters.regular import compiled
+from consumer.filters.families import typed
+from consumer.filters.go_regex import compiled
+from consumer.filters.mysql_values import EvaluationError, Value, value_of
+from consumer.filters.only_columns import OnlyColumns, changed_columns, touches
 from consumer.filters.tables import TableFilter, digest
-from consumer.filters.values import EvaluationError, Value, value_of
 from ordering.errors import ConfigError, InputError, UnfitRowError
 from ordering.events import Kind, Position, TableName
-from sinks.ddl.kinds import Event
+from sinks.ddl.ticdc_allow_list import Event
+from sinks.rows.schema import spelled
+from sinks.wording import meant
 
 ALL_DML, ALL_DDL, ALTER_TABLE = "all dml", "all ddl", "alter table"
 _ROWS = {Kind.INSERT: "insert", Kind.UPDATE: "update", Kind.DELETE: "delete"}
@@ -34,10 +38,32 @@ class _Typed(msgspec.Struct, gc=False):
     data: list[dict[str, str | None]]
     types: dict[str, str] = msgspec.field(name="mysqlType")
     old: list[dict[str, str | None]] | None = None
-    tidb: canal.Extension = msgspec.field(name="_tidb", default_factory=canal.Extension)
+    tidb: canal_json.Extension = msgspec.field(name="_tidb", default_factory=canal_json.Extension)
 
 
 _typed = msgspec.json.Decoder(_Typed).decode
+
+
+_Conditions = tuple[tuple[Condition, bool], ...]
+"""Each with whether it is about the old image."""
+
+
+@dataclass(slots=True)
+class _RowRules:
+    """What to look at in row events of one kind and table."""
+
+    conditions: _Conditions
+    only: tuple[OnlyColumns, ...] = ()
+    """Of UPDATEs alone."""
+    keys: tuple[tuple[str, ...], ...] = ()
+    """Of the table, where `only` needs them."""
+    _typed: tuple[Mapping[str, str], _Conditions] | None = None
+
+    def of_types(self, types: Mapping[str, str]) -> _Conditions:
+        """The conditions for columns of these types, which messages of one table share. Raises EvaluationError."""
+        if self._typed is None or self._typed[0] != types:
+            self._typed = types, tuple((typed(c, types), is_old) for c, is_old in self.conditions)
+        return self._typed[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +77,18 @@ class EventFilter:
     update_old: Condition | None = None
     update_new: Condition | None = None
     delete: Condition | None = None
+    update_only: OnlyColumns | None = None
 
     def ignored_rows(self) -> Iterator[str]:
         """A short text for each sort of row events that this filter leaves out."""
         tables = self.matcher.digest_of(len(self.matcher.texts))
         names = set(_ROWS.values()) if ALL_DML in self.events else self.events & set(_ROWS.values())
         told = {"insert": self.insert, "old": self.update_old, "new": self.update_new, "delete": self.delete}
-        for what in sorted([*names, *(f"{name}: {c.text}" for name, c in told.items() if c is not None)]):
+        only = [self.update_only.text] if self.update_only else []
+        for what in sorted([*names, *only, *(f"{name}: {c.text}" for name, c in told.items() if c is not None)]):
             yield digest((tables, what))[:12]
 
-    def conditions(self, kind: Kind) -> tuple[tuple[Condition, bool], ...]:
+    def conditions(self, kind: Kind) -> _Conditions:
         """The conditions for such an event, each with whether it is about the old image."""
         found = {
             Kind.INSERT: [(self.insert, False)],
@@ -76,14 +104,20 @@ class EventFilter:
                 yield found
 
 
+Members = Mapping[str, tuple[str, ...]]
+"""Of a table's columns."""
+
+
 @dataclass(slots=True)
 class EventFilters:
     """All event filters of a changefeed; asked in the reading tasks and by the driver."""
 
     filters: tuple[EventFilter, ...]
-    members: Mapping[tuple[TableName, str], tuple[str, ...]] = field(default_factory=dict)
+    members: Mapping[TableName, Members] = field(default_factory=dict)
     """Of ENUM and SET columns, as far as the target's tables tell them."""
-    _known: dict[tuple[str, str, Kind], bool | tuple[tuple[Condition, bool], ...]] = field(default_factory=dict)
+    keys: Mapping[TableName, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """Of the target's tables the handle key, then the unique keys."""
+    _known: dict[tuple[str, str, Kind], bool | _RowRules] = field(default_factory=dict)
 
     def ignores_ddl(self, database: str, table: str, events: Collection[Event], sql: str) -> str:
         """Why the DDL is left out; "" if it is not. `table`: its name before a RENAME; "" for a database's DDL."""
@@ -110,16 +144,19 @@ class EventFilters:
             return known
         return self._any_holds(known, kind, TableName(*name), value, place)
 
-    def _rules(self, kind: Kind, name: tuple[str, str]) -> bool | tuple[tuple[Condition, bool], ...]:
-        """Whether such events are ignored whatever is in them, or the conditions to look at."""
+    def _rules(self, kind: Kind, name: tuple[str, str]) -> bool | _RowRules:
+        """Whether such events are ignored whatever is in them, or what to look at."""
         matching = [one for one in self.filters if one.matcher(*name)]
         if any(_ROWS[kind] in one.events or ALL_DML in one.events for one in matching):
             return True
-        return tuple(pair for one in matching for pair in one.conditions(kind)) or False
+        conditions = tuple(pair for one in matching for pair in one.conditions(kind))
+        only = tuple(one.update_only for one in matching if one.update_only) if kind is Kind.UPDATE else ()
+        keys = self.keys.get(spelled(TableName(*name), self.keys), ())
+        return _RowRules(conditions, only, keys) if conditions or only else False
 
     def _any_holds(
         self,
-        conditions: tuple[tuple[Condition, bool], ...],
+        rules: _RowRules,
         kind: Kind,
         name: TableName,
         value: bytes,
@@ -129,8 +166,10 @@ class EventFilters:
             message = _typed(value)
             new = message.data[0]
             old = {**new, **message.old[0]} if message.old else new
-            image = _Image(name, message.types, self.members, _what_lacks(kind, message.tidb))
-            return any(c.holds(image.of(old if is_old else new, c)) for c, is_old in conditions)
+            if rules.only and _is_of_no_account(rules, message, old, new):
+                return True
+            image = _Image(message.types, self.members.get(name, {}), _what_lacks(kind, message.tidb))
+            return any(c.holds(image.of(old if is_old else new, c)) for c, is_old in rules.of_types(message.types))
         except (*UNREADABLE, IndexError) as error:
             raise InputError(f"row of {name} can't be read for its event filter: {error}", where=str(place())) from None
         except (EvaluationError, ConfigError, ArithmeticError, ValueError) as error:
@@ -142,13 +181,26 @@ class EventFilters:
             ) from None
 
 
+def _is_of_no_account(
+    rules: _RowRules, message: _Typed, old: Mapping[str, str | None], new: Mapping[str, str | None]
+) -> bool:
+    """Whether an UPDATE changes nothing but what event filters name.
+
+    One whose row is not in its message is not known to, nor is one of a table without a key: there a row is all its
+    values.
+    """
+    if message.tidb.claim_check_location or message.tidb.only_handle_key:
+        return False
+    changed = changed_columns(old, new)
+    return not touches(changed, rules.keys) and any(one.covers(changed, new) for one in rules.only)
+
+
 @dataclass(frozen=True, slots=True)
 class _Image:
     """Gives a condition the values of one row."""
 
-    table: TableName
     types: dict[str, str]
-    members: Mapping[tuple[TableName, str], tuple[str, ...]]
+    members: Members
     lacking: str
 
     def of(self, texts: dict[str, str | None], asking: Condition) -> Callable[[str], Value]:
@@ -159,12 +211,12 @@ class _Image:
             if spelled is None:
                 raise EvaluationError(f"the message lacks column {name!r} of {asking.text!r}{self.lacking}")
             kind = self.types.get(spelled, "")
-            return value_of(texts[spelled], kind, self.members.get((self.table, spelled), ()))
+            return value_of(texts[spelled], kind, self.members.get(spelled, ()))
 
         return column
 
 
-def _what_lacks(kind: Kind, tidb: canal.Extension) -> str:
+def _what_lacks(kind: Kind, tidb: canal_json.Extension) -> str:
     """Why a message may lack a column."""
     if tidb.claim_check_location or tidb.only_handle_key:
         return " (the row was too large for the message: event filters see its handle key only)"
@@ -175,7 +227,7 @@ def ignored_events(names: Sequence[str], key: str = "ignore-event") -> frozenset
     """Kinds of events by TiCDC's names. Raises ConfigError."""
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        raise ConfigError(f"{key}: unknown event {unknown[0]!r}", hint=f"known are: {', '.join(NAMES)}")
+        raise ConfigError(f"{key}: unknown event {unknown[0]!r}", hint=meant(unknown[0], NAMES))
     return frozenset(ALIASES.get(name, name) for name in names)
 
 

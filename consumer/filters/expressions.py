@@ -14,12 +14,16 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from consumer.filters.functions import FUNCTIONS
-from consumer.filters.values import Bits, Value
+from consumer.filters.mysql_values import Bits, Value
 from ordering.errors import ConfigError
 
 Row = Callable[[str], Value]
 """Gives the value of a column. Raises EvaluationError."""
 
+LONGEST = 16 << 10
+"""Characters of an expression."""
+DEEPEST = 8
+"""Brackets within each other."""
 _KNOWN = (
     "comparisons, <=>, BETWEEN, IN, LIKE, REGEXP, IS, AND, OR, XOR, NOT, + - * / DIV %, CASE, IF, IFNULL, COALESCE,"
     " NULLIF, ABS, FLOOR, CEIL, MOD, LOWER, UPPER, LENGTH, CHAR_LENGTH, CONCAT, LEFT, RIGHT, SUBSTRING, TRIM,"
@@ -109,11 +113,19 @@ def _columns(node: Node) -> Iterator[str]:
 
 def condition(text: str, key: str) -> Condition:
     """Read a condition. `key` names it in the ConfigError for what can't be read or computed."""
+    _check_nesting(text, key)
+    try:
+        return _condition(text, key)
+    except RecursionError as error:
+        raise ConfigError(f"{key}: an expression of {len(text)} characters is nested too deeply") from error
+
+
+def _condition(text: str, key: str) -> Condition:
     try:
         # in a SELECT, as TiCDC completes it: so nothing but one condition can stand there
         tree = sqlglot.parse_one(f"SELECT * FROM t WHERE {text}", read="mysql")  # noqa: S608 parsed, never executed
     except SqlglotError as error:
-        raise ConfigError(f"{key}: {text!r} is no SQL expression: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"{key}: {text!r} is no SQL condition, or not a whole one") from error
     where = tree.args.get("where")
     more = [
         name for name, value in tree.args.items() if value and name not in {"expressions", "from_", "from", "where"}
@@ -121,6 +133,22 @@ def condition(text: str, key: str) -> Condition:
     if not isinstance(tree, exp.Select) or where is None or more:
         raise ConfigError(f"{key}: {text!r} is not one SQL expression")
     return Condition(text, _Reading(text, key).node(where.this))
+
+
+def _check_nesting(text: str, key: str) -> None:
+    """Raise ConfigError for more brackets within each other than sqlglot reads in a short time.
+
+    It may take twice as long with each: `CHAR(CHAR(...` would hold the process.
+    """
+    if len(text) > LONGEST:
+        raise ConfigError(f"{key}: an expression has {len(text)} characters, more than {LONGEST}")
+    deep = deepest = 0
+    for char in text:
+        deep += (char == "(") - (char == ")")
+        deepest = max(deep, deepest)
+    if deepest > DEEPEST:
+        fact = f"{key}: {text[:200]!r} holds {deepest} brackets within each other, more than {DEEPEST}"
+        raise ConfigError(fact, hint="use fewer brackets, or several event filters")
 
 
 def _compared(left: Node, right: Node) -> tuple[Node, Node]:

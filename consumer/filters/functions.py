@@ -12,13 +12,15 @@ from functools import lru_cache
 
 import re2
 
-from consumer.filters.regular import compiled
-from consumer.filters.values import (
+from consumer.filters.go_regex import compiled
+from consumer.filters.moments import beside_moment, moment_or_none
+from consumer.filters.mysql_values import (
     Bits,
     EvaluationError,
+    Member,
     Moment,
     Number,
-    Span,
+    TimeSpan,
     Value,
     compare,
     moment,
@@ -34,6 +36,8 @@ Function = Callable[..., Value]
 _DIVISION_SCALE = 4
 """Decimal places that a division adds (MySQL's div_precision_increment), rounded up to words of TiDB's decimals."""
 _WORD = 9
+_AS_FLOATS = (str, bytes, Member)
+"""What arithmetic takes for a DOUBLE; a literal of bits is a whole number."""
 _DIGITS = 100
 _PATTERN = 10_000
 _SECOND = 1_000_000
@@ -51,12 +55,18 @@ def _of_values(function: Function) -> Function:
 
 
 def _comparison(holds: Callable[[int], bool]) -> Function:
-    return _of_values(lambda left, right: int(holds(compare(left, right))))
+    compared = _of_values(lambda left, right: int(holds(compare(left, right))))
+    return lambda left, right: compared(beside_moment(right, left), beside_moment(left, right))
 
 
 def _calculation(calculate: Callable[[Number, Number], Number | None]) -> Function:
     def exact(left: Value, right: Value) -> Value:
-        numbers = same_kind(*(float(number_of(v)) if isinstance(v, str) else number_of(v) for v in (left, right)))
+        numbers = same_kind(
+            *(
+                float(number_of(v)) if isinstance(v, _AS_FLOATS) and not isinstance(v, Bits) else number_of(v)
+                for v in (left, right)
+            )
+        )
         try:
             with localcontext(prec=_DIGITS):
                 found = calculate(*numbers)
@@ -67,6 +77,11 @@ def _calculation(calculate: Callable[[Number, Number], Number | None]) -> Functi
         return found
 
     return _of_values(exact)
+
+
+def _calculated(value: Value) -> Number:
+    is_float = isinstance(value, _AS_FLOATS) and not isinstance(value, Bits)
+    return float(number_of(value)) if is_float else number_of(value)
 
 
 def _divided(left: Number, right: Number) -> Number | None:
@@ -130,7 +145,8 @@ def _same(left: Value, right: Value) -> Value:
     """`<=>`: NULL is like NULL."""
     if left is None or right is None:
         return int(left is right)
-    return int(compare(left, right) == 0)
+    left, right = beside_moment(right, left), beside_moment(left, right)
+    return int(left is right) if left is None or right is None else int(compare(left, right) == 0)
 
 
 def _among(value: Value, *others: Value) -> Value:
@@ -220,6 +236,8 @@ def _signed(value: Value) -> Value:
 
 
 def _unsigned(value: Value) -> Value:
+    if isinstance(value, Decimal) and value < 0:
+        return 0
     return _integer(value, _MOST_UNSIGNED) % (_MOST_UNSIGNED + 1)
 
 
@@ -228,16 +246,16 @@ def _integer(value: Value, most: int = -_LEAST - 1) -> int:
     if isinstance(value, str | bytes) and not isinstance(value, Bits):
         match = re.match(r"\s*([+-]?\d{1,65})", text_of(value), re.ASCII)
         return max(_LEAST, min(int(match[1]), _MOST_UNSIGNED)) if match else 0
-    number = number_of(_to_the_second(value) if isinstance(value, Moment | Span) else value)
+    number = number_of(_to_the_second(value) if isinstance(value, Moment | TimeSpan) else value)
     if isinstance(number, int):
         return max(_LEAST, min(number, _MOST_UNSIGNED))
     rounding = "ROUND_HALF_EVEN" if isinstance(number, float) else "ROUND_HALF_UP"
     return max(_LEAST, min(int(Decimal(number).to_integral_value(rounding=rounding)), most))
 
 
-def _to_the_second(value: Moment | Span) -> Moment | Span:
+def _to_the_second(value: Moment | TimeSpan) -> Moment | TimeSpan:
     """Rounded: halves up, also of a negative TIME. A date stays, and so does one that is none."""
-    if isinstance(value, Span):
+    if isinstance(value, TimeSpan):
         return _span_of((value.microseconds + _SECOND // 2) // _SECOND)
     if value.parts[-1] < _SECOND // 2 or not all(value.parts[:3]):
         return Moment(value.text.partition(".")[0], (*value.parts[:-1], 0))
@@ -246,23 +264,38 @@ def _to_the_second(value: Moment | Span) -> Moment | Span:
     return moment(later.strftime("%Y-%m-%d %H:%M:%S").zfill(len("2026-01-02 03:04:05")))
 
 
-def _span_of(seconds: int) -> Span:
+def _span_of(seconds: int) -> TimeSpan:
     size = abs(seconds)
     return span(f"{'-' * (seconds < 0)}{size // 3600:02}:{size // 60 % 60:02}:{size % 60:02}")
 
 
 def _as_datetime(value: Value) -> Value:
-    found = value if isinstance(value, Moment) else moment(text_of(value))
-    return _to_the_second(found)
+    found = _to_the_second(value) if isinstance(value, Moment) else moment_or_none(text_of(value), 0)
+    is_whole = not isinstance(found, Moment) or len(found.text) > len("2026-01-02")
+    return found if is_whole else moment(f"{text_of(found)} 00:00:00")
+
+
+def _as_date(value: Value) -> Value:
+    """Of a text rounded, so that it may be the next day."""
+    found = value if isinstance(value, Moment) else moment_or_none(text_of(value), 0)
+    return None if found is None else moment(found.text[: len("2026-01-02")])
 
 
 def _as_time(value: Value) -> Value:
-    """Of a text halves go away from zero."""
-    if isinstance(value, Span):
+    """Of a text halves go away from zero; NULL for one that begins with a letter, as in TiDB."""
+    if isinstance(value, TimeSpan):
         return _to_the_second(value)
-    found = span(text_of(value))
+    text = text_of(value).strip()
+    if not text or text[0].isalpha():
+        return None
+    found = span(text)
     size = (abs(found.microseconds) + _SECOND // 2) // _SECOND
     return _span_of(-size if found.microseconds < 0 else size)
+
+
+def _whole_of(rounded: Callable[[Number], int], number: Number) -> Number:
+    """Of a DOUBLE a DOUBLE."""
+    return float(rounded(number)) if isinstance(number, float) else rounded(number)
 
 
 def _negative(value: Value) -> Value:
@@ -306,8 +339,10 @@ FUNCTIONS: dict[str, Function] = {
     "mod": _calculation(_rest),
     "negative": _of_values(_negative),
     "abs": _of_values(_absolute),
-    "floor": _of_values(lambda value: math.floor(number_of(value))),
-    "ceil": _of_values(lambda value: math.ceil(number_of(value))),
+    "floor": _of_values(lambda value: _whole_of(math.floor, _calculated(value))),
+    "ceil": _of_values(lambda value: _whole_of(math.ceil, _calculated(value))),
+    "as decimal": _of_values(lambda value: Decimal(number_of(value))),
+    "as real": _of_values(lambda value: float(number_of(value))),
     "coalesce": _coalesce,
     "nullif": _null_if,
     "case": _case,
@@ -326,7 +361,7 @@ FUNCTIONS: dict[str, Function] = {
     "cast to char": _of_values(text_of),
     "cast to signed": _of_values(_signed),
     "cast to unsigned": _of_values(_unsigned),
-    "cast to date": _of_values(lambda value: moment(text_of(value)[: len("2026-01-02")])),
+    "cast to date": _of_values(_as_date),
     "cast to datetime": _of_values(_as_datetime),
     "cast to time": _of_values(_as_time),
     "beside": year_beside,

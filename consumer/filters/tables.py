@@ -16,7 +16,7 @@ from typing import Any
 
 import xxhash
 
-from consumer.filters.regular import compiled, literally
+from consumer.filters.go_regex import compiled, literally
 from ordering.errors import ConfigError
 
 SYSTEM_SCHEMAS = frozenset({
@@ -76,6 +76,17 @@ class TableFilter:
             if rule.schema.search(database) and (rule.accepts or rule.whole_schema):
                 return rule.accepts
         return False
+
+    def may_take_of(self, database: str) -> bool:
+        """Whether some table of the database may count."""
+        return database.lower() not in SYSTEM_SCHEMAS and any(
+            rule.accepts and rule.schema.search(database) for rule in self.rules
+        )
+
+    def takes_whole(self, database: str) -> bool:
+        """Whether every table of the database counts."""
+        last = next((rule for rule in reversed(self.rules) if rule.schema.search(database)), None)
+        return last is not None and last.accepts and last.whole_schema
 
     def digest_of(self, count: int) -> str:
         """Short text that differs when the first `count` rules differ in text or in how they take upper case."""

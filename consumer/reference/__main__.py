@@ -10,7 +10,7 @@ from consumer.reference import PAGES
 @click.command()
 @click.argument("name", type=click.Choice(list(PAGES)), required=False)
 def main(name: str | None) -> None:
-    """Write docs/configuration.md, docs/cli.md and docs/api.md anew; with NAME print that one instead."""
+    """Write docs/configuration.md, docs/cli.md and docs/api.md again; with NAME print that one instead."""
     if name is not None:
         click.echo(PAGES[name](), nl=False)
         return

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from consumer.reference.markdown import joined, made_by, table
-from consumer.serving.app import api
-from consumer.serving.faults import RequestError
-from consumer.serving.fleet import Fleet
-from consumer.serving.shapes import NewChangefeed
+from consumer.serve.api.errors import RequestError
+from consumer.serve.api.models import NewChangefeed
+from consumer.serve.app import api
+from consumer.serve.fleet import Fleet
 
 Schema = dict[str, Any]
 _INTRODUCTION = """\
 # API reference
 
-Of `reconciler serve DIR`; `docs/serve.md` tells how to start it, who may ask and what may be changed. `/openapi.json`
+Of `reconciler serve DIR`; `docs/serve.md` says how to start it, who may ask and what may be changed. `/openapi.json`
 is the same for programs. Paths and words are those of TiCDC's Open API v2 where it has the same thing. TSOs are whole
 numbers beyond 2^53: programs whose numbers are floating take the time beside them.
 
@@ -23,8 +23,8 @@ All but health, and on a loopback address metrics and document, need `Authorizat
 _ERRORS = """\
 ## Errors
 
-The body of each is a [Failure](#failure-type): `error_code` is the kind of the error (`docs/runbook.md` lists
-those of changefeeds), `fact`, `where` and `hint` are what happened, where, and what to do."""
+The body of each is a [FailureDetail](#failuredetail-type): `error_code` is the kind of the error (`docs/runbook.md`
+lists those of changefeeds), `fact`, `where` and `hint` are what happened, where, and what to do."""
 _OF_HTTP = {
     400: "the request, or the config in it, is wrong (`Request`, `Config`)",
     405: "the path is there, but not for this method",
@@ -40,7 +40,7 @@ def page() -> str:
     schemas = document["components"]["schemas"] | {NewChangefeed.__name__: NewChangefeed.model_json_schema()}
     routes = [(path, verb, one) for path, verbs in document["paths"].items() for verb, one in verbs.items()]
     return joined(
-        made_by("the types and routes in `consumer/serving`"),
+        made_by("the types and routes in `consumer/serve`"),
         _INTRODUCTION,
         table(
             ("request", "does"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from consumer.cli import main
+from consumer.cli.main import main
 from consumer.reference.markdown import joined, made_by, table
 from ordering import errors
 from ordering.errors import ReconcilerError
@@ -19,11 +19,11 @@ _INTRODUCTION = """\
 _STREAMS = """\
 ## What goes where
 
-Results go to stdout, logs and errors to stderr. With `--json` stdout holds JSON and nothing else; a command that also
-logs (`run`, `load`) prints one object as its last line, `tail` one a line. A foreseen error is one text on stderr,
-`error: FACT (WHERE)`, with `hint: WHAT TO DO` in the next line, with `--json` too: the exit code tells a program which
-kind it is. Colours and progress bars are for terminals only. `--help` of every command has an example."""
-_CODES = "## Exit codes\n\nOf all commands alike; what to do about each stands in `docs/runbook.md`."
+Results go to stdout, logs and errors to stderr. With `--json`, stdout contains only JSON: `run` and `load` print one
+object as the last line, `tail` prints one object per line. An expected error is one text on stderr,
+`error: FACT (WHERE)`, with `hint: WHAT TO DO` in the next line, also with `--json`; programs use the exit code to
+distinguish errors. Colours and progress bars are shown on terminals only. `--help` of every command has an example."""
+_CODES = "## Exit codes\n\nThey are the same for all commands. `docs/runbook.md` describes what to do about each."
 
 
 def commands(group: click.Group = main, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -38,7 +38,7 @@ def commands(group: click.Group = main, prefix: str = "") -> Iterator[tuple[str,
 def page() -> str:
     """The page."""
     return joined(
-        made_by("the commands in `consumer/cli*.py`"),
+        made_by("the commands in `consumer/cli/`"),
         _INTRODUCTION,
         table(
             ("command", "does"), ((f"[`{name}`](#{_anchor(name)})", _first(command)) for name, command in commands())
@@ -80,7 +80,7 @@ def _option(option: click.Option, context: click.Context) -> tuple[str, str, str
     else:
         default = f"`{option.default}`" if option.show_default and option.default not in (None, ()) else ""
     told_so = any(word in help_text for word in ("again", "repeated", "several times"))
-    several = " May be said again." if option.multiple and not told_so else ""
+    several = " May be repeated." if option.multiple and not told_so else ""
     return names, value, default, help_text.strip() + several
 
 

@@ -10,25 +10,31 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from consumer.config import Config, EventFilterSection
+from consumer.config.model import Config
+from consumer.config.table_sections import DispatcherSection, EventFilterSection
 from consumer.reference.markdown import joined, made_by, table
 
 _HEADS = ("key", "type", "default", "meaning")
 _INTRODUCTION = """\
 # Configuration reference
 
-One TOML file a changefeed. Keys are spelled as TiCDC spells its own; an unknown key is an error (exit code 2), so is a
-value that can't be used: the message names the key and never the value. `reconciler init FILE` writes a commented file,
-`reconciler check CONFIG` tries one."""
+Each changefeed has one TOML file. Keys are written as in TiCDC. An unknown key or an invalid value is an error (exit
+code 2); the message names the key and never the value. `reconciler init FILE` writes a commented file, and
+`reconciler check CONFIG` checks a file."""
 _VALUES = """\
-In any text, `${NAME}` is replaced by the environment variable NAME, which has to be set; a value that begins with
-`file:` is replaced by what that file holds, without the newlines at its end. So no secret stands in the file. Numbers
-of bytes may be texts with a unit: `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`."""
+In any text, `${NAME}` is replaced by the environment variable NAME, which has to be set. A value that begins with
+`file:` is replaced by the content of that file, without the newlines at its end. So the config file does not have to
+contain secrets. Numbers of bytes may be texts with a unit: `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`."""
 _LAST = """\
-A run reads its config once, at its start. Which keys a running changefeed may get changed, and how the API of
-`reconciler serve` does it: `docs/serve.md`. Under the same `changefeed`: a topic that is new and holds rows below the
-checkpoint is refused, and so is a `filter` that takes in more than before; `source.start-ts` counts at the first start
-only; `target.uri` has to lead to the database that holds the progress, for elsewhere all begins anew."""
+A run reads its config once, when it starts. `docs/serve.md` lists the keys that may change while a changefeed runs, and
+describes how the API changes them. As long as `changefeed` stays the same:
+
+- a new topic that contains rows below the checkpoint is refused;
+- a `filter` that includes more than before is refused;
+- other `sink.dispatchers` are refused (`docs/routes.md`);
+- another `source.time-zone` is refused once something is applied (`docs/recovery.md`: another time zone);
+- `source.start-ts` counts at the first start only;
+- `target.uri` has to lead to the database that contains the progress; with another database everything starts over."""
 _WORDS = {str: "text", bool: "`true` or `false`", int: "whole number", float: "number"}
 
 
@@ -45,12 +51,14 @@ def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fie
 def page() -> str:
     """The page."""
     return joined(
-        made_by("`consumer/config.py`"),
+        made_by("`consumer/config/model.py`"),
         _INTRODUCTION,
         _VALUES,
         *_sections(),
         f"## An event filter\n\nKeys of each `[[filter.event-filters]]`. {EventFilterSection.__doc__}",
         table(_HEADS, (_row(key, field) for key, field in keys_of(EventFilterSection))),
+        f"## A dispatcher\n\nKeys of each `[[sink.dispatchers]]`. {DispatcherSection.__doc__}",
+        table(_HEADS, (_row(key, field) for key, field in keys_of(DispatcherSection))),
         "## What may change",
         _LAST,
     )

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from ordering.events import TableName
-from sinks.holding import Holds, members_of
-from sinks.schema import (
+from sinks.rows.column_fit import Holds, members_of
+from sinks.rows.schema import (
     Catalog,
     Column,
     Shape,
@@ -19,7 +19,13 @@ from sinks.schema import (
     valid_indexes,
 )
 
-Query = Callable[[str], Iterable[tuple[Any, ...]]]
+
+class Query(Protocol):
+    """Executes a query with `%s` for bound values, where there are any."""
+
+    def __call__(self, sql: str, parameters: Sequence[Any] | None = None, /) -> Iterable[tuple[Any, ...]]:
+        """All rows."""
+
 
 _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys', 'ticdc_reconciler')"
 _DATABASES = f"SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN {_SYSTEM}"  # noqa: S608 a constant
@@ -28,9 +34,11 @@ SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, C
   COLUMN_DEFAULT IS NOT NULL
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN {_SYSTEM}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"""  # noqa: S608 a constant
+_VERSIONED = "SYSTEM VERSIONED"
+"""MariaDB's type of a table that keeps the history of its rows."""
 _TABLES = f"""
-SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES
-WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
+SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', '{_VERSIONED}') AND TABLE_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
 """By itself: a server that joins it with the columns opens each table once a column."""
 _UNIQUES = f"""
 SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS
@@ -48,6 +56,8 @@ _CHANGING = {"BEFORE INSERT", "BEFORE UPDATE"}
 """Triggers that may set other values than those that are written (MySQL documentation, "Trigger Syntax")."""
 ENGINE = "InnoDB"
 """The one in whose transactions rows and progress commit together."""
+_BEGINNING = "the beginning of PRIMARY"
+"""A primary key over a prefix tells rows apart that have another key, and takes rows for one that upstream may not."""
 _COLLATION = 6
 """Where a row of `_COLUMNS` holds the collation."""
 _HOLDING_BLANKS = ("varchar", "text", "tinytext", "mediumtext", "longtext")
@@ -71,6 +81,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def place_of(table: TableName) -> str:
+    """A table as statements name it."""
+    return f"{quoted(table.database)}.{quoted(table.table)}"
+
+
 def shape_of(column_type: str) -> Shape:
     """How texts from messages become values of a column of this type."""
     base = _base(column_type)
@@ -83,32 +98,54 @@ def shape_of(column_type: str) -> Shape:
     return Shape(base) if base in _NAMED else Shape.TEXT
 
 
+Look = Callable[[str, tuple[str, str]], Iterable[tuple[Any, ...]]]
+"""The rows of one of the queries above. The names are those of its columns for database and table."""
+_NAMES = ("TABLE_SCHEMA", "TABLE_NAME")
+_CHECKED = ("CONSTRAINT_SCHEMA", "TABLE_NAME")
+_TRIGGERED = ("EVENT_OBJECT_SCHEMA", "EVENT_OBJECT_TABLE")
 MadeIndexes = Callable[[TableName], Sequence[str]]
 """The names of a table's indexes in the order in which they were made."""
 
 
 def read_catalog(query: Query, made: MadeIndexes, *, mariadb: bool) -> Catalog:
     """All base tables but the system's and our own."""
+    tables = _tables(query, lambda sql, _: query(sql), made, mariadb=mariadb)
+    return Catalog(tables, empty=frozenset(database for (database,) in query(_DATABASES)), holds=holds)
+
+
+def read_table(query: Query, made: MadeIndexes, name: TableName, *, mariadb: bool) -> dict[TableName, TableSchema]:
+    """The table of that name, as the server spells it; nothing where there is none."""
+
+    def of_it(sql: str, names: tuple[str, str]) -> Iterable[tuple[Any, ...]]:
+        only = "NOT IN {} AND {} = %s AND {} = %s".format(_SYSTEM, *names)
+        return query(sql.replace("%", "%%").replace(f"NOT IN {_SYSTEM}", only), tuple(name))
+
+    return _tables(query, of_it, made, mariadb=mariadb)
+
+
+def _tables(query: Query, look: Look, made: MadeIndexes, *, mariadb: bool) -> dict[TableName, TableSchema]:
     uniques: dict[TableName, _Keys] = {}
-    for database, table, index, column, prefix in query(_UNIQUES):
+    for database, table, index, column, prefix in look(_UNIQUES, _NAMES):
         keys = uniques.setdefault(TableName(database, table), _Keys())
         whole = column and (prefix is None or index == "PRIMARY")
         keys.whole[index] = (*keys.whole.get(index, ()), column if whole else "")
+        if whole and prefix is not None:
+            keys.whole[_BEGINNING] = ("",)
         keys.spread[index] = (*keys.spread.get(index, ()), column or "")
-    json = {tuple(row) for row in query(_JSON_CHECKS)} if mariadb else set()
-    tables, base = {}, {(row[0], row[1]): str(row[2]) for row in query(_TABLES)}
-    columns_of = [row for row in query(_COLUMNS) if tuple(row[:2]) in base]
-    triggers = _triggers(query(_TRIGGERS))
+    json = {tuple(row) for row in look(_JSON_CHECKS, _CHECKED)} if mariadb else set()
+    tables, base = {}, {(row[0], row[1]): (str(row[2]), str(row[3])) for row in look(_TABLES, _NAMES)}
+    columns_of = [row for row in look(_COLUMNS, _NAMES) if tuple(row[:2]) in base]
+    triggers = _triggers(look(_TRIGGERS, _TRIGGERED))
     padding = _padding(query, {row[_COLLATION] for row in columns_of if row[_COLLATION]})
     for (database, table), rows in groupby(columns_of, key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
         columns = [_column(*row[2:], is_json=tuple(row[:3]) in json, pads=row[_COLLATION] in padding) for row in rows]
-        unfit = unfit_engine(name, base[database, table]) or _unfit_trigger(name, triggers.get(name, ()))
+        unfit = _unfit_kind(name, *base[database, table]) or _unfit_trigger(name, triggers.get(name, ()))
         table_read = _table(name, columns, uniques.get(name, _Keys()), made)
         acting = tuple(trigger_acts(name, trigger) for trigger, _ in triggers.get(name, ()))
         fact, remedy = unfit or ("", "")
         tables[name] = replace(table_read, unfit=fact, remedy=remedy, acting=acting)
-    return Catalog(tables, empty=frozenset(database for (database,) in query(_DATABASES)), holds=holds)
+    return tables
 
 
 def holds(column: Column) -> Holds:
@@ -192,6 +229,13 @@ def unfit_engine(name: TableName, engine: str) -> Unfit | None:
         return None
     fact = f"its storage engine is {engine}, so that its rows are not in one transaction with the progress"
     return Unfit(fact, to_innodb(name))
+
+
+def _unfit_kind(name: TableName, engine: str, kind: str) -> Unfit | None:
+    if kind == _VERSIONED:
+        fact = "it keeps the history of its rows (SYSTEM VERSIONING), which repeated and rewritten rows would fill"
+        return Unfit(fact, f"ALTER TABLE {place_of(name)} DROP SYSTEM VERSIONING;")
+    return unfit_engine(name, engine)
 
 
 def _triggers(rows: Iterable[tuple[Any, ...]]) -> dict[TableName, list[tuple[str, str]]]:

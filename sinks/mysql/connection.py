@@ -12,10 +12,12 @@ from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import TableName
-from sinks.mysql.line import Line
+from sinks.advice import mysql_advice
+from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.mysql.login import HINT as LOGIN_HINT
 from sinks.mysql.login import PasswordKeptError
 from sinks.mysql.tls import HINT, is_tls_fault
+from sinks.mysql.wire import Line
 from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
@@ -252,6 +254,18 @@ class MysqlConnection:
             if self._connection.open and settings:
                 self.run("SET SESSION timestamp = DEFAULT, time_zone = '+00:00', sql_mode = %s", (SQL_MODE,))
 
+    @contextmanager
+    def loosely(self) -> Iterator[None]:
+        """Take the nearest value meanwhile for one that a type does not hold, as a session that is not strict does."""
+        mode = str(self.value("SELECT @@SESSION.sql_mode"))
+        kept = (part for part in mode.split(",") if not part.startswith("STRICT_"))
+        self.run("SET SESSION sql_mode = %s", (",".join(kept),))
+        try:
+            yield
+        finally:
+            if self._connection.open:
+                self.run("SET SESSION sql_mode = %s", (mode,))
+
     def end_connection(self, connection_id: int) -> None:
         """Kill a connection of our own user; one that is gone meanwhile is what was wanted."""
         try:
@@ -259,6 +273,23 @@ class MysqlConnection:
         except TargetError:
             if self.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %s", (connection_id,)):
                 raise
+
+    def has_table(self, name: str) -> bool:
+        """See `DatabaseSession.has_table`."""
+        look = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+        return bool(self.value(look, (PROGRESS_DATABASE, name)))
+
+    def begin(self) -> None:
+        """See `DatabaseSession.begin`."""
+        self.run("START TRANSACTION")
+
+    def save_point(self) -> None:
+        """See `DatabaseSession.save_point`."""
+        self.run("SAVEPOINT group_of_rows")
+
+    def back_to_point(self) -> None:
+        """See `DatabaseSession.back_to_point`."""
+        self.run("ROLLBACK TO SAVEPOINT group_of_rows")
 
     def commit(self) -> None:
         """End the transaction; autocommit is on outside of one."""
@@ -282,7 +313,8 @@ class MysqlConnection:
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         text = error.args[1] if len(error.args) > 1 else str(error)
         if is_lost(error) or code == _READ_ONLY or (code == _OPTION and "read" in text.lower()):
-            return TargetUnreachableError(f"the target is out of reach: {code} {text}", where=self.where)
+            fact = f"the target is out of reach: {code} {text}"
+            return TargetUnreachableError(fact, where=self.where, hint=mysql_advice(code))
         if code in _AGAIN:
             return TargetBusyError(f"the target asks to try again: {code} {text}", where=self.where)
-        return TargetError(f"the target refuses: {code} {text}", where=self.where)
+        return TargetError(f"the target refuses: {code} {text}", where=self.where, hint=mysql_advice(code))

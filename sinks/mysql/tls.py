@@ -51,7 +51,7 @@ def encryption(uri: TargetUri) -> dict[str, Any]:
 def unverified() -> ssl.SSLContext:
     """TLS without a look at certificates: what PyMySQL does where nothing is said and the server offers it.
 
-    PyMySQL makes one anew for each connection and loads the system's authorities into it: 50 ms for nothing.
+    PyMySQL makes one again for each connection and loads the system's authorities into it: 50 ms for nothing.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

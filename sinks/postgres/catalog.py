@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ordering.events import TableName
-from sinks.holding import Holds
-from sinks.postgres.exact import base_type, unfit_key
+from sinks.postgres.exact_keys import base_type, unfit_key
 from sinks.postgres.names import index_name, literal, quoted
-from sinks.schema import (
+from sinks.rows.column_fit import Holds
+from sinks.rows.schema import (
     Catalog,
     Column,
     Shape,
@@ -129,10 +129,23 @@ def members_of(definition: str) -> tuple[Shape, tuple[str, ...]] | None:
     return Shape.ENUM if head[1] else Shape.SET, tuple(found)
 
 
+def of_one(sql: str) -> str:
+    """A query for `OURS`, about the table alone whose schema and name are bound to its first two `%s`."""
+    return sql.replace(OURS, f"{OURS} AND n.nspname = %s AND c.relname = %s")
+
+
 def read_catalog(
     query: Query, unfit: Mapping[TableName, Unfit] = NOTHING, triggers: Mapping[TableName, Sequence[str]] = NOTHING
 ) -> Catalog:
     """All tables of the schemas that mirror databases. `unfit`: those that can't be written; `triggers`: that fire."""
+    tables = read_tables(query, unfit, triggers)
+    return Catalog(tables, index_name, frozenset(schema for (schema,) in query(_SCHEMAS)), holds)
+
+
+def read_tables(
+    query: Query, unfit: Mapping[TableName, Unfit], triggers: Mapping[TableName, Sequence[str]]
+) -> dict[TableName, TableSchema]:
+    """As `read_catalog`, the tables alone. `query` may ask about one of them (`of_one`)."""
     members = {
         (TableName(schema, table), column): found
         for schema, table, column, definition in query(_MEMBERS)
@@ -148,7 +161,7 @@ def read_catalog(
         columns = [_column(row[2:], members.get((name, row[2]))) for row in rows]
         acting = (*(trigger_acts(name, trigger) for trigger in triggers.get(name, ())), *computes(name, columns))
         tables[name] = _fit(replace(_table(name, columns, keys.get(name, [])), acting=acting), unfit.get(name))
-    return Catalog(tables, index_name, frozenset(schema for (schema,) in query(_SCHEMAS)), holds)
+    return tables
 
 
 def holds(column: Column) -> Holds:
@@ -176,7 +189,7 @@ def _column(row: tuple[Any, ...], checked: tuple[Shape, tuple[str, ...]] | None)
 
 
 def _begun(text: str) -> str:
-    """The column whose beginning an expression takes (`sinks.postgres.indexes`); "" of any other expression."""
+    """The column whose beginning an expression takes (`sinks.postgres.ddl.indexes`); "" of any other expression."""
     match = _BEGINNING.fullmatch(text)
     return "" if match is None else match[2] or match[1].replace('""', '"')
 

@@ -7,6 +7,8 @@ from typing import Any
 import psycopg
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from sinks.advice import postgres_advice
+from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.uri import TargetUri
 
 _CONNECT_TIMEOUT_S = 10
@@ -57,7 +59,7 @@ class PostgresConnection:
     """A psycopg connection in autocommit that raises our errors. Transactions are the caller's."""
 
     def __init__(self, uri: TargetUri) -> None:
-        self.where = uri.place
+        self.where, self._pointed = uri.place, False
         try:
             self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
                 host=uri.host,
@@ -125,6 +127,29 @@ class PostgresConnection:
         except psycopg.Error as error:
             raise self._as_error(error) from error
 
+    def has_table(self, name: str) -> bool:
+        """See `DatabaseSession.has_table`."""
+        return self.value("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS_DATABASE}.{name}",)) is True
+
+    def begin(self) -> None:
+        """See `DatabaseSession.begin`."""
+        self.run("BEGIN")
+        self._pointed = False
+
+    def commit(self) -> None:
+        """See `DatabaseSession.commit`."""
+        self.run("COMMIT")
+
+    def save_point(self) -> None:
+        """See `DatabaseSession.save_point`."""
+        # one that is set again would lie on the former, which would stay
+        self.run("RELEASE SAVEPOINT rows; SAVEPOINT rows" if self._pointed else "SAVEPOINT rows")
+        self._pointed = True
+
+    def back_to_point(self) -> None:
+        """See `DatabaseSession.back_to_point`."""
+        self.run("ROLLBACK TO SAVEPOINT rows")
+
     def rollback(self) -> None:
         """Drop the transaction; a connection that is gone has dropped it already."""
         if not self._connection.closed:
@@ -145,7 +170,8 @@ class PostgresConnection:
             if "cleartext" in text:
                 hint = "name the server's authority (sslrootcert=FILE); require_auth=password trusts whoever answers"
             return TargetError(f"the target refuses: {text}", where=self.where, hint=hint)
-        return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where)
+        hint = "check host and port of target.uri, and that the server runs and can be reached from here"
+        return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where, hint=hint)
 
     def _as_error(self, error: psycopg.Error) -> TargetError:
         state, told = error.sqlstate or "", error.diag
@@ -158,7 +184,9 @@ class PostgresConnection:
             return TargetBusyError(f"the target asks to try again: {text}", where=self.where)
         if state[:2] in _LOST_CLASSES or state in _LOST:
             return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where)
-        return TargetError(f"the target refuses: {text}", where=self.where, hint=told.message_hint or "")
+        return TargetError(
+            f"the target refuses: {text}", where=self.where, hint=told.message_hint or postgres_advice(state)
+        )
 
 
 def _place(context: str | None) -> str:

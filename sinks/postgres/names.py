@@ -6,7 +6,7 @@ import xxhash
 
 from ordering.errors import TargetError
 from ordering.events import TableName
-from sinks.values import zone_of
+from sinks.rows.values import zone_of
 
 LONGEST_BYTES = 63
 _TABLE_DIGITS = 10

@@ -3,12 +3,12 @@
 import re
 
 from ordering.errors import TargetError
-from sinks.ddl.defaults import BYTES, DATES, NOW, spelled
-from sinks.ddl.definition import ColumnDef, Default, TypeDef
-from sinks.postgres.encode import spelling
+from sinks.ddl.model import ColumnDef, Default, TypeDef
+from sinks.ddl.rows.default_values import BYTES, DATES, NOW, held
+from sinks.postgres.encoder import spelling
 from sinks.postgres.names import literal
-from sinks.schema import Column, Shape
-from sinks.values import ValueRules
+from sinks.rows.schema import Column, Shape
+from sinks.rows.values import ValueRules
 
 _SIGNED = {"tinyint": "smallint", "smallint": "smallint", "mediumint": "integer", "int": "integer", "bigint": "bigint"}
 _UNSIGNED = {
@@ -96,7 +96,7 @@ def default_of(column: ColumnDef, default: Default, rules: ValueRules) -> str | 
     if default.value is None:
         return None
     try:
-        return value_of(column, spelled(column.type, default.value), rules)
+        return value_of(column, held(column.type, default.value), rules)
     except TargetError:
         return None
 

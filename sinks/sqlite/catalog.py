@@ -10,9 +10,9 @@ from urllib.parse import quote, unquote
 
 from ordering.errors import TargetError
 from ordering.events import TableName
-from sinks.holding import Holds
 from sinks.private_files import make_file
-from sinks.schema import (
+from sinks.rows.column_fit import Holds
+from sinks.rows.schema import (
     Catalog,
     Column,
     Shape,
@@ -24,13 +24,13 @@ from sinks.schema import (
     trigger_acts,
     valid_indexes,
 )
-from sinks.sqlite.schema_text import Check, checks_in, quoted
+from sinks.sqlite.ddl.schema_text import Check, checks_in, quoted
 
 _GENERATED = (2, 3)
 _VIRTUAL = 2
 _SAFE = " $@!#,;=+()[]{}~"
 _PREFIX = re.compile(r'substr\("((?:[^"]|"")*)", 1, \d+\)')
-"""How a prefix of a column is indexed (`sinks.sqlite.indexes`)."""
+"""How a prefix of a column is indexed (`sinks.sqlite.ddl.indexes`)."""
 _TEXTS = ("CHAR", "CLOB", "TEXT")
 """Parts of a declared type that give its column the affinity TEXT."""
 _OWN_NAMES = {"main", "temp"}
@@ -88,21 +88,27 @@ def databases_in(directory: Path) -> list[str]:
 
 def read_catalog(connection: sqlite3.Connection, databases: Collection[str]) -> Catalog:
     """All tables of these attached databases."""
-    tables: dict[TableName, TableSchema] = {}
-    for database in databases:
-        found = connection.execute(
-            f"SELECT name, sql FROM {quoted_database(database)}.sqlite_master"  # noqa: S608 quoted
-            " WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-        ).fetchall()
-        triggers = _triggers(connection, database)
-        for table, sql in found:
-            name = TableName(database, table)
-            read = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
-            own = triggers.get(table, [])
-            fact, remedy = _unfit(sql) or _passing(own) or ("", "")
-            acting = (*(trigger_acts(name, trigger) for trigger, _ in own), *computes(name, read.columns))
-            tables[name] = replace(read, unfit=fact, remedy=remedy, acting=acting)
+    tables = {name: table for database in databases for name, table in read_tables(connection, database).items()}
     return Catalog(tables, index_name, frozenset(databases), holds)
+
+
+def read_tables(connection: sqlite3.Connection, database: str, only: str | None = None) -> dict[TableName, TableSchema]:
+    """The tables of an attached database. `only`: the one of this name."""
+    tables: dict[TableName, TableSchema] = {}
+    found = connection.execute(
+        f"SELECT name, sql FROM {quoted_database(database)}.sqlite_master"  # noqa: S608 quoted
+        " WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name = COALESCE(?, name)",
+        (only,),
+    ).fetchall()
+    triggers = _triggers(connection, database)
+    for table, sql in found:
+        name = TableName(database, table)
+        read = _read_table(connection, name, {check.column: check for check in checks_in(sql)})
+        own = triggers.get(table, [])
+        fact, remedy = _unfit(sql) or _passing(own) or ("", "")
+        acting = (*(trigger_acts(name, trigger) for trigger, _ in own), *computes(name, read.columns))
+        tables[name] = replace(read, unfit=fact, remedy=remedy, acting=acting)
+    return tables
 
 
 def holds(column: Column) -> Holds:
@@ -163,8 +169,9 @@ def texts_of(connection: sqlite3.Connection, table: TableName) -> dict[str, str]
 def shape_of(kind: str) -> Shape:
     """How texts become values of a column that is declared so (SQLite documentation, "Determination Of Affinity")."""
     name = kind.upper()
-    if name in {"", "TIMESTAMP"}:
-        return Shape.EXACT if not name else Shape.TIMESTAMP
+    is_instant = name.startswith("TIMESTAMP") and "WITHOUT" not in name  # also with digits, or a zone
+    if is_instant or not name:
+        return Shape.TIMESTAMP if name else Shape.EXACT
     if "INT" in name:
         return Shape.INTEGER
     if any(part in name for part in _TEXTS):

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ordering.errors import TargetError
+from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.sqlite.catalog import file_of, quoted_database
-from sinks.target import PROGRESS_DATABASE
 
 _ATOMIC = {"delete", "truncate", "persist"}
 MAIN = "main"

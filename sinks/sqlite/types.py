@@ -7,11 +7,11 @@ encoder has to know that a text is an instant (its affinity leaves such texts as
 import re
 
 from ordering.errors import TargetError
-from sinks.ddl.defaults import BYTES, INTEGERS, REALS, spelled
-from sinks.ddl.definition import ColumnDef, Default, TypeDef
-from sinks.schema import Column, Shape
-from sinks.sqlite.encode import SqliteEncoder, Value
-from sinks.sqlite.schema_text import checked, literal, quoted
+from sinks.ddl.model import ColumnDef, Default, TypeDef
+from sinks.ddl.rows.default_values import BYTES, INTEGERS, REALS, held
+from sinks.rows.schema import Column, Shape
+from sinks.sqlite.ddl.schema_text import checked, literal, quoted
+from sinks.sqlite.encoder import SqliteEncoder, Value
 
 _TEXTS = {
     "decimal", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "date", "datetime", "time", "vector",
@@ -36,7 +36,6 @@ _DECLARED = {
     Shape.TIMESTAMP: "TIMESTAMP",
 }
 _NOW = re.compile(r"(CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)\s*(\(\s*(\d?)\s*\))?", re.IGNORECASE)
-_MILLISECONDS = 3
 
 
 def column_of(column: ColumnDef) -> Column:
@@ -66,7 +65,10 @@ def default_clause(column: ColumnDef, encoder: SqliteEncoder) -> str:
         return ""
     if default.expression:
         return _computed(column.type, default)
-    return f" DEFAULT {literal(value_of(column, spelled(column.type, default.value or ''), encoder))}"
+    try:
+        return f" DEFAULT {literal(value_of(column, held(column.type, default.value or ''), encoder))}"
+    except TargetError:
+        return ""  # rows that are there are looked at by `shown`, which refuses it
 
 
 def _computed(kind: TypeDef, default: Default) -> str:

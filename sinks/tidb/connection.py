@@ -33,6 +33,11 @@ class TidbConnection(MysqlConnection):
         )
         return [str(name) for (name,) in self.query(look, tuple(table))]
 
+    def begin(self) -> None:
+        """See `DatabaseSession.begin`."""
+        # a server or session may be set to optimistic, where FOR UPDATE locks nothing before COMMIT
+        self.run("BEGIN PESSIMISTIC")
+
     def _set_up(self) -> None:
         super()._set_up()
         if self._write_source:

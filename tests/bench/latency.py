@@ -19,10 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker
 from tests.bench.load import BASE_MS, Message, create_database, ddl_message, watermark
 from tests.bench.measure import RECONCILER, Sending, drop_database, write_config
 from tests.bench.tree import TreeSampler
+from tests.embedded import MariaDbServer
 from tests.service.cells import MariaDbCells
 from tests.service.lab import environment, eventually
 from tests.service.messages import encoded, row_value

@@ -8,16 +8,18 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 
 from confluent_kafka import Consumer, TopicPartition
 
 from consumer.filters.tables import table_filter
-from consumer.kafka_settings import reader_settings
-from consumer.reader import KafkaReaders, Reader
-from consumer.scan import ReadSpec
-from consumer.tasks import ReadTask
+from consumer.kafka.properties import reader_settings
+from consumer.kafka.reader import KafkaReaders, RangeReader
+from consumer.native import Wanted
+from consumer.tasks.order import ReadTask
+from consumer.tasks.read_spec import ReadSpec
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
@@ -31,6 +33,12 @@ class Limits:
 
     read_s: float
     reduce_s: float
+    native: Wanted = "auto"
+
+    def line(self) -> str:
+        """For people and scripts."""
+        mode = "" if self.native == "auto" else f" native={self.native}"
+        return f"read_s={self.read_s:.2f} read_decode_reduce_s={self.reduce_s:.2f} ratio={self.ratio:.2f}{mode}"
 
     @property
     def ratio(self) -> float:
@@ -38,10 +46,12 @@ class Limits:
         return self.reduce_s / self.read_s
 
 
-def measured_limits(bootstrap: str, topic: str) -> Limits:
+def measured_limits(bootstrap: str, topic: str, native: Wanted = "auto") -> Limits:
     """Read a topic twice."""
     ranges = ranges_of(bootstrap, topic)
-    return Limits(_seconds(_read, bootstrap, ranges), _seconds(_reduce, bootstrap, ranges))
+    return Limits(
+        _seconds(_read, bootstrap, ranges), _seconds(partial(_reduce, native=native), bootstrap, ranges), native
+    )
 
 
 def ranges_of(bootstrap: str, topic: str) -> list[Range]:
@@ -70,14 +80,15 @@ def _timed(work: Callable[[str, list[Range]], None], bootstrap: str, ranges: lis
 
 
 def _read(bootstrap: str, ranges: list[Range]) -> None:
-    reader = Reader(reader_settings(bootstrap, {}))
+    reader = RangeReader(reader_settings(bootstrap, {}))
     for _, run in reader.read([(part.partition, part.start, part.stop) for part in ranges]):
         for message in run:
             message.value()
 
 
-def _reduce(bootstrap: str, ranges: Iterable[Range]) -> None:
-    for _ in ReadTask(whole(ranges), KafkaReaders(reader_settings(bootstrap, {})))((0, (part,)) for part in ranges):
+def _reduce(bootstrap: str, ranges: Iterable[Range], native: Wanted = "auto") -> None:
+    task = ReadTask(replace(whole(ranges), native=native), KafkaReaders(reader_settings(bootstrap, {})))
+    for _ in task((0, (part,)) for part in ranges):
         pass
 
 

@@ -69,7 +69,7 @@ def digest_of(rows: Iterable[Iterable[object]]) -> Digest:
 
 
 class Load:
-    """The load of a seed; every method walks it anew from its beginning."""
+    """The load of a seed; every method walks it again from its beginning."""
 
     def __init__(
         self,
@@ -81,10 +81,11 @@ class Load:
         seed: int = 1,
         database: str = "bench",
         table: str = "sbtest1",
+        ddls: int = 0,
     ) -> None:
         self.events, self.partitions, self.watermark_every, self.seed = events, partitions, watermark_every, seed
         self.ids = ids or max(_LEAST, events // 10)
-        self.database, self.table = database, table
+        self.database, self.table, self.ddls = database, table, ddls
         chance = random.Random(seed)
         self._groups = [str(chance.randrange(10**10, 10**11)) for _ in range(_NUMBERS)]
 
@@ -94,6 +95,7 @@ class Load:
 
     def messages(self) -> Iterator[Message | Mark]:
         """The messages in the order of sending; a `Mark` precedes the messages of each watermark."""
+        self._marks = self._sent = 0
         yield Message(0, create_database(self.database))
         yield Message(0, ddl_message(self.database, "CREATE", self.table, _CREATE % self.table, BASE_MS - 1))
         for step in self.changes():
@@ -103,6 +105,16 @@ class Load:
                 yield step
                 for partition in range(self.partitions):
                     yield Message(partition, watermark(step.ts))
+                yield from self._ddls_behind(step.ts)
+
+    def _ddls_behind(self, ts: int) -> Iterator[Message]:
+        """DDLs of other tables, spread evenly over the watermarks; each is a barrier for all rows."""
+        self._marks += 1
+        due = self.ddls * self._marks // max(1, self.events // self.watermark_every)
+        while self._sent < min(due, self.ddls):
+            self._sent += 1
+            name = f"other{self._sent}"
+            yield Message(0, ddl_message(self.database, "CREATE", name, _CREATE % name, ts >> 18, ts + 1))
 
     def partition_of(self, number: int) -> int:
         """The partition of an id."""
@@ -169,9 +181,15 @@ def create_database(database: str) -> bytes:
     return ddl_message(database, "QUERY", "", f"CREATE DATABASE `{database}`", BASE_MS - 1000)
 
 
-def ddl_message(database: str, kind: str, table: str, sql: str, ms: int) -> bytes:
-    """A DDL message, committed at a time in ms."""
-    empty = {"sqlType": None, "mysqlType": None, "data": None, "old": None, "_tidb": {"commitTs": ms << 18}}
+def ddl_message(database: str, kind: str, table: str, sql: str, ms: int, commit_ts: int = 0) -> bytes:
+    """A DDL message, committed at a time in ms, or at a commitTs in it."""
+    empty = {
+        "sqlType": None,
+        "mysqlType": None,
+        "data": None,
+        "old": None,
+        "_tidb": {"commitTs": commit_ts or ms << 18},
+    }
     head = {"id": 0, "database": database, "table": table, "pkNames": None, "isDdl": True, "type": kind}
     return orjson.dumps(head | {"es": ms, "ts": ms, "sql": sql} | empty)
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import psycopg
 
-from consumer.config import config_from
-from consumer.embedded import MariaDbServer, PostgresServer
-from consumer.loading.load import Load, LoadOptions
+from consumer.config.model import config_from
+from consumer.load.run import Load, LoadOptions
 from tests.bench.bulk import SERVERS
 from tests.bench.measure import mysql_connection
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.loading.dumping import METADATA, NAMES
 
 FILES = 8

@@ -17,14 +17,15 @@ from pathlib import Path
 
 import psycopg
 
-from ordering.events import Half, TableName
+from ordering.events import RowOp, TableName
 from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs
-from sinks.chunk import Chunk
-from sinks.opening import open_target
-from sinks.spool import Spool
-from sinks.target import Lease, Target
-from sinks.values import ValueRules
+from sinks.bookkeeping.progress_rows import Lease
+from sinks.registry import open_target
+from sinks.rows.chunk import Chunk
+from sinks.rows.spool import Spool
+from sinks.rows.values import ValueRules
+from sinks.target import Target
 from tests.bench.measure import execute, made_table, mysql_connection
 from tests.bench.servers import SERVERS
 
@@ -97,7 +98,7 @@ def _safe(target: Target, lease: Lease, rows: Rows) -> float:
     with Spool() as spool:
         for start in range(0, len(some), _CHUNK):
             part = some[start : start + _CHUNK]
-            spool.add(Chunk(NAME, Half.WRITE, COLUMNS, len(part), target.encoder.encode(columns, part)))
+            spool.add(Chunk(NAME, RowOp.WRITE, COLUMNS, len(part), target.encoder.encode(columns, part)))
         return _seconds(lambda: target.apply(spool, FIRST, lease, lambda _: None))
 
 

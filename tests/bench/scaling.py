@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
-from consumer.config import Spark
+from consumer.config.model import SparkSection
 from consumer.embedded import KafkaBroker
-from consumer.job import SparkJobs
-from consumer.kafka_settings import reader_settings
-from consumer.spark import start_spark, stop_spark, warm_up
+from consumer.kafka.properties import reader_settings
+from consumer.spark.context import start_spark, stop_spark, warm_up
+from consumer.spark.jobs import SparkJobs
 from tests.bench.limits import ranges_of, whole
 from tests.bench.load import Load
 from tests.bench.measure import Sending
@@ -26,7 +26,7 @@ from tests.cluster.standalone import Standalone
 def seconds_with(workers: int, kafka: str, topic: str, runs: int, place: Path) -> float:
     """The median of some runs, once everything is warm."""
     with Standalone(place, workers=workers) as cluster:
-        context = start_spark("scaling", Spark(**cluster.settings()))
+        context = start_spark("scaling", SparkSection(**cluster.settings()))
         try:
             warm_up(context)
             jobs, ranges = SparkJobs(context, reader_settings(kafka, {})), tuple(ranges_of(kafka, topic))

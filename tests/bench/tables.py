@@ -1,4 +1,4 @@
-"""Loads of several tables: shop-like, with transactions of 1 and of 1,000 rows, and rows of a hundred columns.
+"""Loads of several tables: transactions of 1 and of 1,000 rows, rows of a hundred columns, a thousand tables.
 
 Deterministic as `tests.bench.load`; all values are texts, as in messages, in the order of their table's columns.
 """
@@ -27,7 +27,7 @@ class RowChange(NamedTuple):
 
 
 class TablesLoad(ABC):
-    """A load of tables that `tables` creates and `steps` fills; every method walks it anew."""
+    """A load of tables that `tables` creates and `steps` fills; every method walks it again."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -54,7 +54,8 @@ class TablesLoad(ABC):
         columns = ", ".join(f"`{name}` {kind}" for name, kind in zip(self.columns, self.types, strict=True))
         for number, table in enumerate(self.tables):
             sql = f"CREATE TABLE `{table}` ({columns}, PRIMARY KEY (`{self.columns[0]}`))"
-            yield Message(0, ddl_message(self.database, "CREATE", table, sql, BASE_MS - 100 + number))
+            ms = BASE_MS - 1
+            yield Message(0, ddl_message(self.database, "CREATE", table, sql, ms, (ms << 18) + number))
         for step in self.steps():
             if isinstance(step, Mark):
                 yield step
@@ -182,6 +183,35 @@ class Wide(TablesLoad):
 
     def _text(self, chance: random.Random) -> str:
         return "-".join(chance.choices(self.words, k=7))
+
+
+class Many(TablesLoad):
+    """A thousand tables, created one after the other; then INSERTs into all of them in turn, two a transaction."""
+
+    columns = ("id", "customer", "amount", "state", "note")
+    types = ("bigint", "int", "decimal(12,2)", "varchar(16)", "varchar(80)")
+    _watermark_every = 1000
+
+    def __init__(self, events: int, *, count: int = 1000, database: str = "bench") -> None:
+        self._count = count
+        super().__init__(events, database=database)
+
+    @property
+    def tables(self) -> list[str]:
+        """See `TablesLoad`."""
+        return [f"many_{number:04}" for number in range(self._count)]
+
+    def steps(self) -> Iterator[RowChange | Mark]:
+        """See `TablesLoad`."""
+        chance, tables, commit_ts = random.Random(self.seed + 1), self.tables, 0
+        for number in range(self.events):
+            if number and number % self._watermark_every == 0:
+                yield Mark(commit_ts)
+            commit_ts = (BASE_MS + number // 2 << 18) + 1
+            key, customer = str(number // self._count + 1), str(chance.randrange(10**6))
+            row = (key, customer, f"{number}.25", "new", "-".join(chance.choices(self.words, k=6)))
+            yield RowChange(commit_ts, tables[number % self._count], None, row)
+        yield Mark(commit_ts + 1)
 
 
 class _Living:

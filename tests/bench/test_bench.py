@@ -3,14 +3,17 @@
 import json
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
+from consumer.embedded import KafkaBroker
 from tests.bench import latency
 from tests.bench.__main__ import main
 from tests.bench.load import Change, Digest, Load, Mark, Message
-from tests.bench.tables import RowChange, Shop, TablesLoad, Wide
+from tests.bench.peers.__main__ import RESULTS, table_of
+from tests.bench.tables import Many, RowChange, Shop, TablesLoad, Wide
+from tests.embedded import MariaDbServer, PostgresServer
 
 
 def test_the_load_is_the_same_each_time_and_has_its_shape() -> None:
@@ -52,7 +55,7 @@ def test_the_digest_at_a_checkpoint_is_the_table_at_that_moment() -> None:
     assert load.digests([0])[0] == Digest(0, load.digests([1])[1].sha256)
 
 
-@pytest.mark.parametrize("kind", [Shop, Wide])
+@pytest.mark.parametrize("kind", [Shop, Wide, Many])
 def test_several_tables_are_the_same_each_time(kind: type[TablesLoad]) -> None:
     assert list(kind(3_000).messages()) == list(kind(3_000).messages())
     changes = [step for step in kind(3_000).steps() if isinstance(step, RowChange)]
@@ -108,3 +111,7 @@ def test_a_small_live_run_is_correct(
     assert (told["watermarks"], told["events"]) == (15, 800)
     assert 0 < told["p50_ms"] <= told["p99_ms"] <= told["max_ms"]
     assert 0 < told["first_mb"] <= told["peak_mb"]
+
+
+def test_the_documentation_holds_the_table_of_the_last_results() -> None:
+    assert table_of(json.loads(RESULTS.read_text())) in (Path(__file__).parents[2] / "docs/performance.md").read_text()

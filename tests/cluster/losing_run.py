@@ -7,12 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-from consumer import logs, spreading
-from consumer.config import load_config
-from consumer.display import Display
-from consumer.runner import Runner
+from consumer.config.model import load_config
+from consumer.run.progress_log import Display
+from consumer.run.runner import Runner
+from consumer.runtime import logs
+from consumer.tuning import Tuning
 from ordering.errors import ReconcilerError
-from sinks.target import Step
+from sinks.steps import Step
 from tests.service.lab import eventually
 
 _PATIENCE_S = 240.0
@@ -37,9 +38,10 @@ def main() -> int:
     started = time.monotonic()
     config, step, directory = sys.argv[1:]
     logs.set_up(json=False, verbose=False)
-    spreading.SMALL_WINDOW = 0  # so that small windows go through the shuffle too
+    tuning = Tuning(small_window=0)  # so that small windows go through the shuffle too
     try:
-        Runner(load_config(Path(config)), Display(), Pause(step, Path(directory))).run(once=True, started=started)
+        runner = Runner(load_config(Path(config)), Display(), Pause(step, Path(directory)), tuning=tuning)
+        runner.run(once=True, started=started)
     except ReconcilerError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

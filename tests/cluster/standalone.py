@@ -13,7 +13,7 @@ import pyspark
 
 from consumer.embedded.ports import lease_port
 from consumer.embedded.process import ServerProcess
-from consumer.spark import ensure_java
+from consumer.spark.context import ensure_java
 
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _HOST = "127.0.0.1"
@@ -96,12 +96,19 @@ class Standalone:
             for worker in self.workers
             if worker.running
             for child in psutil.Process(worker.pid).children(recursive=True)
-            if child.name() == "java" and "CoarseGrainedExecutorBackend" in " ".join(child.cmdline())
+            if _is_executor(child)
         ]
 
     def processes(self) -> list[int]:
         """The master's and the workers' process ids."""
         return [process.pid for process in (self._head, *self.workers) if process.running]
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return process.name() == "java" and "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # killed a moment ago, and perhaps not yet reaped
+        return False
 
 
 def environment() -> dict[str, str]:

@@ -9,16 +9,17 @@ from uuid import uuid4
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
+from consumer.embedded import KafkaBroker
 from tests.bench.load import Load
 from tests.bench.measure import RECONCILER, Sending, drop_database, table_digest, write_config
 from tests.cluster.standalone import Standalone, environment
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.service.cells import MariaDbCells, differences, oracle
 from tests.service.lab import Feed, databases_of, eventually, recorded, toml_of
 from tests.service.postgres_cells import PostgresCells
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
-EVENTS = 150_000
+EVENTS = 90_000
 RECORDING = "split.index-value.raw"
 _EAGER = {
     "spark.speculation": "true",
@@ -99,7 +100,10 @@ def test_executors_and_a_worker_die_in_mid_window(
         log = tmp_path / "run.log"
         with log.open("wb") as output:
             run = subprocess.Popen(
-                [RECONCILER, "run", config, "--once", "--json"], stdout=output, stderr=output, env=environment()
+                [RECONCILER, "--verbose", "run", config, "--once", "--json"],
+                stdout=output,
+                stderr=output,
+                env=environment(),
             )
         try:
             for window in (1, 2):

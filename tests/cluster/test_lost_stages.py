@@ -8,11 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer
-from sinks.target import Step
+from consumer.embedded import KafkaBroker
+from sinks.steps import Step
 from tests.bench.load import Load
 from tests.bench.measure import RECONCILER, Sending, drop_database, table_digest, write_config
 from tests.cluster.standalone import Standalone, environment
+from tests.embedded import MariaDbServer
 from tests.service.lab import eventually, toml_of
 
 pytestmark = [pytest.mark.service, pytest.mark.spark, pytest.mark.soak]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from consumer.demo.comparing import compared
-from consumer.demo.feeding import PARTITIONS, Tally
-from consumer.demo.judging import Outcome
-from consumer.demo.looking import Reader
-from consumer.demo.upstream.bank import Bank
-from consumer.demo.upstream.changefeed import Changefeed
-from consumer.demo.upstream.tables import Key, Row
+from consumer.demo.compare import compared
+from consumer.demo.fake_ticdc.bank import Bank
+from consumer.demo.fake_ticdc.changefeed import Changefeed
+from consumer.demo.fake_ticdc.database import Key, Row
+from consumer.demo.invariant_reader import InvariantReader
+from consumer.demo.live_upstream import PARTITIONS, Tally
+from consumer.demo.verdict import DemoOutcome
 from ordering.progress import Counts
 
 UPSTREAM: dict[str, dict[Key, Row]] = {
@@ -57,8 +57,8 @@ def test_differences_are_named(target: sqlite3.Connection, tmp_path: Path, state
     assert differences(tmp_path) == [difference]
 
 
-def looked(tmp_path: Path, expected: int) -> Reader:
-    reader = Reader(tmp_path / "bank.sqlite", ["acc0", "acc1"], expected)
+def looked(tmp_path: Path, expected: int) -> InvariantReader:
+    reader = InvariantReader(tmp_path / "bank.sqlite", ["acc0", "acc1"], expected)
     reader._look()
     return reader
 
@@ -79,12 +79,12 @@ def test_repetitions_are_counted_by_content() -> None:
     assert tally.restarts == 4
 
 
-def outcome(**changes: object) -> Outcome:
+def outcome(**changes: object) -> DemoOutcome:
     tally = Tally()
     tally.rows, tally.repeats = 10, 2
     counts = Counts(events=10, duplicates_proven=1, duplicates_unproven=1)
     facts = {"consistency": "snapshot", "tables": [], "tally": tally, "counts": counts, "looks": 5, "wrong": []}
-    return Outcome(**{**facts, "kills": 1, "exit_code": 0, "seconds": 1.0, **changes})  # type: ignore[arg-type]
+    return DemoOutcome(**{**facts, "kills": 1, "exit_code": 0, "seconds": 1.0, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

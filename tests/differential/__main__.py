@@ -1,131 +1,176 @@
-"""See the package's docstring. Exit code 1 if a target differed from upstream, or stopped."""
+"""See the package's docstring. Exit code 1 if a target differed from upstream, or stopped for no known reason."""
 
 import argparse
-import json
+import logging
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pymysql
+import structlog
 
-from consumer import logs
-from consumer.demo.upstream.changefeed import Message
-from consumer.demo.upstream.produce import vector_messages
-from consumer.embedded import TidbServer
-from ordering.errors import ReconcilerError
-from tests.differential.playing import played
+from tests.differential.explained import why
+from tests.differential.playing import Place, Verdict
+from tests.differential.recording import Recorder, Recording, kept, kept_in
 from tests.differential.shrinking import smallest
-from tests.differential.writing import Script
-from tests.histories.__main__ import Targets, recorded
-from tests.service.cells import Oracle
+from tests.differential.vetting import Vetting
+from tests.differential.writing import BLOCK, Script, zone_of
+from tests.embedded import TidbServer
 
-Recording = tuple[list[Message], Oracle]
-"""Messages, and what upstream holds after them."""
+_MEMORY = Path("/dev/shm")
 
 
 @dataclass(slots=True)
-class Trial:
-    """Scripts against one kind of target in one consistency."""
+class Tally:
+    """What came of all scripts: counted, and told where it is new."""
 
-    place: Path
-    recorder: str
-    kind: str
-    consistency: str
-    targets: Targets
+    recorder: Recorder
+    keep: Path | None
+    shrunk: int
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    explained: Counter[str] = field(default_factory=Counter)
+    found: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def wrong(self, statements: Sequence[str]) -> list[str]:
-        """What is wrong after a script, a line each; nothing for one that upstream does not take."""
-        found = record(statements, self.place, self.recorder)
-        return [] if found is None else self.played(*found)
+    def add(self, place: Place, consistency: str, recording: Recording, verdict: Verdict) -> None:
+        """Count a verdict. Of what nobody explains the first ones of a kind are made small and printed."""
+        known = why(place.kind, verdict, recording.statements)
+        self.counts[place.kind, consistency, f"{verdict.what} (explained)" if known else verdict.what] += 1
+        if known:
+            self.explained[f"{place.kind}: {known}"] += 1
+        if known or verdict.what == "as upstream":
+            return
+        # what other cells have in common is not seen; stops say it
+        key = place.kind, verdict.what, "" if verdict.silent else verdict.reason
+        self.found[key] += 1
+        if self.found[key] <= (self.shrunk if verdict.silent else 1):
+            self._tell(place, consistency, recording, verdict)
+        elif verdict.silent:
+            print(f"== seed {recording.seed} {place.kind} {consistency} SILENT: {verdict.said[:300]}", flush=True)
 
-    def played(self, messages: list[Message], upstream: Oracle) -> list[str]:
-        """What is wrong after a recording."""
-        for _, uri, cells in self.targets.fresh():
-            try:
-                return played(messages, upstream, uri, cells, self.place, self.consistency)
-            except ReconcilerError as error:
-                return [f"stopped: {error}"]
-        return []
-
-    def told(self, seed: int, statements: Sequence[str], recording: Recording, keep: Path | None) -> bool:
-        """Whether something is wrong; then it is printed with the smallest script that shows it."""
-        if not (lines := self.played(*recording)):
-            return False
-        silent = not lines[0].startswith("stopped")
-        small = smallest(statements, lambda some: _is_like(self.wrong(some), silent=silent))
+    def _tell(self, place: Place, consistency: str, recording: Recording, verdict: Verdict) -> None:
+        small, last = self._smallest(place, consistency, recording, verdict)
         text = "".join(f"{statement};\n" for statement in small)
-        what = "SILENT" if silent else "STOPS"
-        print(
-            f"== seed {seed} {self.kind} {self.consistency} {what}: {'; '.join(self.wrong(small))[:600]}\n{text}",
-            flush=True,
+        head = f"seed {recording.seed} {place.kind} {consistency} {recording.zone} {last.what}: {last.said[:600]}"
+        print(f"== {head}\n{text}", flush=True)
+        if self.keep is not None:
+            self.keep.mkdir(parents=True, exist_ok=True)
+            name = f"{last.what.lower()}-{place.kind}-{recording.seed}.sql"
+            (self.keep / name).write_text(f"-- {head}\n{text}")
+
+    def _smallest(
+        self, place: Place, consistency: str, recording: Recording, verdict: Verdict
+    ) -> tuple[Sequence[str], Verdict]:
+        last = verdict
+        begins = recording.statements.index(f"USE s{recording.seed}") + 1
+
+        def fails(some: Sequence[str]) -> bool:
+            nonlocal last
+            scripts = {recording.seed: [*recording.statements[:begins], *some]}
+            for one in self.recorder.recorded(scripts, recording.zone):
+                found = place.play(one, consistency)
+                is_like = found.what == verdict.what and (verdict.silent or found.reason == verdict.reason)
+                last = found if is_like else last
+                return bool(is_like)
+            return False
+
+        small = (
+            smallest(recording.statements[begins:], fails)
+            if self.shrunk and self.recorder.program
+            else recording.statements[begins:]
         )
-        if keep is not None:
-            keep.mkdir(exist_ok=True)
-            (keep / f"{what.lower()}-{self.kind}-{seed}.sql").write_text(text)
-        return True
+        return [*recording.statements[:begins], *small], last
+
+    def summary(self, minutes: float) -> Iterator[str]:
+        """Lines."""
+        for (kind, consistency, what), times in sorted(self.counts.items()):
+            yield f"{kind} {consistency}: {times} {what}"
+        yield from (f"explained {times} times: {text}" for text, times in sorted(self.explained.items()))
+        yield from (f"FOUND {times} times: {' '.join(key)}" for key, times in sorted(self.found.items()))
+        for kind in sorted({kind for kind, *_ in self.counts}):
+            played = sum(times for key, times in self.counts.items() if key[0] == kind)
+            yield f"{kind}: {played} scripts, {played / minutes:.0f} per minute"
 
 
-def record(statements: Sequence[str], place: Path, recorder: str) -> Recording | None:
-    """The messages of a script and what upstream holds then; None for one that upstream does not take."""
-    script = place / "script.sql"
-    script.write_text("".join(f"{statement};\n" for statement in statements))
-    try:
-        out, dump = recorded(script, recorder)
-    except ReconcilerError:
-        return None
-    return list(vector_messages(out)), json.loads(dump.read_text())
-
-
-def _is_like(lines: list[str], *, silent: bool) -> bool:
-    """Whether it is wrong in the same way: other cells, or a stop."""
-    return bool(lines) and silent != lines[0].startswith("stopped")
-
-
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run as many scripts as asked for."""
+    asked = _asked(arguments)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    with ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(prefix="differential-", dir=_MEMORY if _MEMORY.is_dir() else None)
+        place = Path(stack.enter_context(made))
+        place.chmod(0o755)
+        recorder, shrinking = (Recorder(asked.recorder, _made(place / name)) for name in ("recorder", "shrinking"))
+        recorder.kept = asked.recordings
+        places = [Place(kind, place / kind, stack) for kind in asked.targets.split(",")]
+        tally = Tally(shrinking, asked.keep, asked.shrink)
+        begun = time.monotonic()
+        for recordings in _recorded(asked, recorder, place / "upstream", stack):
+            for recording in recordings:
+                consistencies = asked.consistencies.split(",")
+                # by turns, for which consistency it is decides about rows and hardly about DDL
+                consistency = consistencies[recording.seed % len(consistencies)]
+                for target in places:
+                    tally.add(target, consistency, recording, target.play(recording, consistency))
+        print("\n".join(tally.summary((time.monotonic() - begun) / 60)))
+        print(f"{len(recorder.refused)} scripts not taken upstream", *recorder.refused[:20], sep="\n  ")
+        return 1 if tally.found else 0
+
+
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
-    parser.add_argument("--recorder", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--recorder", default="", help="without one what --recordings holds is played")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=1_000_000_000)
+    parser.add_argument("--minutes", type=float, default=1e9, help="no new block of scripts after that")
     parser.add_argument("--targets", default="sqlite,mariadb,postgres,tidb")
     parser.add_argument("--consistencies", default="snapshot,transaction,row")
-    parser.add_argument("--keep", type=Path)
-    asked = parser.parse_args()
-    logs.set_up(json=False, verbose=False)
-    wrong = scripts = 0
-    with ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
-        place.chmod(0o755)
-        (place / "upstream").mkdir()
-        address = urlsplit(stack.enter_context(TidbServer(place / "upstream")).uri)
-        connection = pymysql.connect(host=address.hostname, port=address.port, user="root", autocommit=True)
-        trials = _trials(place, asked, stack)
-        for seed in range(asked.seed, asked.seed + asked.count):
-            statements = Script(seed, connection.cursor()).written()
-            recording = record(statements, place, asked.recorder)
-            if recording is None:
-                continue
-            scripts += 1
-            # by turns, for which consistency it is decides about rows and hardly about DDL
-            for at in range(len(trials)):
-                wrong += trials[at][seed % len(trials[at])].told(seed, statements, recording, asked.keep)
-    print(f"{scripts} scripts, {wrong} times another result than upstream")
-    return 1 if wrong else 0
+    parser.add_argument("--shrink", type=int, default=10, help="silent ones per target that are made small")
+    parser.add_argument("--recordings", type=Path, help="recordings are kept there, and used again")
+    parser.add_argument("--keep", type=Path, help="what was found is written there")
+    return parser.parse_args(arguments)
 
 
-def _trials(place: Path, asked: argparse.Namespace, stack: ExitStack) -> list[list[Trial]]:
-    """Of each target one in each consistency."""
-    found = []
-    for kind in asked.targets.split(","):
-        own = place / f"of-{kind}"
-        own.mkdir()
-        targets = Targets([kind], own, stack)
-        found.append([Trial(own, asked.recorder, kind, c, targets) for c in asked.consistencies.split(",")])
-    return found
+def _recorded(
+    asked: argparse.Namespace, recorder: Recorder, upstream: Path, stack: ExitStack
+) -> Iterator[list[Recording]]:
+    """The recordings of all blocks; while one is played the next one is recorded."""
+    limit, end = time.monotonic() + asked.minutes * 60, asked.seed + asked.count
+    if not asked.recorder:
+        for path in kept_in(asked.recordings):
+            if time.monotonic() < limit:
+                yield [one for one in kept(path) if asked.seed <= one.seed < end]
+        return
+    vetting = _vetting(_made(upstream), stack)
+    pool = stack.enter_context(ThreadPoolExecutor(1))
+    waiting = None
+    first = asked.seed
+    while first < end and time.monotonic() < limit:
+        last = min(end, (first // BLOCK + 1) * BLOCK)
+        scripts = {seed: Script(seed, vetting).written() for seed in range(first, last)}
+        following = pool.submit(recorder.recorded, scripts, zone_of(first))
+        if waiting is not None:
+            yield waiting.result()
+        waiting, first = following, last
+    if waiting is not None:
+        yield waiting.result()
+
+
+def _vetting(directory: Path, stack: ExitStack) -> Vetting:
+    address = urlsplit(stack.enter_context(TidbServer(directory)).uri)
+    connection = pymysql.connect(host=address.hostname, port=address.port, user="root", autocommit=True)
+    return Vetting(stack.enter_context(connection).cursor())
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What TiDB makes of values when their column gets another type: every pair of types, recorded as a vector.
 
-    python -m tests.differential.pairs OUT.json.gz
+    python -m tests.differential.pairs OUT.json.gz [OUT-LOOSE.json.gz]
 
+The second file gets what a session without strict mode makes of values that strict mode refuses.
 `{"old -> new": [[before, after], ...]}`, texts as messages spell values; only what TiDB takes. A value is copied from
 one table into another by INSERT, which converts as MODIFY COLUMN does and is fifty times as fast.
 """
@@ -15,10 +16,10 @@ from urllib.parse import urlsplit
 
 import pymysql
 
-from consumer.embedded import TidbServer
-from sinks.ddl.columns import read_type
-from sinks.ddl.definition import TypeDef
-from sinks.ddl.words import Words
+from sinks.ddl.model import TypeDef
+from sinks.ddl.parse.columns import read_type
+from sinks.ddl.parse.words import Words
+from tests.embedded import TidbServer
 
 INTS = ("0", "1", "-1", "5", "24", "70", "99", "100", "127", "2024", "101112", "20240102", "1901")
 BIGS = (*INTS, "9223372036854775807", "20240102030405", "101112000000", "-9223372036854775808")
@@ -107,8 +108,8 @@ class Upstream:
             self._copy(some)
 
     def _made(self, table: str, kind: str) -> None:
-        self._cursor.execute(f"DROP TABLE IF EXISTS {table}")
-        self._cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, c {kind})")
+        self._cursor.execute(f"DROP TEMPORARY TABLE IF EXISTS {table}")
+        self._cursor.execute(f"CREATE TEMPORARY TABLE {table} (id INT PRIMARY KEY, c {kind})")
 
     def _taken(self, statement: str) -> bool:
         try:
@@ -144,9 +145,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pairs-") as place, TidbServer(Path(place)) as server:
         address = urlsplit(server.uri)
         connection = pymysql.connect(host=address.hostname, port=address.port, user="root", autocommit=True)
-        found = recorded(Upstream(connection.cursor()))
-    text = json.dumps(found, ensure_ascii=False, indent=0).encode()
-    Path(sys.argv[1]).write_bytes(gzip.compress(text, mtime=0))
+        cursor = connection.cursor()
+        upstream = Upstream(cursor)
+        strict = recorded(upstream)
+        cursor.execute("SET sql_mode = ''")
+        loose = {
+            pair: [one for one in values if one not in strict.get(pair, ())]
+            for pair, values in recorded(upstream).items()
+        }
+    for path, pairs in zip(sys.argv[1:], (strict, loose), strict=False):
+        text = json.dumps({pair: values for pair, values in pairs.items() if values}, ensure_ascii=False, indent=0)
+        Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))
     return 0
 
 

@@ -1,21 +1,114 @@
 """Plays a recorded script into a target in this process and compares every cell with TiDB's."""
 
-from collections.abc import Sequence
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from consumer.demo.upstream.changefeed import Message
-from tests.service.cells import Cells, Oracle, differences
+import psycopg
+
+from ordering.errors import ReconcilerError
+from tests.differential.recording import Recording
+from tests.embedded import MariaDbServer, PostgresServer, TidbServer
+from tests.service.cells import OURS, Cells, MariaDbCells, SqliteCells, differences
 from tests.service.local import LocalFeed
+from tests.service.postgres_cells import PostgresCells
+
+KINDS = ("sqlite", "mariadb", "postgres", "tidb")
+_OFFSETS = {"Asia/Shanghai": "+08:00"}
+"""A server without time zone tables knows offsets."""
+_OWN = re.compile(r"s\d+b?", re.IGNORECASE)
+"""Databases of scripts."""
+_ANEW = 100
+"""Scripts after which what the reconciler keeps in a server is dropped: each one leaves a changefeed behind."""
 
 
-def played(
-    messages: Sequence[Message], upstream: Oracle, uri: str, cells: Cells, place: Path, consistency: str
-) -> list[str]:
-    """What is wrong with the target afterwards, a line each. Raises ReconcilerError where it stops."""
-    feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
-    feed.with_(target={"invalid-dates": "null", "consistency": consistency})
-    feed.send(messages)
-    feed.apply()
-    left = [f"{name}: not upstream" for name in feed.cells.tables({"ha"}) if not upstream]
-    return [*differences(upstream, feed.cells), *left]
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a script: nothing; other cells (`silent`, a line each); a stop with its reason, or a crash."""
+
+    silent: tuple[str, ...] = ()
+    stopped: str = ""
+    crashed: str = ""
+
+    @property
+    def what(self) -> str:
+        """In one word."""
+        return "SILENT" if self.silent else "CRASH" if self.crashed else "STOPS" if self.stopped else "as upstream"
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        return "; ".join(self.silent) or self.crashed or self.stopped
+
+    @property
+    def reason(self) -> str:
+        """What is said without what is one script's own: its statement, names, values, sizes of types."""
+        text = re.sub(r"; DDL at .*|\n.*", "", self.said, flags=re.DOTALL)
+        text = re.sub(r"\(.*?\)|'[^']*'|`[^`]*`|\"[^\"]*\"", "…", text)
+        return re.sub(r"\b(s\d+\w*\.\w+|s\d+\w*|\d[\d.:-]*|[tc]\d+)", "N", text)[:200]
+
+
+@dataclass(slots=True)
+class Place:
+    """One kind of target, started once, empty for each script."""
+
+    kind: str
+    directory: Path
+    stack: ExitStack
+    _uri: str = ""
+    _cells: MariaDbCells | PostgresCells | None = None
+    _played: int = 0
+
+    def __post_init__(self) -> None:
+        self.directory.mkdir()
+        if self.kind == "postgres":
+            server = self.stack.enter_context(PostgresServer(self.directory))
+            with psycopg.connect(server.uri, autocommit=True) as connection:
+                connection.execute("CREATE DATABASE scripts ENCODING 'UTF8' TEMPLATE template0")
+            self._uri = server.uri_of("scripts")
+            self._cells = PostgresCells(self._uri)
+        elif self.kind != "sqlite":
+            made = MariaDbServer(self.directory, flush_at_commit=2) if self.kind == "mariadb" else None
+            self._uri = self.stack.enter_context(made or TidbServer(self.directory)).uri
+            self._cells = MariaDbCells(self._uri)
+        if self._cells is not None:
+            self.stack.callback(self._cells.close)
+
+    def play(self, recording: Recording, consistency: str) -> Verdict:
+        """Play one script into the empty target."""
+        with self._fresh() as (uri, cells):
+            feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, self.directory)  # type: ignore[arg-type]
+            feed.with_(source={"time-zone": _OFFSETS.get(recording.zone, recording.zone)})
+            feed.with_(target={"invalid-dates": "null", "consistency": consistency})
+            feed.send(recording.messages)
+            try:
+                feed.apply()
+                return Verdict(silent=tuple(_wrong(recording, cells)))
+            except ReconcilerError as error:
+                return Verdict(stopped=f"{type(error).__name__}: {error}")
+            except Exception as error:  # noqa: BLE001 a crash is a finding of this script, and no reason to end
+                return Verdict(crashed=f"{type(error).__name__}: {error}")
+
+    @contextmanager
+    def _fresh(self) -> Iterator[tuple[str, Cells]]:
+        if self._cells is None:
+            directory = self.directory / uuid4().hex
+            yield f"sqlite:///{directory}", SqliteCells(directory)
+            shutil.rmtree(directory, ignore_errors=True)
+            return
+        yield self._uri, self._cells
+        self._played += 1
+        self._cells.drop(name for name in self._cells.databases() if _OWN.fullmatch(name))
+        if self._played % _ANEW == 0:
+            self._cells.drop([OURS])
+
+
+def _wrong(recording: Recording, cells: Cells) -> Iterator[str]:
+    yield from differences(recording.upstream, cells)
+    databases = {name.split(".")[0] for name in recording.upstream}
+    for other in {f"s{recording.seed}", f"s{recording.seed}b"} - databases:
+        yield from (f"{name}: not upstream" for name in cells.tables({other}))

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent.parent
 DOCKER = ROOT / "docker"
 SCHEMAS = Path(__file__).parent / "schemas"
 CHANGEFEEDS = DOCKER / "changefeeds"
-IMAGE = "ticdc-reconciler:0.1.0"
+IMAGE = "ticdc-reconciler:0.2.0"
 PINNED = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?")
 
 

@@ -4,13 +4,14 @@ import json
 import re
 import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
-from consumer.config import load_config
-from consumer.serving.settings import load_settings
+from consumer.config.model import load_config
+from consumer.serve.settings import load_settings
 from sinks.uri import parse_target_uri
 from tests.docker.stack import (
     BASE,
@@ -70,10 +71,10 @@ def test_base_images_are_pinned_and_the_same() -> None:
 
 
 def test_servers_are_of_the_versions_that_are_tested_here() -> None:
-    embedded = ROOT / "consumer" / "embedded"
+    embedded = ROOT / "tests" / "embedded"
 
     def version(name: str, pattern: str) -> str:
-        found = re.search(pattern, (embedded / f"{name}-jars.properties").read_text())
+        found = re.search(pattern, (ROOT / "consumer" / "embedded" / f"{name}-jars.properties").read_text())
         assert found is not None
         return found[1]
 
@@ -145,7 +146,7 @@ def test_our_variables_are_read_by_our_code() -> None:
         assert all(f'"{variable}"' in code for variable in service.get("environment", {}))
     (image,) = arguments("ENV")
     of_python = {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
-    assert {word.split("=")[0] for word in image.split()} - of_python == {"SPARK_LOCAL_DIRS"}
+    assert {word.split("=")[0] for word in image.split()} - of_python == {"SPARK_LOCAL_DIRS", "JAVA_HOME"}
 
 
 def test_variables_of_other_images_are_those_that_they_document() -> None:
@@ -235,18 +236,27 @@ def test_prometheus_and_grafana_find_what_they_read() -> None:
 
 def test_everything_copied_exists_and_is_sent_to_the_engine() -> None:
     sources = [word for words in arguments("COPY") if "--from" not in words for word in words.split()[:-1]]
-    assert {"requirements.lock", "consumer", "ordering", "sinks"} <= set(sources)
+    assert {"docker/requirements.lock", "consumer", "ordering", "sinks"} <= set(sources)
     sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
     assert set(sources) == sent
     assert all((ROOT / source).exists() for source in sources)
 
 
+def pins(lock: Path) -> dict[str, str]:
+    """Package -> its pin, with its marker."""
+    return dict(re.findall(r"^([\w.-]+)==(.*?)(?: \\)?$", lock.read_text(), re.MULTILINE))
+
+
 def test_the_image_is_locked_lean_and_without_root() -> None:
-    (run,) = (words for words in arguments("RUN") if "uninstall" in words)
     assert any("--require-hashes -r requirements.lock" in words for words in arguments("RUN"))
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    names = {re.split(r"[<>=\[]", each)[0] for each in (*extras["embedded"], *extras["dev"])} - {"ticdc-reconciler"}
-    assert set(run.split("uninstall --yes")[1].split()) == names
+    ours, every = pins(DOCKER / "requirements.lock"), pins(ROOT / "requirements.lock")
+    assert ours.items() <= every.items()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[<>=\[]", each)[0].lower() for each in project["dependencies"]}
+    assert needed <= ours.keys()
+    extras = project["optional-dependencies"]
+    unwanted = {re.split(r"[<>=\[]", each)[0].lower() for each in (*extras["embedded"], *extras["dev"])}
+    assert not unwanted & ours.keys()
     (user,) = arguments("USER")
     assert f"--uid {user.split(':')[0]} " in DOCKERFILE
 

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 import click
 from click.testing import CliRunner
 
-from consumer.config import config_from
-from consumer.demo.shop import main
-from consumer.filters.changefeed import read_filter
-from consumer.topic_names import matcher
+from consumer.config.changefeed_filter import read_filter
+from consumer.config.model import config_from
+from consumer.demo.shop_load import main
+from consumer.kafka.topic_names import matcher
 from tests.docker.stack import CHANGEFEEDS, DOCKER, SERVICES, mounts, options
 
 CLUSTER = ("pd", "tikv", "tidb", "ticdc")
@@ -88,7 +88,7 @@ def test_its_filter_takes_the_load_s_tables() -> None:
 
 
 def test_the_load_s_command_line_is_one() -> None:
-    python, module = SERVICES["load"]["entrypoint"], "consumer.demo.shop"
+    python, module = SERVICES["load"]["entrypoint"], "consumer.demo.shop_load"
     assert python == ["python", "-m", module]
     uri, *words = SERVICES["load"]["command"]
     assert re.fullmatch(r"tidb://root@(\w+):4000", uri)[1] in SERVICES  # type: ignore[index]

@@ -13,7 +13,7 @@ import yaml
 from pyspark import SparkContext
 
 from consumer.embedded.java import java_runtime
-from consumer.executor_pod import command
+from consumer.spark.executor_pod import command
 from tests.docker.manifests import KUBERNETES, Object, kustomized
 from tests.docker.stack import IMAGE
 from tests.docker.test_kubernetes import config_map, validate
@@ -68,13 +68,13 @@ def test_spark_s_executor_understands_it() -> None:
 
 
 def test_nobody_else_starts_it() -> None:
-    program = [sys.executable, "-m", "consumer.executor_pod"]
+    program = [sys.executable, "-m", "consumer.spark.executor_pod"]
     done = subprocess.run(
         [*program, "executor"], capture_output=True, text=True, check=False, env={"PATH": path_of_java()}
     )
     assert (done.returncode, "SPARK_" in done.stderr) == (2, True)
     done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert (done.returncode, "docs/deploy.md" in done.stderr) == (1, True)
+    assert (done.returncode, "reconciler help deploy" in done.stderr) == (1, True)
 
 
 def path_of_java() -> str:
@@ -131,7 +131,7 @@ def test_spark_builds_the_pod_that_is_meant(spark: SparkContext, tmp_path: Path)
     validate(pod)
     (container,) = pod["spec"]["containers"]
     assert (container["image"], container["args"]) == (IMAGE, ["executor"])
-    assert container["command"] == ["python", "-m", "consumer.executor_pod"]
+    assert container["command"] == ["python", "-m", "consumer.spark.executor_pod"]
     places = [mount["mountPath"] for mount in container["volumeMounts"]]
     assert len(set(places)) == len(places)
     assert "/tmp" in places, "all else is read-only"

@@ -10,11 +10,11 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from consumer.config import load_config
-from consumer.serving.app import application
-from consumer.serving.command import Access
-from consumer.serving.fleet import Fleet
-from consumer.serving.settings import load_settings
+from consumer.config.model import load_config
+from consumer.serve.app import application
+from consumer.serve.fleet import Fleet
+from consumer.serve.server import Access
+from consumer.serve.settings import load_settings
 from tests.docker.manifests import KUBERNETES, Object, found, identity, kustomized, objects, pod_of
 from tests.docker.stack import DOCKER, IMAGE, ROOT, SCHEMAS
 from tests.docs.test_readme import check_command_line

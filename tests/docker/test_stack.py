@@ -18,9 +18,10 @@ import pytest
 import yaml
 from redis import Redis
 
-from consumer.demo.upstream.produce import produce
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer
+from consumer.demo.fake_ticdc.producer import produce
+from consumer.embedded import KafkaBroker, RedisServer
 from tests.docker.stack import CHANGEFEEDS, DOCKER, SERVICES, secret
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.service.messages import at, begun, insert, watermarks
 from tests.serving.lab import Serving
 

@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from consumer.serving.fleet import STOP_S
+from consumer.serve.fleet import STOP_S
 from ordering.errors import ConfigError, ReconcilerError
 from tests.docker.stack import DOCKER
 from tests.docs.test_readme import check_command_line

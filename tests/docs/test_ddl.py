@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from sinks.ddl.belonging import KEYED
-from sinks.ddl.kinds import Event, clauses_of
-from sinks.postgres.partitions import PostgresSpeller
-from sinks.sqlite.partitions import SqliteSpeller
+from sinks.ddl.rows.partition_condition import KEYED
+from sinks.ddl.ticdc_allow_list import Event, clauses_of
+from sinks.postgres.ddl.partition_condition import PostgresSpeller
+from sinks.sqlite.ddl.partition_condition import SqliteSpeller
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
 
 TEXT = (ROOT / "docs" / "ddl.md").read_text()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sinks.ddl_log import KEPT, DdlState
+from sinks.bookkeeping.ddl_log import KEPT, DdlState
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
 
 TEXT = (ROOT / "docs" / "ddl-operations.md").read_text()

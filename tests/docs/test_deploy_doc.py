@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from consumer.demo.shop import TOTAL
+from consumer.demo.shop_load import TOTAL
 from tests.docker.manifests import KUBERNETES, found, kustomized
 from tests.docker.stack import BASE, DOCKER, ROOT, SERVICES, composed
 from tests.docker.test_kubernetes import SECRET, config_map
@@ -71,7 +71,7 @@ def check_systemd(line: str, program: str) -> None:
         assert (ROOT / path).is_file()
     for name in re.findall(r"(?:systemctl enable --now|systemctl restart|journalctl -u) (\S+)", line):
         assert (DOCKER / "systemd" / f"{name}.service").is_file()
-    for module in re.findall(r"-m (consumer\.\w+)", line):
+    for module in re.findall(r"-m (consumer[.\w]+)", line):
         assert (ROOT / f"{module.replace('.', '/')}.py").is_file()
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from consumer.kafka_rules import faults
-from consumer.redis_uri import check_redis_uri
+from consumer.config.redis_uri import check_redis_uri
+from consumer.kafka.property_rules import faults
 from sinks.uri import parse_target_uri
 
 ROOT = Path(__file__).parent.parent.parent
@@ -17,7 +17,7 @@ GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text()
 SECURITY = (ROOT / "docs" / "security.md").read_text()
 TESTS = re.findall(r"^\|.*\| `([^`]+)` \|$", GUARANTEES, re.MULTILINE)
 THREATS = [line for line in SECURITY.split("## ")[1].splitlines() if line.startswith("| ")][1:]
-AGAINST = [re.findall(r"`([a-z]+/test_[^`]+)`", line.rsplit(" | ", 1)[1]) for line in THREATS]
+AGAINST = [re.findall(r"`([a-z_]+/[a-z_/]*test_[^`]+)`", line.rsplit(" | ", 1)[1]) for line in THREATS]
 
 
 def test_every_promise_has_a_test() -> None:

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from consumer import presence
-from consumer.config import Limits
+from consumer.config.model import LimitsSection
+from consumer.run import heartbeat
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
 
 TEXT = (ROOT / "docs" / "high-availability.md").read_text()
@@ -19,11 +19,11 @@ def test_its_commands_exist(text: str) -> None:
 def test_its_keys_exist() -> None:
     told = set(re.findall(r"`limits\.([a-z-]+)`", TEXT))
     assert told == {"lease-seconds", "retry-seconds", "stalled-seconds"}
-    assert told <= {field.alias for field in Limits.model_fields.values()}
+    assert told <= {field.alias for field in LimitsSection.model_fields.values()}
 
 
 def test_it_is_found_and_its_intervals_are_the_code_s() -> None:
     assert "docs/high-availability.md" in README
-    lease = presence.RedisLease("redis://127.0.0.1:1/0", "x", lease_s=6)
+    lease = heartbeat.RedisLease("redis://127.0.0.1:1/0", "x", lease_s=6)
     assert lease._ttl_ms == 3000  # half as long
-    assert presence._RENEWALS == 3
+    assert heartbeat._RENEWALS == 3

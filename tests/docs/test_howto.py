@@ -7,20 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from consumer import recovery
-from consumer.config import Consistency, config_from
-from consumer.filters import changefeed
-from consumer.filters.changefeed import read_filter
-from consumer.verifying import state
+from consumer.config import changefeed_filter
+from consumer.config.changefeed_filter import read_filter
+from consumer.config.model import Consistency, config_from
+from consumer.operate import progress as recovery
+from consumer.verify import resume_file
 from ordering import progress
-from sinks.ddl.columns import read_type
-from sinks.ddl.words import Words
-from sinks.postgres.checking import OLDEST
+from sinks.ddl.parse.columns import read_type
+from sinks.ddl.parse.words import Words
+from sinks.postgres.preflight import OLDEST
 from sinks.postgres.types import type_of
 from sinks.uri import parse_target_uri
 from tests.docs.test_readme import ROOT, check_command_line, words_of
 
-PAGES = ("concepts", "configuration", "changefeed", "targets", "comparison", "upgrade", "README")
+PAGES = (
+    "concepts", "configuration", "changefeed", "targets", "comparison", "upgrade", "README",
+    "filters", "keyless-tables", "large-rows", "limits", "output", "troubleshooting", "storage",
+)  # fmt: skip
 TEXTS = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in PAGES}
 LEAST = {"changefeed": "x", "source": {"bootstrap-servers": "x", "topics": ["x"]}, "target": {"uri": "sqlite:////x"}}
 
@@ -39,17 +42,29 @@ def test_their_commands_exist(name: str) -> None:
 
 
 def test_the_changefeed_that_works_is_one() -> None:
-    feed, ours = (tomllib.loads(block) for block in blocks("changefeed", "toml"))
+    feed, simple, opened, ours = (tomllib.loads(block) for block in blocks("changefeed", "toml"))
     (uri,) = re.findall(r'--sink-uri="(.+)"', TEXTS["changefeed"])
     assert {"protocol=canal-json", "enable-tidb-extension=true"} <= set(uri.partition("?")[2].split("&"))
     assert ours["filter"]["rules"] == feed["filter"]["rules"]
     section = config_from({**LEAST, **ours}, "docs/changefeed.md").filter
     assert len(read_filter(section).events.filters) == 1
+    assert simple["source"]["protocol"] == simple["sink"]["protocol"] == "simple"
+    assert opened["source"]["protocol"] == opened["sink"]["protocol"] == "open-protocol"
+    for source in (simple["source"], opened["source"]):
+        config_from({**LEAST, "source": {**LEAST["source"], **source}}, "")  # type: ignore[dict-item]
     places = [feed["sink"]["kafka-config"]["large-message-handle"]["claim-check-storage-uri"]]
     config_from({**LEAST, "source": {**LEAST["source"], "claim-check": {"locations": places}}}, "")  # type: ignore[dict-item]
 
 
-ROWS = [line for line in TEXTS["changefeed"].splitlines() if line.startswith("| `") and line.count("|") == 5]
+def test_files_are_read_as_the_page_says() -> None:
+    (sample,) = (tomllib.loads(block) for block in blocks("storage", "toml"))
+    source = config_from({**LEAST, "source": sample["source"]}, "docs/storage.md").source
+    assert source.protocol == sample["sink"]["protocol"] == "csv"
+    assert sample["sink"]["csv"]["include-commit-ts"]
+
+
+LINES = [*TEXTS["changefeed"].splitlines(), *TEXTS["storage"].splitlines()]
+ROWS = [line for line in LINES if line.startswith("| `") and line.count("|") == 5]
 NAMED = sorted({test for row in ROWS for test in re.findall(r"`([^`]+)`", row.strip("|").split("|")[-1])})
 
 
@@ -94,12 +109,12 @@ def test_the_formats_are_the_code_s() -> None:
     text = TEXTS["upgrade"]
     assert f"`format` in its `state`, now {progress.FORMAT} |" in text
     assert f"`format`, now {recovery.FORMAT} |" in text
-    assert f"`{changefeed._VERSION}:` in front" in text
-    assert f"`version`, now {state._VERSION} |" in text
+    assert f"`{changefeed_filter._VERSION}:` in front" in text
+    assert f"`version`, now {resume_file._VERSION} |" in text
 
 
 def test_the_versions_that_are_tested_are_those_that_are_brought_along() -> None:
-    jars = "".join(path.read_text() for path in (ROOT / "consumer" / "embedded").glob("*-jars.properties"))
+    jars = "".join(path.read_text() for path in ROOT.glob("*/embedded/*-jars.properties"))
     for mark, part in (("kafka_2.13:", "Kafka's broker"), ("linux64/", "MariaDB"), ("linux-amd64/", "PostgreSQL")):
         version = re.search(rf"{re.escape(mark)}(\d+\.\d+(?:\.[1-9]\d*)?)", jars)
         assert version

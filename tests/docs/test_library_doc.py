@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from consumer import feed
 from consumer.embedded import KafkaBroker
+from consumer.library import feed
 from tests.bench.load import Load
 from tests.bench.measure import Sending
 from tests.docs.test_readme import README, ROOT
@@ -49,5 +49,5 @@ def test_it_is_found() -> None:
 def test_arguments_items_and_columns_are_told() -> None:
     told = set(re.findall(r"`([A-Za-z_]+)`", TEXT))
     arguments = set(inspect.signature(feed.windows).parameters) - {"config"}
-    items = {field.name for item in (feed.Window, feed.Ddl) for field in fields(item)} - {"committed"}
+    items = {field.name for item in (feed.ChangeWindow, feed.Ddl) for field in fields(item)} - {"committed"}
     assert arguments | items | set(feed.SCHEMA.names) <= told

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from consumer.config import Config, EventFilterSection
+from consumer.config.model import Config
+from consumer.config.table_sections import DispatcherSection, EventFilterSection
 from tests.docs.test_readme import ROOT, keys
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 KEYS = {key for key, _ in keys(Config)}
 SECTIONS = {key.rpartition(".")[0] for key in KEYS} - {""}
 FILTER_KEYS = {f"filter.event-filters.{field.alias}" for field in EventFilterSection.model_fields.values()}
+FILTER_KEYS |= {f"sink.dispatchers.{field.alias}" for field in DispatcherSection.model_fields.values()}
 SPARK_S_OWN = ("spark.driver.", "spark.local.", "spark.authenticate", "spark.network.")
 PLACES = r"`((?:docs|docker|tests|consumer|ordering|sinks)/[\w./*-]+)`"
 
@@ -67,5 +69,5 @@ def test_keys_that_are_named_exist(path: Path) -> None:
 
 def test_every_page_is_on_the_map() -> None:
     mapped = {file for file, _ in links(ROOT / "docs" / "README.md")}
-    assert {path for path in PAGES if path.parent.name == "docs"} - {ROOT / "docs" / "README.md"} <= mapped
+    assert {path for path in PAGES if path.parent == ROOT / "docs"} - {ROOT / "docs" / "README.md"} <= mapped
     assert ROOT / "docs" / "README.md" in {file for file, _ in links(ROOT / "README.md")}

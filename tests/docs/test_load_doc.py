@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from consumer.loading.load import LoadOutcome
+from consumer.load.run import LoadOutcome
 from tests.docs.test_readme import check_command_line
 
 DOC = (Path(__file__).parent.parent.parent / "docs" / "load.md").read_text()

@@ -1,4 +1,4 @@
-"""The README tells the truth: its commands exist and run, its sample is the defaults, its tables are complete."""
+"""README and first steps tell the truth: commands exist and run, samples are the defaults, tables are complete."""
 
 import re
 import shlex
@@ -11,31 +11,44 @@ import click
 import pytest
 from pydantic import BaseModel
 
-from consumer.cli import main
-from consumer.config import Config, EventFilterSection, config_from
-from consumer.filters.changefeed import read_filter
-from consumer.runner import Outcome
+from consumer.cli.main import main
+from consumer.config.changefeed_filter import read_filter
+from consumer.config.model import Config, config_from
+from consumer.config.table_sections import EventFilterSection
+from consumer.run.runner import RunOutcome
 from ordering.errors import ReconcilerError
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text()
 
 
-def table(heading: str) -> dict[str, list[str]]:
+START = page("getting-started")
+MOVED = "".join(
+    page(name) for name in ("filters", "keyless-tables", "large-rows", "limits", "output", "troubleshooting")
+)
+"""What the README once held: it is checked as the README is."""
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def table(heading: str, text: str) -> dict[str, list[str]]:
     """The first table below a heading: first cell without backticks -> the other cells."""
-    section = re.split(rf"^#+ {re.escape(heading)}\n", README, flags=re.MULTILINE)[1]
+    section = re.split(rf"^#+ {re.escape(heading)}\n", text, flags=re.MULTILINE)[1]
     rows = [line for line in re.split(r"^#", section, flags=re.MULTILINE)[0].splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
-    return {first.strip("`"): rest for first, *rest in cells}
+    return {name.strip("` "): rest for first, *rest in cells for name in first.split("`, `")}
 
 
 EVERYWHERE = README + "".join(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))
 LINES = [line for block in blocks("bash") for line in block.splitlines() if line and not line.startswith("#")]
-INLINE = re.findall(r"`(reconciler [^`]+)`", README)
+FIRST_STEPS = [line for block in blocks("bash", START) for line in block.splitlines()]
+INLINE = re.findall(r"`(reconciler\s[^`]+)`", README + START + MOVED)
 
 
 def commands(group: click.Group = main, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -64,11 +77,16 @@ def check_command_line(words: list[str]) -> None:
 
 
 def test_it_begins_with_two_commands() -> None:
-    assert blocks("bash")[0].splitlines() == ["./dev demo", "./dev test"]
+    assert blocks("bash")[0].splitlines()[2:] == ["./dev demo", "./dev test"]
     assert README.index("```bash") < 800
 
 
-@pytest.mark.parametrize("line", LINES)
+def test_it_is_read_in_minutes() -> None:
+    assert len(README.encode()) <= 8192
+    assert [len(block.splitlines()) for block in blocks("bash")] == [4, 3, 5]
+
+
+@pytest.mark.parametrize("line", sorted({*LINES, *FIRST_STEPS}))
 def test_commands_in_blocks_exist(line: str) -> None:
     program, *words = shlex.split(line)
     match program:
@@ -82,6 +100,8 @@ def test_commands_in_blocks_exist(line: str) -> None:
             assert all(re.fullmatch(r"\.\[(\w+)\]", word)[1] in extras for word in words[1:])  # type: ignore[index]
         case "export":
             assert words == ["PATH=$PWD/venv/bin:$PATH"], "where `reconciler` is then"
+        case "git" | "cd":
+            assert words[-1] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"]
         case _:
             assert line == "python3 -m venv venv"
 
@@ -94,14 +114,20 @@ def test_commands_in_the_text_exist(text: str) -> None:
 def words_of(text: str) -> list[str]:
     """The words after `reconciler`; a command that is only mentioned gets its arguments."""
     words = shlex.split(text)[1:]
-    mentioned = {"status": ["CONFIG"], "load": ["CONFIG", "--dump", "DIR"], "topic retire": ["CONFIG", "NAME"]}
+    mentioned = {
+        "load": ["CONFIG", "--dump", "DIR"],
+        "serve": ["DIRECTORY"],
+        "status": ["CONFIG"],
+        "topic retire": ["CONFIG", "NAME"],
+        "verify": ["CONFIG"],
+    }
     return words + mentioned.get(" ".join(words), [])
 
 
 def test_every_command_is_documented() -> None:
-    told = " ".join(table("Commands"))
+    told = set(re.findall(r"^\| \[`(.+?)`\]\(#.+\) \| \S", page("cli"), re.MULTILINE))
+    assert told == {name for name, _ in commands()}
     for name, command in commands():
-        assert f"reconciler {name}" in told
         for option in (p for p in command.params if isinstance(p, click.Option)):
             assert any(f"`{opt}" in EVERYWHERE or f" {opt}" in EVERYWHERE for opt in option.opts), (
                 f"{name} {option.opts}"
@@ -109,28 +135,46 @@ def test_every_command_is_documented() -> None:
 
 
 def test_the_sample_is_the_defaults() -> None:
-    sample, _ = blocks("toml")
+    (sample,) = blocks("toml", START)
     values = tomllib.loads(sample)
-    config = config_from(values, "README.md")
-    required = {
+    config = config_from(values, "docs/getting-started.md")
+    required: dict[str, Any] = {
         "changefeed": values["changefeed"],
         "source": {name: values["source"][name] for name in ("bootstrap-servers", "topics")},
         "target": {"uri": values["target"]["uri"]},
     }
     assert config == config_from(required, "required keys")
+    (shortest,) = blocks("toml")
+    assert tomllib.loads(shortest) == required, "the README shows the required keys, as the first steps do"
+
+
+def test_every_required_key_is_in_the_shortest_sample() -> None:
+    (shortest,) = blocks("toml")
+    shown = {key for key, _ in keys(Config) if _has(tomllib.loads(shortest), key.split("."))}
+    of_topics = {"source.bootstrap-servers", "source.topics"}  # of files, source.storage
+    assert shown == {key for key, field in keys(Config) if field.is_required()} | of_topics
+    for key in of_topics:
+        values = tomllib.loads(shortest)
+        del values["source"][key.partition(".")[2]]
+        with pytest.raises(ReconcilerError, match="is missing"):
+            config_from(values, "the shortest sample")
+
+
+def _has(values: dict[str, Any], path: list[str]) -> bool:
+    return path[0] in values and (len(path) == 1 or _has(values[path[0]], path[1:]))
 
 
 def test_the_example_of_a_filter_is_one() -> None:
-    _, example = blocks("toml")
+    (example,) = blocks("toml", page("filters"))
     required = {
         "changefeed": "x",
         "source": {"bootstrap-servers": "x", "topics": ["x"]},
         "target": {"uri": "sqlite:///x"},
     }
-    section = config_from({**required, **tomllib.loads(example)}, "README.md").filter
+    section = config_from({**required, **tomllib.loads(example)}, "docs/filters.md").filter
     assert len(read_filter(section).events.filters) == 1
-    told = " ".join(table("Filters"))
-    assert all(field.alias in told for field in EventFilterSection.model_fields.values())
+    told = table("Event filters", page("filters"))
+    assert set(told) == {field.alias for field in EventFilterSection.model_fields.values()}
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -150,31 +194,18 @@ target.uri = "sqlite:///x"
 """
 
 
-def test_the_keys_in_the_table_exist_and_have_their_defaults() -> None:
-    fields = dict(keys(Config))
-    told = table("Config reference")
-    assert [key for key in fields if key in told] == list(told), "in the order of the reference"
-    for key, cells in told.items():
-        default = cells[0].strip("`")
-        if fields[key].is_required():
-            assert default == "required", key
-            continue
-        values = tomllib.loads(f"{LEAST}\n{key} = {default}")
-        assert config_from(values, "") == config_from(tomllib.loads(LEAST), ""), key
-    assert {key for key, field in fields.items() if field.is_required()} <= set(told)
-
-
 def test_every_exit_code_is_documented() -> None:
     def codes(error: type[ReconcilerError]) -> Iterator[int]:
         yield error.exit_code
         for kind in error.__subclasses__():
             yield from codes(kind)
 
-    assert set(table("Exit codes")) == {str(code) for code in {0, *codes(ReconcilerError)}}
+    expected = {str(code) for code in {0, *codes(ReconcilerError)}}
+    assert set(table("Exit codes", page("cli"))) == set(table("Exit codes", page("runbook"))) == expected
 
 
 def test_every_field_of_the_json_object_is_documented() -> None:
-    assert list(table("The JSON object of `--once --json`")) == list(Outcome().as_json())
+    assert list(table("The JSON object of `--once --json`", page("output"))) == list(RunOutcome().as_json())
 
 
 def test_the_picture_shows_window_and_barrier() -> None:
@@ -184,5 +215,7 @@ def test_the_picture_shows_window_and_barrier() -> None:
 
 
 def test_links_to_files_hold() -> None:
-    for place in re.findall(r"`((?:docker|ordering|sinks|consumer)/|LICENSE|\.ci/run)`", README):
+    for place in re.findall(
+        r"`((?:docker|ordering|sinks|consumer)/|LICENSE|\.ci/run)`", README + page("development/testing")
+    ):
         assert (ROOT / place).exists()

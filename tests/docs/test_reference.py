@@ -6,11 +6,12 @@ import tomllib
 import pytest
 from click.testing import CliRunner
 
-from consumer.config import Config, EventFilterSection, config_from
+from consumer.config.model import Config, config_from
+from consumer.config.table_sections import DispatcherSection, EventFilterSection
 from consumer.reference import PAGES
 from consumer.reference.__main__ import main as write_pages
 from consumer.reference.api_page import openapi
-from tests.consumer.test_cli_manners import ALL
+from tests.consumer.cli.test_manners import ALL
 from tests.docs.test_readme import LEAST, ROOT, keys
 
 
@@ -26,7 +27,7 @@ def rows(name: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_up_to_date(name: str) -> None:
-    assert told(name) == PAGES[name](), "write it anew: python -m consumer.reference"
+    assert told(name) == PAGES[name](), "write it again: python -m consumer.reference"
 
 
 def test_the_command_prints_a_page_and_writes_all(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
@@ -38,13 +39,17 @@ def test_the_command_prints_a_page_and_writes_all(monkeypatch: pytest.MonkeyPatc
 
 def test_every_key_has_a_meaning_and_a_default_that_is_one() -> None:
     found = rows("configuration")
-    filters = {str(field.alias): field for field in EventFilterSection.model_fields.values()}
+    models = (EventFilterSection, DispatcherSection)
+    filters = {str(field.alias) for model in models for field in model.model_fields.values()}
     assert set(found) == {key for key, _ in keys(Config)} | set(filters)
     for key, field in keys(Config):
         _, default, meaning = found[key]
         assert meaning, key
         if field.is_required():
             assert default == "required", key
+            continue
+        if key in ("source.bootstrap-servers", "source.topics"):  # required, unless there are files instead
+            assert default in ('`""`', "`[]`"), key
             continue
         values = tomllib.loads(f"{LEAST}\n{key} = {default.strip('`')}")
         assert config_from(values, "") == config_from(tomllib.loads(LEAST), ""), key
@@ -72,4 +77,4 @@ def test_every_route_and_every_type_of_the_api_is_told() -> None:
 
 def test_every_exit_code_is_told_with_the_words_of_its_errors() -> None:
     codes = re.findall(r"^\| (\d) \| .+ \|$", told("cli"), re.MULTILINE)
-    assert codes == [str(code) for code in range(8)]
+    assert codes == [str(code) for code in range(9)]

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from consumer.serving.faults import RequestError, code_of
+from consumer.serve.api.errors import RequestError, code_of
 from ordering.errors import ReconcilerError
-from sinks import refusal
+from sinks.rows import bisect_refused
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
 from tests.ops.test_alerts import ALERTS
 
@@ -44,7 +44,7 @@ def test_each_alert_is_listed_by_its_severity() -> None:
 
 
 def test_each_kind_of_error_is_told_with_its_exit_code() -> None:
-    assert refusal.RowRefusedError in kinds()
+    assert bisect_refused.RowRefusedError in kinds()
     errors = {one for one in kinds() if not issubclass(one, RequestError) and not one.__module__.startswith("tests.")}
     ours = {one for one in errors if one.__module__.split(".")[1] != "embedded"}
     expected = {code_of(one.__new__(one)).removeprefix("Reconciler:Err"): one.exit_code for one in ours}

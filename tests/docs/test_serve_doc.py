@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 import pytest
 
-from consumer.serving import command
-from consumer.serving.app import application
-from consumer.serving.fleet import Fleet
-from consumer.serving.metrics import FleetCollector
-from consumer.serving.rules import REFUSED
-from consumer.serving.settings import load_settings
-from consumer.serving.shapes import State
+from consumer.serve import server
+from consumer.serve.api.models import State
+from consumer.serve.app import application
+from consumer.serve.config.changes import REFUSED
+from consumer.serve.fleet import Fleet
+from consumer.serve.metrics import FleetCollector
+from consumer.serve.settings import load_settings
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
 from tests.service.lab import eventually
 from tests.serving.conftest import Client
@@ -57,7 +57,7 @@ def test_it_is_found() -> None:
 
 def test_its_routes_are_all(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, tmp_path)
-    app = application(fleet, command.Access("", loopback=True))
+    app = application(fleet, server.Access("", loopback=True))
     paths: dict[str, Any] = Client(app, {}).get("/openapi.json").json()["paths"]
     real = {
         f"{verb.upper()} {path.replace('changefeed_id', 'id')}"

@@ -5,10 +5,10 @@ import re
 import click
 import pytest
 
-from consumer.cli_verify import verify
-from consumer.verifying import narrowing, run, sides
+from consumer.cli.verify import verify
+from consumer.verify import narrow, run, sides
 from ordering.errors import DifferencesError
-from sinks import reading
+from sinks.compare import digests
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
 
 TEXT = (ROOT / "docs" / "verify.md").read_text()
@@ -28,8 +28,8 @@ def test_every_option_is_told() -> None:
 
 def test_it_is_found_and_its_numbers_are_the_code_s() -> None:
     assert "docs/verify.md" in README
-    assert f"{4 * reading.DIGITS} bits" in TEXT
+    assert f"{4 * digests.DIGITS} bits" in TEXT
     assert f"({run.CHUNK_ROWS:,})" in TEXT
     assert f"({sides._WAIT_S:.0f} s)" in TEXT
-    assert f"{narrowing.MOST_ROWS // 1_000_000} million rows" in TEXT
+    assert f"{narrow.MOST_ROWS // 1_000_000} million rows" in TEXT
     assert f"{DifferencesError.exit_code}: something differs" in TEXT

@@ -19,8 +19,9 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer
-from sinks.target import Step
+from consumer.embedded import KafkaBroker
+from sinks.steps import Step
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.faults.drivers import Drivers
 from tests.faults.kept_spark import kept_spark
 from tests.faults.random_kills import Place, Report, under_load

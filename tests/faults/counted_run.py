@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from consumer import logs, source
-from consumer.config import load_config
-from consumer.display import Display
-from consumer.reader import Reader
-from consumer.runner import Runner
+from consumer.config.model import load_config
+from consumer.kafka.reader import RangeReader
+from consumer.run.progress_log import Display
+from consumer.run.runner import Runner
+from consumer.runtime import logs
+from consumer.source import probe
 
 _EVERY_MS = 50
 
 
-class CountedReader(Reader):
+class CountedReader(RangeReader):
     """A reader that counts the bytes it received, over all of its kind."""
 
     received: dict[int, int] = {}  # noqa: RUF012 shared on purpose
@@ -38,7 +39,7 @@ def main() -> None:
     """Run and count."""
     started = time.monotonic()
     logs.set_up(json=False, verbose=False)
-    source.Reader = CountedReader  # type: ignore[misc]
+    probe.RangeReader = CountedReader  # type: ignore[misc]
     outcome = Runner(load_config(Path(sys.argv[1])), Display()).run(once=True, started=started)
     print(json.dumps(outcome.as_json() | {"driver_bytes": sum(CountedReader.received.values())}))
 

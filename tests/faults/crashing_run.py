@@ -11,12 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-from consumer import logs, spreading
-from consumer.config import load_config
-from consumer.display import Display
-from consumer.runner import Runner
+from consumer.config.model import load_config
+from consumer.run.progress_log import Display
+from consumer.run.runner import Runner
+from consumer.runtime import logs
+from consumer.tuning import Tuning
 from ordering.errors import ReconcilerError
-from sinks.target import Step
+from sinks.steps import Step
 from tests.faults.kept_spark import attached
 
 
@@ -40,9 +41,9 @@ def main() -> int:
     config, step, nth = sys.argv[1:]
     logs.set_up(json=False, verbose=False)
     told = load_config(Path(config))
-    if told.target.consistency == "row":
-        spreading.SMALL_WINDOW = 0  # so that tasks write the small windows of tests too
-    runner = Runner(told, Display(), Crash(step, int(nth)), attached(os.environ))
+    # in `row` tasks write the small windows of tests too
+    tuning = Tuning(small_window=0) if told.target.consistency == "row" else Tuning()
+    runner = Runner(told, Display(), Crash(step, int(nth)), attached(os.environ), tuning=tuning)
     try:
         runner.run(once=True, started=started)
     except ReconcilerError as error:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from consumer.embedded import guard
+from consumer.embedded import die_with_parent
 
 
 class Drivers:
     """Starts drivers, one at a time."""
 
     def __init__(self, log: Path, environment: Mapping[str, str]) -> None:
-        guarded = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid())]
+        guarded = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
         command = [*guarded, sys.executable, "-m", "tests.faults.traced_run"]
         self._path, self._log = log, log.open("ab")
         self._process = subprocess.Popen(

@@ -22,8 +22,9 @@ from statistics import median
 
 import psutil
 
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, RedisServer
+from consumer.embedded import KafkaBroker, RedisServer
 from ordering.errors import LeadershipLostError
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.faults.audit import Audit, Verdict, audit_of, judged
 from tests.faults.drivers import Drivers
 from tests.faults.random_kills import Place, Report, under_load

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from consumer.config import Spark
-from consumer.spark import start_spark, stop_spark, warm_up
+from consumer.config.model import SparkSection
+from consumer.spark.context import start_spark, stop_spark, warm_up
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
@@ -52,7 +52,7 @@ def attached(environment: Mapping[str, str]) -> SparkContext | None:
 
 def main() -> None:
     """Serve until stdin ends."""
-    spark = start_spark("kept", Spark())
+    spark = start_spark("kept", SparkSection())
     warm_up(spark)
     parameters = spark._gateway.gateway_parameters
     print(json.dumps({_PORT: str(parameters.port), _SECRET: parameters.auth_token}), flush=True)

@@ -24,12 +24,13 @@ from uuid import uuid4
 
 import psutil
 
-from consumer.demo.upstream.bank import Bank
-from consumer.demo.upstream.changefeed import Changefeed
-from consumer.demo.upstream.produce import produce
-from consumer.demo.upstream.tables import LOGICAL_BITS, Entry
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, guard
+from consumer.demo.fake_ticdc.bank import Bank
+from consumer.demo.fake_ticdc.changefeed import Changefeed
+from consumer.demo.fake_ticdc.database import LOGICAL_BITS, Entry
+from consumer.demo.fake_ticdc.producer import produce
+from consumer.embedded import KafkaBroker, die_with_parent
 from tests.bench.measure import RECONCILER, write_config
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.faults.targets import View, comparable, view_of, wait_until
 
 _MOVES_WITHIN_S = 240.0
@@ -160,7 +161,16 @@ class Victim:
 
     def __init__(self, config: Path) -> None:
         self._log = config.with_suffix(".log").open("ab")
-        command = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), RECONCILER, "run", str(config)]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            die_with_parent.__file__,
+            str(os.getpid()),
+            RECONCILER,
+            "run",
+            str(config),
+        ]
         self.process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT)
 
     def __enter__(self) -> Self:

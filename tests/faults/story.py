@@ -1,20 +1,19 @@
 """A history in Kafka, a target that is to follow it, and the oracle: what crash tests run on."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from consumer.demo.upstream.changefeed import Message
-from consumer.demo.upstream.history import snapshots
-from consumer.demo.upstream.produce import produce
-from consumer.demo.upstream.tables import Entry, Executed
-from sinks.target import Step
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.demo.fake_ticdc.database import Entry, Executed
+from consumer.demo.fake_ticdc.oracle import snapshots
+from consumer.demo.fake_ticdc.producer import produce
+from sinks.steps import Step
 from tests.bench.measure import write_config
 from tests.faults.targets import Tables, View, comparable, view_of
+from tests.forked import forked
 
 _RUN_S = 120
 
@@ -88,10 +87,8 @@ class Story:
 
     def run(self, step: str = "none", nth: int = 1) -> tuple[int, str]:
         """Run it, with a crash at the n-th `step`; returns the exit code and what it printed."""
-        command = [sys.executable, "-m", "tests.faults.crashing_run", str(self.config), step, str(nth)]
-        done = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, timeout=_RUN_S, check=False
-        )
+        arguments = (str(self.config), step, str(nth))
+        done = forked("tests.faults.crashing_run", "crashing_run", arguments, self.environment, _RUN_S)
         return done.returncode, done.stdout + done.stderr
 
     def totals(self, printed: str) -> dict[str, int]:

@@ -106,7 +106,7 @@ class MysqlView(View):
 
     @contextmanager
     def _kept(self) -> Iterator["pymysql.Connection"]:
-        """A connection for many small reads; made anew after an error."""
+        """A connection for many small reads; created again after an error."""
         connection = getattr(self, "_connection", None) or mysql_connection(self.uri)
         try:
             yield connection
@@ -249,7 +249,7 @@ class PostgresView(View):
 
     @contextmanager
     def _kept(self) -> Iterator["psycopg.Connection[Any]"]:
-        """A connection for many small reads; made anew after an error."""
+        """A connection for many small reads; created again after an error."""
         connection = getattr(self, "_connection", None) or psycopg.connect(
             self.uri, autocommit=True, prepare_threshold=None
         )

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from consumer.demo.upstream.bank import Bank
-from consumer.demo.upstream.changefeed import Changefeed
-from consumer.demo.upstream.ddl import TruncateTable
-from consumer.demo.upstream.tables import Executed
+from consumer.demo.fake_ticdc.bank import Bank
+from consumer.demo.fake_ticdc.changefeed import Changefeed
+from consumer.demo.fake_ticdc.database import Executed
+from consumer.demo.fake_ticdc.ddl import TruncateTable
 from consumer.embedded import KafkaBroker
-from sinks.target import Step
+from sinks.steps import Step
 from tests.faults.story import Oracle, Story
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
@@ -26,9 +26,6 @@ IN_TASKS = {Step.WINDOW_RECORDED, Step.DELETES_DONE, Step.WRITES_DONE}
 IN_ONE_TRANSACTION = {Step.REDUCED, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN}
 DDL_STEPS = [Step.DDL_RECORDED.value, Step.DDL_EXECUTED.value, Step.DDL_DONE.value]
 EVERY_WORLD = [*product(("sqlite", "mysql", "postgresql"), ("snapshot", "transaction", "row")), ("tidb", "row")]
-OFTEN = {("sqlite", "transaction"), ("mysql", "snapshot"), ("mysql", "row"), ("postgresql", "row"), ("tidb", "row")}
-"""Crashed in every run of the tests: each target, each consistency."""
-WORLDS = [world if world in OFTEN else pytest.param(*world, marks=pytest.mark.soak) for world in EVERY_WORLD]
 SMALL_WINDOWS = "[limits]\nwindow-rows = 90\n"
 
 
@@ -93,7 +90,8 @@ def rows_and_ddls(bank: Bank, feed: Changefeed) -> dict[str, int]:
     return {"events": len(values) - ddls - watermarks, "ddls": ddls, "duplicates": 0}
 
 
-@pytest.mark.parametrize(("target", "consistency"), WORLDS)
+@pytest.mark.cells("target", "consistency")
+@pytest.mark.parametrize(("target", "consistency"), EVERY_WORLD)
 def test_a_crash_after_any_step(target: str, consistency: str, servers: Servers, database_prefix: str) -> None:
     bank = Bank(11, accounts=10, ddl=0.12, name=database_prefix + "bank").run(180)
     feed = Changefeed(seed=11, watermark_every=4)
@@ -103,17 +101,8 @@ def test_a_crash_after_any_step(target: str, consistency: str, servers: Servers,
     assert finished(story, oracle) == rows_and_ddls(bank, feed)
 
 
-@pytest.mark.parametrize(
-    ("target", "consistency"),
-    [
-        ("mysql", "snapshot"),
-        ("sqlite", "transaction"),
-        ("mysql", "row"),
-        ("postgresql", "transaction"),
-        pytest.param("mysql", "transaction", marks=pytest.mark.soak),
-        pytest.param("sqlite", "snapshot", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.cells("target", "consistency")
+@pytest.mark.parametrize(("target", "consistency"), EVERY_WORLD[:-1])
 def test_rows_inserted_after_a_truncate_survive_crashes_in_it(
     target: str, consistency: str, servers: Servers, database_prefix: str
 ) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from consumer.demo.upstream.changefeed import Message
-from consumer.demo.upstream.produce import vector_messages
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.demo.fake_ticdc.producer import vector_messages
 from consumer.embedded import KafkaBroker
-from sinks.target import Step
+from sinks.steps import Step
 from tests.faults.story import Story
 from tests.faults.targets import Tables, comparable
 

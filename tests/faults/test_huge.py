@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker
+from tests.embedded import MariaDbServer
 from tests.faults.huge import huge
 from tests.faults.random_kills import Place
 
@@ -16,12 +17,19 @@ LONG = [pytest.mark.soak, pytest.mark.timeout(7200)]
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
 
+@pytest.mark.cells("rows")
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize(("rows", "most_worker_mb"), [(300_000, 400), pytest.param(5_000_000, MOST_MB, marks=LONG)])
 def test_a_huge_transaction_stays_within_memory(
-    rows: int, most_worker_mb: int, kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path: Path
+    rows: int,
+    most_worker_mb: int,
+    consistency: str,
+    kafka_broker: KafkaBroker,
+    mariadb_server: MariaDbServer,
+    tmp_path: Path,
 ) -> None:
     place = Place(tmp_path, kafka_broker.bootstrap, mariadb_server.uri)
-    for peaks in huge(place, rows, CONSISTENCIES, small=False):
+    for peaks in huge(place, rows, [consistency], small=False):
         assert peaks.correct, peaks
         assert max(peaks.driver_mb, peaks.jvm_mb) < MOST_MB, peaks
         assert peaks.worker_mb < most_worker_mb, peaks

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from consumer.embedded import KafkaBroker, MariaDbServer
+from consumer.embedded import KafkaBroker
+from tests.embedded import MariaDbServer
 from tests.faults.memory import stuck_watermark, work_off
 from tests.faults.random_kills import Place
 

@@ -25,9 +25,9 @@ def place_on(kafka_broker: KafkaBroker, uri_of: Callable[[str], str], tmp_path: 
 @pytest.mark.parametrize(
     ("target", "consistency", "count"),
     [
-        ("mysql", "snapshot", 4),
-        ("sqlite", "transaction", 4),
-        ("postgresql", "snapshot", 3),
+        ("mysql", "snapshot", 2),
+        ("sqlite", "transaction", 2),
+        ("postgresql", "snapshot", 2),
         pytest.param("mysql", "transaction", 25, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
         pytest.param("postgresql", "transaction", 25, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
         pytest.param("sqlite", "snapshot", 25, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
@@ -57,7 +57,7 @@ def killing(choose: Callable[[list[psutil.Process]], list[psutil.Process]]) -> D
 
 def python_workers(tree: list[psutil.Process]) -> list[psutil.Process]:
     """The forks of Spark's daemon."""
-    daemons = {process.pid for process in tree if "consumer.spark_daemon" in " ".join(process.cmdline())}
+    daemons = {process.pid for process in tree if "consumer.spark.daemon" in " ".join(process.cmdline())}
     return [process for process in tree if process.pid in daemons and process.ppid() in daemons]
 
 

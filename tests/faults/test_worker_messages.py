@@ -3,12 +3,12 @@
 import pytest
 from py4j.protocol import Py4JError
 
-from consumer.spark import warm_up
+from consumer.spark.context import warm_up
 from ordering.errors import WorkerLostError
 
 TOLD = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was thrown from the Python worker:
-  File "/somewhere/consumer/spark.py", line 12, in <module>
+  File "/somewhere/consumer/spark/context.py", line 12, in <module>
     import structlog
 ModuleNotFoundError: No module named 'structlog'
  SQLSTATE: 38000

@@ -13,13 +13,14 @@ import time
 import traceback
 from pathlib import Path
 
-from consumer import logs, spreading
-from consumer.config import load_config
-from consumer.display import Display
-from consumer.embedded import guard
-from consumer.runner import Runner
+from consumer.config.model import load_config
+from consumer.embedded import die_with_parent
+from consumer.run.progress_log import Display
+from consumer.run.runner import Runner
+from consumer.runtime import logs
+from consumer.tuning import Tuning
 from ordering.errors import ReconcilerError
-from sinks.target import Step
+from sinks.steps import Step
 from tests.faults.kept_spark import attached
 
 STEPS = list(Step)
@@ -84,7 +85,7 @@ def serve() -> None:
     """
     for line in sys.stdin:
         if (child := os.fork()) == 0:
-            guard.die_with_parent(os.getppid())
+            die_with_parent.die_with_parent(os.getppid())
             os._exit(_driver(*line.rstrip("\n").split("\t")))
         print(child, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -94,11 +95,12 @@ def _driver(config: str, trace: str, step: str, nth: str) -> int:
     """Run; the exit code of the command line."""
     logs.set_up(json=False, verbose=False)
     told = load_config(Path(config))
-    if told.target.consistency == "row":
-        spreading.SMALL_WINDOW = 0  # so that tasks write the small windows of tests too
+    # in `row` tasks write the small windows of tests too
+    tuning = Tuning(small_window=0) if told.target.consistency == "row" else Tuning()
     observer = Traced(Trace(Path(trace)), step, int(nth))
     try:
-        Runner(told, Display(), observer, attached(os.environ)).run(once=False, started=time.monotonic())
+        runner = Runner(told, Display(), observer, attached(os.environ), tuning=tuning)
+        runner.run(once=False, started=time.monotonic())
     except ReconcilerError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return error.exit_code

@@ -15,10 +15,11 @@ from uuid import uuid4
 import psycopg
 import pymysql
 
-from consumer import logs
-from consumer.demo.upstream.produce import vector_messages
-from consumer.embedded import MariaDbServer, PostgresServer, TidbServer
+from consumer.demo.fake_ticdc.producer import vector_messages
+from consumer.runtime import logs
 from ordering.errors import ReconcilerError
+from tests.embedded import MariaDbServer, PostgresServer, TidbServer
+from tests.histories.crossing import DATABASES, CrossingWriter
 from tests.histories.keys import KeysWriter
 from tests.histories.playing import WINDOWS, played
 from tests.histories.writing import Writer
@@ -56,7 +57,7 @@ class Targets:
             elif kind in self._servers:
                 uri = self._servers[kind].uri
                 with closing(MariaDbCells(uri)) as cells:
-                    cells.drop({"ha", "hb", "k"} & cells.databases())
+                    cells.drop({"ha", "hb", "k", *DATABASES} & cells.databases())
                     yield kind, uri, cells
             else:
                 name = f"h{uuid4().hex[:8]}"
@@ -85,6 +86,7 @@ def main() -> int:
     parser.add_argument("--targets", default="sqlite,mariadb,postgres,tidb")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--keys", action="store_true", help="histories about keys (tests.histories.keys)")
+    parser.add_argument("--crossing", action="store_true", help="of tables that take each other's names")
     told = parser.parse_args()
     logs.set_up(json=False, verbose=False)
     failed = 0
@@ -97,8 +99,8 @@ def main() -> int:
         targets = Targets(told.targets.split(","), place, stack)
         for seed in range(told.first, told.first + told.count):
             script = place / f"history-{seed}.sql"
-            writer = KeysWriter(seed) if told.keys else Writer(seed, connection.cursor())
-            script.write_text(writer.written(told.statements))
+            writer = CrossingWriter(seed) if told.crossing else KeysWriter(seed) if told.keys else None
+            script.write_text((writer or Writer(seed, connection.cursor())).written(told.statements))
             failed += _one(seed, script, told.recorder, targets)
             if told.keep:
                 _keep(script, told.keep)

@@ -1,4 +1,4 @@
-"""Writes a random history about keys: tables are made anew, renamed and altered so that their rows' keys change.
+"""Writes a random history about keys: tables are created again, renamed and altered so that their rows' keys change.
 
 Valid by construction, so it needs no TiDB to be written: values of all key columns are unique within a table.
 """

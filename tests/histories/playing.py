@@ -1,12 +1,13 @@
 """Plays a recorded history into a target in this process, with kills, and compares the rows with upstream's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 from uuid import uuid4
 
-from consumer.demo.upstream.changefeed import Message
-from sinks.target import Step
+from consumer.demo.fake_ticdc.changefeed import Message
+from sinks.steps import Step
 from tests.service.cells import Cells, Oracle, differences
 from tests.service.local import Killed, LocalFeed
 
@@ -18,9 +19,20 @@ _KILLED_AT = 0.1
 
 
 def played(
-    messages: Sequence[Message], upstream: Oracle, uri: str, cells: Cells, place: Path, *, window_rows: int, seed: int
+    messages: Sequence[Message],
+    upstream: Oracle,
+    uri: str,
+    cells: Cells,
+    place: Path,
+    *,
+    window_rows: int,
+    seed: int,
+    **sections: Mapping[str, Any],
 ) -> list[str]:
-    """What is wrong with the target afterwards, a line each; drivers die as the seed has it. Raises ReconcilerError."""
+    """What is wrong with the target afterwards, a line each; drivers die as the seed has it. Raises ReconcilerError.
+
+    `sections`: of the config, besides.
+    """
     chance = Random(seed)
 
     def observe(_: Step) -> None:
@@ -28,7 +40,7 @@ def played(
             raise Killed
 
     feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
-    feed.with_(target={"invalid-dates": "null"}, limits={"window-rows": window_rows})
+    feed.with_(target={"invalid-dates": "null"}, limits={"window-rows": window_rows}).with_(**sections)
     wrong = []
     for _ in range(2):  # all of it once more changes nothing
         feed.send(messages)

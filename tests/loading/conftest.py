@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pymysql.constants import CLIENT
 
-from consumer.embedded import TidbServer
+from tests.embedded import TidbServer
 from tests.loading.dumping import connected
 from tests.service.conftest import fresh, mariadb_feed, own_database, postgres_feed, sqlite_feed, tidb_feed
 from tests.service.lab import Feed

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from consumer.loading.checksums import check_sums
-from consumer.loading.directory import DataFile, read_dump
-from consumer.loading.files import FileLoad, FileWork, observe_nothing
-from consumer.loading.separated import Form
+from consumer.load.checksums import check_sums
+from consumer.load.csv_rows import CsvForm
+from consumer.load.dump import DataFile, read_dump
+from consumer.load.write_file import FileLoad, FileWork, observe_nothing
 from ordering.errors import ConfigError, InputError
-from ordering.events import Half, TableName
-from sinks.ddl.reading import read_table
-from sinks.loads import Loaded, Mark
-from sinks.opening import open_target
-from sinks.spool import Spool
-from sinks.values import ValueRules
+from ordering.events import RowOp, TableName
+from sinks.bookkeeping.load_files import Loaded, Mark
+from sinks.ddl.parse.tables import read_table
+from sinks.registry import open_target
+from sinks.rows.spool import Spool
+from sinks.rows.values import ValueRules
 from tests.loading.dumping import METADATA, PACKERS, Dumping, _csv, _sql
 from tests.service.cells import SqliteCells
 
@@ -37,17 +37,18 @@ class Collecting:
     """A target that keeps what is written, with the encoder of a real one."""
 
     def __init__(self, real: Any) -> None:
-        self.encoder, self.name = real.encoder, "collecting"
+        self.encoder, self.name, self.loads = real.encoder, "collecting", self
         self.rows: list[bytes] = []
         self.at = Loaded(0, whole=False)
 
-    def loaded(self, _: Mark) -> Loaded:
+    def reached(self, _: Mark) -> Loaded:
+        """As `LoadTable.reached`."""
         return self.at
 
     def write_loaded(self, _: Mark, before: Loaded, after: Loaded, rows: Spool) -> None:
         assert before == self.at
         self.at = after
-        for payload in (one for group in rows.groups(Half.WRITE) for one in group.payloads()):
+        for payload in (one for group in rows.groups(RowOp.WRITE) for one in group.payloads()):
             self.rows += self.encoder.split(payload)
 
 
@@ -68,7 +69,7 @@ def data_of(how: Dumping) -> bytes:
 def loaded(table: Any, path: Path, how: Dumping) -> tuple[int, list[bytes]]:
     target, schema = table
     file = DataFile(path, TableName("d", "t"), how.filetype, path.stat().st_size)
-    form = Form(
+    form = CsvForm(
         how.separator.decode(), how.delimiter.decode(), how.null.decode(), not how.no_header, how.escape_backslash
     )
     work, kept = FileWork(file, schema, read_table(DDL).columns, form), Collecting(target)
@@ -169,4 +170,4 @@ def test_what_would_be_loaded_as_something_else_is_refused(
 @pytest.mark.parametrize("form", [(",", "", "NULL"), ("\t", "", "", True, False), (",", '"', "0"), (",", '"', "1.5e3")])
 def test_forms_in_which_null_is_a_value_are_refused(form: Any) -> None:
     with pytest.raises(ConfigError, match="the same"):
-        Form(*form)
+        CsvForm(*form)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.loading.directory import read_dump
+from consumer.load.dump import read_dump
 from ordering.errors import ConfigError, InputError, ReconcilerError
 from ordering.events import TableName
 from tests.loading.dumping import METADATA

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.loading import pieces as pieces_module
-from consumer.loading.inserts import InsertRows
-from consumer.loading.packed import DamagedFileError, opened
-from consumer.loading.pieces import Pieces
-from consumer.loading.separated import Form, SeparatedRows
-from consumer.loading.tokens import Convert, Value
-from consumer.loading.values import _text, _whole, plain_of
+from consumer.load import stream as pieces_module
+from consumer.load.column_tokens import Convert, Value
+from consumer.load.csv_rows import CsvForm, SeparatedRows
+from consumer.load.decompress import DamagedFileError, opened
+from consumer.load.sql_rows import InsertRows
+from consumer.load.stream import Pieces
+from consumer.load.values import _text, _whole, plain_of
 from ordering.errors import ConfigError, InputError
 from tests.loading.dumping import PACKERS, Dumping, _csv, _sql
 
@@ -83,9 +83,9 @@ def inserted(data: bytes, most: int, columns: tuple[str, ...] = tuple(NAMES), **
     return values_of(InsertRows(Pieces(Dribble(data, most), "d.t.0.sql"), "t", columns, **how))
 
 
-def separated(data: bytes, most: int, form: Form | None = None, columns: tuple[str, ...] = ()) -> list[list[Value]]:
+def separated(data: bytes, most: int, form: CsvForm | None = None, columns: tuple[str, ...] = ()) -> list[list[Value]]:
     pieces = Pieces(Dribble(data, most), "d.t.0.csv")
-    return values_of(SeparatedRows(pieces, columns, form or Form()))
+    return values_of(SeparatedRows(pieces, columns, form or CsvForm()))
 
 
 @given(ROWS, MOST, st.booleans(), st.sampled_from([0, 30]))
@@ -99,7 +99,7 @@ def test_rows_of_insert_statements_come_back(rows: list[Any], most: int, escapes
 def test_rows_of_separated_values_come_back(rows: list[Any], most: int, escapes: bool, header: bool) -> None:
     how = Dumping(filetype="csv", escape_backslash=escapes, no_header=not header)
     data = b"".join(_csv(NAMES, KINDS, rows, how))
-    form = Form(escapes=escapes, header=header)
+    form = CsvForm(escapes=escapes, header=header)
     assert separated(data, most, form, tuple(NAMES)) == [list(row) for row in rows]
 
 
@@ -109,12 +109,12 @@ def test_separators_may_be_others(rows: list[Any], marks: tuple[str, str], most:
     if not marks[1]:  # nothing tells a text from NULL, and only the separator's first character is escaped
         rows = [(b"" if s is None else s.replace(b"a", b"").replace(b"\\", b""), n, b"") for s, n, _ in rows]
     data = b"".join(_csv(NAMES, KINDS, rows, how))
-    assert separated(data, most, Form(*marks)) == [list(row) for row in rows]
+    assert separated(data, most, CsvForm(*marks)) == [list(row) for row in rows]
 
 
 def test_a_comma_in_a_bare_value_parts_nothing() -> None:
-    assert separated(b"a;b\n1,2;,\n3;4\n", 100, Form(";")) == [[b"1,2", b","], [b"3", b"4"]]
-    assert separated(b"a;b\n-1,2;1\n", 100, Form(";")) == [[b"-1,2", b"1"]]
+    assert separated(b"a;b\n1,2;,\n3;4\n", 100, CsvForm(";")) == [[b"1,2", b","], [b"3", b"4"]]
+    assert separated(b"a;b\n-1,2;1\n", 100, CsvForm(";")) == [[b"-1,2", b"1"]]
 
 
 @given(st.lists(TOKEN, min_size=1, max_size=6), st.sampled_from([_text, _whole]))
@@ -187,7 +187,7 @@ def test_the_last_line_has_an_end_and_an_empty_file_has_no_rows() -> None:
 def test_separators_that_tell_nothing_apart_are_refused() -> None:
     for wrong in (("", '"'), (",", '""'), ("\\", '"')):
         with pytest.raises(ConfigError):
-            Form(*wrong)
+            CsvForm(*wrong)
 
 
 def test_no_more_of_a_file_is_read_than_the_longest_row_may_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from consumer.embedded import TidbServer
-from consumer.filters.changefeed import read_filter
-from consumer.loading.load import Load, LoadOptions, LoadOutcome
-from consumer.loading.separated import Form
+from consumer.config.changefeed_filter import read_filter
+from consumer.load.csv_rows import CsvForm
+from consumer.load.run import Load, LoadOptions, LoadOutcome
 from ordering.errors import ConfigError, ReconcilerError
+from tests.embedded import TidbServer
 from tests.loading.conftest import drop_made, run_script
 from tests.loading.dumping import Dumping, dump
 from tests.loading.upstreams import oracle_of
@@ -30,15 +30,18 @@ RULES = {
     "tidb": ["ty.*", "ks.*"],  # its DDL takes its time
 }
 FORMS = [
-    (Dumping(), Form()),
-    (Dumping(rows=3, statement_size=60, complete_insert=True, compress=".gz"), Form()),
-    (Dumping(filetype="csv", compress=".zst"), Form()),
-    (Dumping(filetype="csv", escape_backslash=False, separator=b"|+|", compress=".snappy"), Form("|+|", escapes=False)),
+    (Dumping(), CsvForm()),
+    (Dumping(rows=3, statement_size=60, complete_insert=True, compress=".gz"), CsvForm()),
+    (Dumping(filetype="csv", compress=".zst"), CsvForm()),
+    (
+        Dumping(filetype="csv", escape_backslash=False, separator=b"|+|", compress=".snappy"),
+        CsvForm("|+|", escapes=False),
+    ),
 ]
 
 
-def loaded(feed: Feed, directory: Path, form: Form | None = None, **more: Any) -> LoadOutcome:
-    return Load(feed.config, LoadOptions(directory, form=form or Form(), **more)).run()
+def loaded(feed: Feed, directory: Path, form: CsvForm | None = None, **more: Any) -> LoadOutcome:
+    return Load(feed.config, LoadOptions(directory, form=form or CsvForm(), **more)).run()
 
 
 def failing(feed: Feed, directory: Path, kind: type[ReconcilerError]) -> ReconcilerError:

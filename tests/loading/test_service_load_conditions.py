@@ -22,7 +22,7 @@ from tests.loading.test_service_load_kills import TSO, WHOLE, held, load, values
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import eventually, toml_of
 from tests.service.postgres_cells import PostgresCells
-from tests.service.test_service_least_rights import OUR_PLACE, OURS, POSTGRES, THEIRS, MysqlUser, place_of
+from tests.service.targets.test_least_rights import OUR_PLACE, OURS, POSTGRES, THEIRS, MysqlUser, place_of
 
 pytestmark = pytest.mark.service
 BIG_ROWS = 120_000

@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from consumer import retrying
-from consumer.cli import main
-from consumer.config import config_from
-from consumer.loading import files
-from consumer.loading.files import LoadStep
-from consumer.loading.load import Load, LoadOptions
-from ordering.errors import ConfigError, LeadershipLostError, ReconcilerError, TargetUnreachableError
-from sinks.loads import Loaded, LoadTable, Mark
-from sinks.opening import open_target
-from sinks.spool import Spool
-from sinks.values import ValueRules
+from consumer.cli.main import main
+from consumer.config.model import config_from
+from consumer.load import write_file
+from consumer.load.run import Load, LoadOptions
+from consumer.load.write_file import LoadStep
+from consumer.runtime import retry
+from ordering.errors import ConfigError, InputError, LeadershipLostError, ReconcilerError, TargetUnreachableError
+from sinks.bookkeeping.load_files import Loaded, LoadTable, Mark
+from sinks.registry import open_target
+from sinks.rows.spool import Spool
+from sinks.rows.values import ValueRules
+from sinks.target import Target
 from tests.loading.dumping import KEYS, METADATA, NAMES
 from tests.service.cells import Cells, MariaDbCells, SqliteCells
 from tests.service.lab import toml_of
@@ -110,7 +111,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def test_a_load_that_ends_at_any_step_goes_on(place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    monkeypatch.setattr(write_file, "BATCH_ROWS", 10)
     uri, cells, database = place
     dump = write_dump(tmp_path / "dump", database)
     changefeed = f"killed-{database}"
@@ -149,10 +150,10 @@ def refuse_run(uri: str, changefeed: str) -> None:
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from consumer.config import load_config
-from consumer.loading import files
-from consumer.loading.load import Load, LoadOptions
-files.BATCH_ROWS = 10
+from consumer.config.model import load_config
+from consumer.load import write_file
+from consumer.load.run import Load, LoadOptions
+write_file.BATCH_ROWS = 10
 class Kill:
     left = int(sys.argv[3])
     def __call__(self, _):
@@ -192,6 +193,14 @@ def test_workers_in_parallel_and_the_command(tmp_path: Path) -> None:
     again = reconciler("load", config, "--dump", dump)
     assert again.exit_code == 0
     assert again.stdout.startswith("loaded: 0 rows")
+
+
+def test_a_view_of_a_table_that_is_left_out_is_refused(tmp_path: Path) -> None:
+    dump, rules = write_dump(tmp_path / "dump"), {"force-replicate": True, "rules": ["d.*", "!d.a"]}
+    with pytest.raises(InputError, match=r"names `?d`?\.`?a`?, which filter\.rules leave out"):
+        load(f"sqlite:///{tmp_path}/target", dump, filter=rules).run()
+    without = {"force-replicate": True, "rules": ["d.*", "!d.a", "!d.v", "!d.w"]}
+    assert load(f"sqlite:///{tmp_path}/other", dump, filter=without).run().finished
 
 
 def test_what_can_not_be_loaded_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -245,7 +254,7 @@ def test_a_file_that_is_wrong_names_its_row_and_is_gone_on_from_once_mended(tmp_
 
 
 def test_who_was_taken_over_from_writes_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    monkeypatch.setattr(write_file, "BATCH_ROWS", 10)
     dump, uri = write_dump(tmp_path / "dump"), f"sqlite:///{tmp_path}/target"
 
     def taken(step: LoadStep) -> None:
@@ -268,11 +277,11 @@ def test_a_commit_of_which_no_answer_came_doubles_nothing(
     place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks while the server commits; asked at once, it still says what was before."""
-    monkeypatch.setattr(files, "BATCH_ROWS", 10)
-    monkeypatch.setattr(retrying, "_LONGEST_S", 0.01)
-    monkeypatch.setattr(retrying, "_JITTER_S", 0.0)
+    monkeypatch.setattr(write_file, "BATCH_ROWS", 10)
+    monkeypatch.setattr(retry, "_LONGEST_S", 0.01)
+    monkeypatch.setattr(retry, "_JITTER_S", 0.0)
     uri, cells, database = place
-    write, look = LoadTable.write_loaded, LoadTable.loaded
+    write, look = Target.write_loaded, LoadTable.reached
     committing: dict[tuple[str, Loaded], bool] = {}
     stale: dict[str, Loaded] = {}
 
@@ -286,11 +295,10 @@ def test_a_commit_of_which_no_answer_came_doubles_nothing(
     def look_too_early(self: Any, mark: Mark) -> Loaded:
         return stale.pop(mark.file, None) or look(self, mark)
 
-    monkeypatch.setattr(LoadTable, "write_loaded", write_without_answer)
-    monkeypatch.setattr(LoadTable, "loaded", look_too_early)
+    monkeypatch.setattr(Target, "write_loaded", write_without_answer)
+    monkeypatch.setattr(LoadTable, "reached", look_too_early)
     dump = write_dump(tmp_path / "dump", database)
-    changefeed = f"killed-{database}"
-    outcome = load(uri, dump, changefeed=changefeed, limits={"retry-seconds": 60}).run()
+    outcome = load(uri, dump, changefeed=f"killed-{database}", limits={"retry-seconds": 60}).run()
     assert outcome.finished
     assert len(committing) == 6 * 4
     assert held(cells, database) == WHOLE
@@ -305,14 +313,14 @@ def test_two_loads_of_one_epoch_write_a_file_once(tmp_path: Path) -> None:
         epoch = target.stored("killed").epoch  # type: ignore[union-attr]
         target.connect()
         mark = Mark("killed", epoch, "d.c.000000000.sql")
-        whole = Loaded(ROWS, whole=True)
-        assert target.loaded(mark) == whole
+        whole = target.loads.reached(mark)
+        assert (whole.rows, whole.whole) == (ROWS, True)
         for before, after in ((Loaded(0, whole=False), whole), (Loaded(0, whole=False), Loaded(ROWS, whole=False))):
             with Spool() as nothing, pytest.raises(TargetUnreachableError, match="an earlier commit"):
                 target.write_loaded(mark, before, after, nothing)
         with Spool() as nothing, pytest.raises(LeadershipLostError):
             target.write_loaded(Mark("killed", epoch - 1, mark.file), Loaded(0, whole=False), whole, nothing)
-        assert target.loaded(mark) == whole
+        assert target.loads.reached(mark) == whole
     finally:
         target.close()
 
@@ -325,7 +333,7 @@ def test_rows_that_came_before_the_files_were_noted_are_seen(tmp_path: Path, mon
 
     dump, uri = write_dump(tmp_path / "dump"), f"sqlite:///{tmp_path}/target"
     with monkeypatch.context() as patched:
-        patched.setattr("sinks.sqlite.target.SqliteTarget.begin_load", killed)
+        patched.setattr(Target, "begin_load", killed)
         with pytest.raises(Killed):
             load(uri, dump).run()
     SqliteCells(tmp_path / "target").run("d", "CREATE TABLE c (id INTEGER, v TEXT); INSERT INTO c VALUES (7, 'mine')")

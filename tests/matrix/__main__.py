@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import structlog
 
-from consumer.embedded import MariaDbServer, PostgresServer, TidbServer
+from tests.embedded import MariaDbServer, PostgresServer, TidbServer
 from tests.matrix.kinds import KINDS
 from tests.matrix.playing import Readable, Result, play, random_case
 from tests.service.cells import MariaDbCells, SqliteCells

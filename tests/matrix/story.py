@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from consumer.demo.upstream.changefeed import Message
+from consumer.demo.fake_ticdc.changefeed import Message
 from tests.matrix.forms import COLUMNS, Form
 from tests.matrix.kinds import Kind
 from tests.service.lab import PARTITIONS
@@ -21,7 +21,7 @@ _LONGEST = 55
 
 
 @dataclass
-class Window:
+class StoryWindow:
     """What is sent before a round, and what the target must hold after it."""
 
     messages: list[Message]
@@ -51,7 +51,7 @@ class Story:
         self.free = pool[start:] + pool[:start]
         self.rows = min(self.rows, len(pool) * 2 // 3)
 
-    def windows(self, many: int) -> Iterator[Window]:
+    def windows(self, many: int) -> Iterator[StoryWindow]:
         """The first one fills the table, the others change it."""
         yield self._window([self._insert] * self.rows, transactions=1)
         for _ in range(many):
@@ -66,7 +66,7 @@ class Story:
         found = [most] * share + self.random.choices(kinds, k=max(2, self.rows // 4))
         return [*found, *([self._insert] * (self.rows - len(self.held)))]
 
-    def _window(self, work: list[Callable[[], list[Message]]], transactions: int) -> Window:
+    def _window(self, work: list[Callable[[], list[Message]]], transactions: int) -> StoryWindow:
         again = list(self.sent) if self.random.random() < 0.3 else []
         new: list[Message] = []
         for _ in range(transactions):
@@ -77,7 +77,7 @@ class Story:
             new += made
         twice = self.random.sample(new, len(new) // 3) if self.random.random() < 0.3 else []
         self.sent = (self.sent + new)[-600:]
-        return Window([*again, *new, *twice, *watermarks(self.number)], [dict(row) for row in self.held.values()])
+        return StoryWindow([*again, *new, *twice, *watermarks(self.number)], [dict(row) for row in self.held.values()])
 
     def ident(self, row: Row) -> Ident:
         """A row's handle key."""

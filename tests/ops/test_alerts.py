@@ -14,13 +14,13 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.process_collector import ProcessCollector
 
-from consumer.serving import metrics
-from consumer.serving.metrics import FleetCollector
-from consumer.serving.shapes import Status
-from consumer.serving.telling import STATES
-from consumer.serving.watching import Watching
-from ordering.quarantine import State
-from sinks.ddl_log import DdlState
+from consumer.serve import metrics
+from consumer.serve.api.models import Status
+from consumer.serve.metrics import FleetCollector
+from consumer.serve.observed.run_recorder import RunRecorder
+from consumer.serve.status import STATES
+from ordering.quarantine import QuarantineState
+from sinks.bookkeeping.ddl_log import DdlState
 from tests.page import scenes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,7 +30,7 @@ DASHBOARD = json.loads((ROOT / "docker/grafana/dashboard.json").read_text())
 TARGETS = [(panel["title"], target["expr"]) for panel in DASHBOARD["panels"] for target in panel["targets"]]
 OF_PROMETHEUS = {"job", "instance"}
 """Labels that every scraped series gets."""
-VALUES = {"state": {*STATES, *(one.value for one in State), *(one.value for one in DdlState)}}
+VALUES = {"state": {*STATES, *(one.value for one in QuarantineState), *(one.value for one in DdlState)}}
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Feed:
     """As much of a feed as the metrics need besides its status."""
 
     status: Status
-    watching: Watching = field(default_factory=Watching)
+    watching: RunRecorder = field(default_factory=RunRecorder)
 
     @property
     def name(self) -> str:

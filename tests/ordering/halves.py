@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from ordering.events import Half, TableName
-from ordering.identity import ordinal, row_key
-from ordering.neteffect import Half as KeyedHalf
+from ordering.events import RowOp, TableName
+from ordering.rows.identity import ordinal, row_key
+from ordering.rows.net_effect import KeyChange
 from ordering.timestamps import CommitTs
 
 T = TableName("d", "t")
@@ -32,12 +32,12 @@ def key(number: int) -> bytes:
     return row_key(T, [str(number)])
 
 
-def halves_of(transactions: list[Transaction]) -> list[KeyedHalf]:
+def halves_of(transactions: list[Transaction]) -> list[KeyChange]:
     """Their halves, at commitTs 1, 2, ..."""
-    found: list[KeyedHalf] = []
+    found: list[KeyChange] = []
     for at, transaction in enumerate(transactions, 1):
-        found += [(key(k), ordinal(CommitTs(at), Half.DELETE), b"", 0) for k in sorted(transaction.deletes)]
-        found += [(key(k), ordinal(CommitTs(at), Half.WRITE), v.encode(), 0) for k, v in transaction.writes.items()]
+        found += [(key(k), ordinal(CommitTs(at), RowOp.DELETE), b"", 0) for k in sorted(transaction.deletes)]
+        found += [(key(k), ordinal(CommitTs(at), RowOp.WRITE), v.encode(), 0) for k, v in transaction.writes.items()]
     return found
 
 
@@ -51,18 +51,18 @@ def applied(table: Table, transactions: list[Transaction]) -> Table:
     return table
 
 
-def applied_net(table: Table, halves: list[KeyedHalf]) -> Table:
+def applied_net(table: Table, halves: list[KeyChange]) -> Table:
     """The table after a net effect: all deletes, then all writes."""
     table = dict(table)
     for k, order, *_ in halves:
-        if order & 1 == Half.DELETE:
+        if order & 1 == RowOp.DELETE:
             table.pop(k, None)
-    table.update({k: image for k, order, image, _ in halves if order & 1 == Half.WRITE})
+    table.update({k: image for k, order, image, _ in halves if order & 1 == RowOp.WRITE})
     return table
 
 
 @st.composite
-def scattered(draw: st.DrawFn, halves: list[KeyedHalf]) -> list[list[KeyedHalf]]:
+def scattered(draw: st.DrawFn, halves: list[KeyChange]) -> list[list[KeyChange]]:
     """The halves in any order, some repeated, in any number of groups."""
     again = draw(st.lists(st.sampled_from(halves), max_size=5)) if halves else []
     shuffled = draw(st.permutations([*halves, *again]))

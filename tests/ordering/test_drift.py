@@ -6,22 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordering.drift import FROM_A_ROW, FROM_NOTHING, Drift, Met, drift_of, missed, summed, text_of
-from ordering.events import Half, TableName
-from ordering.identity import ordinal
-from ordering.neteffect import Half as KeyedHalf
-from ordering.neteffect import net_effect
+from ordering.events import RowOp, TableName
+from ordering.rows.identity import ordinal
+from ordering.rows.net_effect import KeyChange, net_effect
 from ordering.timestamps import CommitTs
 from tests.ordering.halves import T, key, scattered
 
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["write", "remove", "split"])), max_size=12)
 
 
-def events(start: set[int], steps: list[tuple[int, str]]) -> list[KeyedHalf]:
+def events(start: set[int], steps: list[tuple[int, str]]) -> list[KeyChange]:
     """What upstream sends of these changes, each in a transaction of its own."""
     rows, found = set(start), []
     for at, (number, step) in enumerate(steps, 1):
-        gone = (key(number), ordinal(CommitTs(at), Half.DELETE), b"", FROM_NOTHING)
-        write, there = ordinal(CommitTs(at), Half.WRITE), number in rows
+        gone = (key(number), ordinal(CommitTs(at), RowOp.DELETE), b"", FROM_NOTHING)
+        write, there = ordinal(CommitTs(at), RowOp.WRITE), number in rows
         if step == "remove":
             found += [gone] if there else []
             rows.discard(number)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordering.events import Half, TableName
-from ordering.identity import (
+from ordering.events import RowOp, TableName
+from ordering.rows.identity import (
     commit_ts_of,
     content_hash,
     fingerprint,
@@ -21,7 +21,7 @@ TEXTS = st.text(alphabet="a0'.\x00é", max_size=3)
 TABLES = st.builds(TableName, TEXTS, TEXTS)
 VALUES = st.lists(st.none() | TEXTS, min_size=1, max_size=3)
 STAMPS = st.integers(0, MAX_TSO >> 1).map(CommitTs)
-HALVES = st.sampled_from(Half)
+HALVES = st.sampled_from(RowOp)
 
 
 @given(TABLES, VALUES, TABLES, VALUES)
@@ -41,15 +41,15 @@ def test_row_keys_of_one_table_are_the_same_bytes(table: TableName, values: list
 
 @given(STAMPS, HALVES, STAMPS, HALVES)
 def test_ordinals_sort_by_commit_ts_then_delete_before_write(
-    ts: CommitTs, half: Half, other: CommitTs, others: Half
+    ts: CommitTs, half: RowOp, other: CommitTs, others: RowOp
 ) -> None:
     assert (ordinal(ts, half) < ordinal(other, others)) == ((ts, half) < (other, others))
     assert commit_ts_of(ordinal(ts, half)) == ts
-    assert ordinal(ts, Half.DELETE) < ordinal(ts, Half.WRITE)
+    assert ordinal(ts, RowOp.DELETE) < ordinal(ts, RowOp.WRITE)
 
 
 @given(st.lists(st.tuples(TABLES, VALUES, STAMPS, HALVES), unique_by=repr, max_size=20))
-def test_fingerprints_tell_events_apart(events: list[tuple[TableName, list[str | None], CommitTs, Half]]) -> None:
+def test_fingerprints_tell_events_apart(events: list[tuple[TableName, list[str | None], CommitTs, RowOp]]) -> None:
     prints = {fingerprint(row_key(table, values), ordinal(ts, half)) for table, values, ts, half in events}
     assert len(prints) == len(events)
     assert all(0 <= value < 2**64 for value in prints)
@@ -58,7 +58,7 @@ def test_fingerprints_tell_events_apart(events: list[tuple[TableName, list[str |
 def test_fingerprints_are_the_same_for_ever() -> None:
     key = row_key(TableName("d", "t"), ["1", None])
     assert key == b"\x94\xa1d\xa1t\xa11\xc0"
-    assert fingerprint(key, ordinal(CommitTs(2**63), Half.WRITE)) == FINGERPRINT
+    assert fingerprint(key, ordinal(CommitTs(2**63), RowOp.WRITE)) == FINGERPRINT
     assert content_hash(b"{}") == CONTENT
 
 

@@ -42,6 +42,8 @@ PROGRESS = st.builds(
     counts=st.builds(Counts, *[st.integers(0, 2**40)] * 6),
     filter_digest=TEXTS,
     ledger=TEXTS,
+    ledger_key=TEXTS,
+    time_zone=TEXTS,
     window=st.none()
     | st.builds(
         Window,
@@ -59,8 +61,14 @@ PROGRESS = st.builds(
 
 @given(PROGRESS)
 def test_it_comes_back_from_json_as_it_was(progress: Progress) -> None:
-    offsets, state = (orjson.loads(orjson.dumps(part)) for part in (progress.offsets(), progress.state()))
+    offsets, state = (orjson.loads(orjson.dumps(part)) for part in (progress.offsets(), progress.kept_state()))
     assert Progress.restored(progress.checkpoint_ts, offsets, state) == progress
+
+
+def test_the_ledgers_key_is_shown_nowhere() -> None:
+    progress = Progress(ledger_key="s3cret")
+    assert progress.kept_state()["ledger_key"] == "s3cret"
+    assert "s3cret" not in f"{progress!r} {progress.state()} {progress.offsets()} {progress.moves()}"
 
 
 @given(PROGRESS, STAMPS)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordering.transactions import in_order, sort_key, transactions
+from ordering.rows.transactions import in_order, sort_key, transactions
 from tests.ordering.halves import TRANSACTIONS, Transaction, applied, applied_net, halves_of, key, scattered
 
 START = {key(1): b"old"}

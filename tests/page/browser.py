@@ -180,11 +180,28 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def click(self, selector: str) -> None:
-        """Click in the middle of an element, as a mouse does; what covers it gets the click."""
+        """Click in the middle of an element, as a mouse does; what covers it gets the click.
+
+        It waits until the element rests for two frames: who uses a mouse aims at what is seen.
+        """
         place = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
-            "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
-            "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+            f"""(async () => {{
+                const frame = () => new Promise(requestAnimationFrame);
+                const middle = () => {{
+                    const e = document.querySelector({json.dumps(selector)});
+                    e.scrollIntoView({{block: "center"}});
+                    const r = e.getBoundingClientRect();
+                    return [r.x + r.width / 2, r.y + r.height / 2];
+                }};
+                let last = middle();
+                for (let still = 0; still < 2; ) {{
+                    await frame();
+                    const now = middle();
+                    still = now[0] === last[0] && now[1] === last[1] ? still + 1 : 0;
+                    last = now;
+                }}
+                return last;
+            }})()"""
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from consumer.embedded.paths import cache_directory
-from consumer.locks import file_lock
+from consumer.runtime.cache_dir import cache_directory
+from consumer.runtime.file_locks import file_lock
 
 _PINS = Path(__file__).parent / "browser"
 _FETCH_SECONDS = 420

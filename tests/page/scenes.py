@@ -4,7 +4,16 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from consumer.serving.shapes import Ddl, Fault, Instance, PartitionStatus, Sample, Status, WindowDone
+from consumer.serve.api.models import (
+    DdlLine,
+    Fault,
+    InstanceState,
+    PartitionStatus,
+    Status,
+    StatusSample,
+    TableActivity,
+    WindowDone,
+)
 from ordering.timestamps import utc_text
 
 NOW = 1_795_270_000.0
@@ -35,7 +44,7 @@ def partition(topic: str, number: int, at: float, **more: Any) -> PartitionStatu
     return PartitionStatus.model_validate(values | more)
 
 
-def ddl(statement: str, state: str = "done", **more: Any) -> Ddl:
+def ddl(statement: str, state: str = "done", **more: Any) -> DdlLine:
     """A line of the DDL log."""
     values = {
         "commit_ts": tso(NOW - 5000),
@@ -49,7 +58,7 @@ def ddl(statement: str, state: str = "done", **more: Any) -> Ddl:
         "reason": "",
         "updated_at": "2026-11-21 12:00:00",
     }
-    return Ddl.model_validate(values | more)
+    return DdlLine.model_validate(values | more)
 
 
 DDLS = [
@@ -82,7 +91,7 @@ def windows(count: int) -> list[WindowDone]:
     ]
 
 
-def samples(seconds: int, every: float = 2.0, end: float = NOW, lag: float = 1.2) -> list[Sample]:
+def samples(seconds: int, every: float = 2.0, end: float = NOW, lag: float = 1.2) -> list[StatusSample]:
     """History with a swell, a quiet minute and a peak of lag."""
     found, events = [], 40_000_000
     for i in range(int(seconds / every)):
@@ -95,9 +104,9 @@ def samples(seconds: int, every: float = 2.0, end: float = NOW, lag: float = 1.2
     return found
 
 
-def sample(at: float, events: int, behind: float) -> Sample:
+def sample(at: float, events: int, behind: float) -> StatusSample:
     """One sample."""
-    return Sample(
+    return StatusSample(
         at=at,
         events=events,
         rows=events - events // 20,
@@ -126,8 +135,11 @@ def status(name: str = "orders", **more: Any) -> Status:
         "lag_now_seconds": 1.2,
         "leader_epoch": 4,
         "updated_at": "2026-11-21T14:06:39",
-        "leader": Instance(name="app-1:2211", silent_seconds=0.4),
-        "stand_bys": [Instance(name="app-2:871", silent_seconds=0.9), Instance(name="app-3:102", silent_seconds=1.1)],
+        "leader": InstanceState(name="app-1:2211", silent_seconds=0.4),
+        "stand_bys": [
+            InstanceState(name="app-2:871", silent_seconds=0.9),
+            InstanceState(name="app-3:102", silent_seconds=1.1),
+        ],
         "events": 48_112_907,
         "duplicates": 96_412,
         "duplicates_proven": 96_400,
@@ -140,6 +152,8 @@ def status(name: str = "orders", **more: Any) -> Status:
         "windows": 41_207,
         "quarantine": {"held": 0, "superseded": 2, "replayed": 1, "discarded": 0},
         "drift": [],
+        "proof": [],
+        "retired_topics": [],
         "ledger": {"state": "connected", "running": True},
         "source": source([partition("cdc-orders", i, NOW - 1.2 - 0.1 * (i % 3), holds_back=i == 2) for i in range(4)]),
         "ddl_history": DDLS,
@@ -202,7 +216,27 @@ def failed(name: str = "billing") -> Status:
         at=NOW - 300,
         retry_in_seconds=None,
     )
-    return status(name, state="failed", leads=False, error=error, leader=None, lag_now_seconds=5120.0, late=0)
+    seen = source(
+        [partition("cdc-billing", i, NOW - 5120 - i, unread=5000, holds_back=i == 1) for i in range(2)],
+        probed_seconds_ago=300.0,
+    )
+    return status(
+        name,
+        state="failed",
+        leads=False,
+        error=error,
+        leader=None,
+        lag_now_seconds=5120.0,
+        source=seen,
+        held_events=10_000,
+    )
+
+
+def unseen(name: str = "billing") -> Status:
+    """One that has failed before any run of this process had looked at Kafka."""
+    nothing = source([], state="unknown", probed_seconds_ago=None, lag_seconds=None)
+    more = {"source": nothing, "held_events": None, "ledger": {"state": "unknown", "running": False}}
+    return Status.model_validate({**failed(name).model_dump(), **more})
 
 
 def many(count: int = 1000) -> Status:
@@ -255,9 +289,26 @@ def hostile() -> Status:
         state="warning",
         source=source(found),
         ddl_history=ddls,
-        leader=Instance(name=SCRIPT, silent_seconds=1.0),
-        stand_bys=[Instance(name=LONG, silent_seconds=1.0), Instance(name=TURNED, silent_seconds=1.0)],
+        leader=InstanceState(name=SCRIPT, silent_seconds=1.0),
+        stand_bys=[InstanceState(name=LONG, silent_seconds=1.0), InstanceState(name=TURNED, silent_seconds=1.0)],
     )
+
+
+def written(feed: Status) -> list[TableActivity]:
+    """What was written to each table that a status names."""
+    told = [one.table for one in (*feed.proof, *feed.drift)] + [
+        f"{one.database}.{one.table}" for one in feed.ddl_history
+    ]
+    return [
+        TableActivity(
+            table=name,
+            rows_written=184_220 // (i + 1),
+            checkpoint_ts=tso(NOW - 40 * i),
+            checkpoint_time=utc_text(tso(NOW - 40 * i)),
+            written_at=NOW - 40 * i,
+        )
+        for i, name in enumerate(dict.fromkeys(told))
+    ]
 
 
 @dataclass(slots=True)
@@ -265,10 +316,13 @@ class Scene:
     """What the API knows at a moment; tests change it while the page looks."""
 
     feeds: dict[str, Status] = field(default_factory=dict)
-    history: dict[str, list[Sample]] = field(default_factory=dict)
+    history: dict[str, list[StatusSample]] = field(default_factory=dict)
+    tables: dict[str, list[TableActivity]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
     @classmethod
     def of(cls, *feeds: Status) -> "Scene":
         """A scene with these changefeeds, an hour of history each."""
-        return cls({one.changefeed: one for one in feeds}, {one.changefeed: samples(3600) for one in feeds})
+        found = {one.changefeed: one for one in feeds}
+        tables = {name: written(one) for name, one in found.items()}
+        return cls(found, {name: samples(3600) for name in found}, tables)

@@ -69,7 +69,23 @@ def slow(stage: Stage, page: Page) -> None:
 
 def asked(_stage: Stage, page: Page) -> None:
     """Open the question before a pause."""
-    page.click(".feed-head button")
+    page.click("#feed-command")
+
+
+def decide(_stage: Stage, page: Page) -> None:
+    """Open the question about a DDL that stops the changefeed."""
+    page.click(".ddls button")
+
+
+def ddl_failed() -> Scene:
+    """One that a DDL stops."""
+    statement = "ALTER TABLE `shop`.`orders` ADD FULLTEXT INDEX `words` (`note`)"
+    reason = "PostgreSQL has no FULLTEXT index"
+    return Scene.of(
+        scenes.failed().model_copy(
+            update={"ddl_history": [scenes.ddl(statement, "failed", reason=reason), *scenes.DDLS]}
+        )
+    )
 
 
 def read(_stage: Stage, page: Page) -> None:
@@ -77,6 +93,11 @@ def read(_stage: Stage, page: Page) -> None:
     page.run("document.getElementById('plots').focus()")
     for _ in range(40):
         page.press("ArrowLeft")
+
+
+def one_table(_stage: Stage, page: Page) -> None:
+    """Open a table."""
+    page.click(".tables tbody button")
 
 
 SHOTS = [
@@ -95,6 +116,10 @@ SHOTS = [
     Shot("gone-dark-phone", fleet, PHONE, {"dark": True}, before=gone),
     Shot("slow", fleet, before=slow),
     Shot("confirm", fleet, before=asked),
+    Shot("decide", ddl_failed, before=decide),
+    Shot("decide-phone-dark", ddl_failed, PHONE, {"dark": True}, before=decide),
+    Shot("table", fleet, before=one_table),
+    Shot("table-phone-dark", fleet, PHONE, {"dark": True}, before=one_table),
     Shot("read", lambda: Scene.of(status()), before=read),
     Shot("hostile", hostile),
     Shot("hostile-phone", hostile, PHONE),

@@ -1,18 +1,21 @@
 """A server with the page's own routes and an API whose answers a test sets, delays, breaks or takes away."""
 
 import asyncio
+import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from consumer.page import page_router
-from consumer.serving.shapes import ChangefeedList, History, Status, Summary
+from consumer.serve.api.decision_models import QuarantineList
+from consumer.serve.api.models import ChangefeedList, Health, History, Status, Summary, TableListing
+from consumer.serve.page import page_router
 from tests.page.scenes import Scene
 from tests.service.lab import eventually
 
@@ -28,6 +31,12 @@ class Stage:
         """In the place of every answer."""
         self.asked: list[tuple[str, str, str]] = []
         """Method, path with query, Authorization."""
+        self.decided: list[tuple[str, int, str, str]] = []
+        """Changefeed, commitTs, word and reason of each DDL that was decided about."""
+        self.answers: dict[str, Any] = {}
+        """Of `METHOD PATH` below /api/v2/changefeeds: a type of the API, or what a test makes of the body."""
+        self.sent: list[tuple[str, str, Any]] = []
+        """Method, path below /api/v2/changefeeds with query, and body, as JSON or text, of what `answers` answered."""
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self._server: uvicorn.Server | None = None
@@ -67,7 +76,12 @@ class Stage:
         app.add_api_route("/api/v2/changefeeds", self._list)
         app.add_api_route("/api/v2/changefeeds/{name}", self._one)
         app.add_api_route("/api/v2/changefeeds/{name}/history", self._history)
-        app.add_api_route("/api/v2/changefeeds/{name}/{verb}", self._command, methods=["POST"])
+        app.add_api_route("/api/v2/changefeeds/{name}/tables", self._tables)
+        for verb in ("pause", "resume"):
+            app.add_api_route(f"/api/v2/changefeeds/{{name}}/{verb}", self._command(verb), methods=["POST"])
+        app.add_api_route("/api/v2/changefeeds/{name}/ddls/{commit_ts}/{verb}", self._decide, methods=["POST"])
+        app.add_api_route("/api/v2/health", self._health)
+        app.add_api_route("/api/v2/changefeeds{rest:path}", self._other, methods=["GET", "POST", "PUT", "DELETE"])
         return app
 
     async def _spoilt(self, request: Request) -> Response | None:
@@ -78,8 +92,14 @@ class Stage:
         await asyncio.sleep(self.delay_s)
         if self.token and given != f"Bearer {self.token}":
             fact = "the token is wrong" if given else "a token is needed"
-            return _failure(401, fact, "Authorization: Bearer $RECONCILER_TOKEN")
+            return failure(401, fact, "Authorization: Bearer $RECONCILER_TOKEN")
         return self.answer
+
+    async def _decide(self, request: Request, name: str, commit_ts: int, verb: str) -> Response:
+        if spoilt := await self._spoilt(request):
+            return spoilt
+        self.decided.append((name, commit_ts, verb, (await request.json())["reason"]))
+        return JSONResponse({})
 
     async def _list(self, request: Request) -> Response:
         if spoilt := await self._spoilt(request):
@@ -91,21 +111,50 @@ class Stage:
         if spoilt := await self._spoilt(request):
             return spoilt
         found = self.scene.feeds.get(name)
-        return _failure(404, f"there is no changefeed {name!r}", "") if found is None else _json(found)
+        return failure(404, f"there is no changefeed {name!r}", "") if found is None else _json(found)
 
-    async def _history(self, request: Request, name: str, since: float = 0) -> Response:
+    async def _history(self, request: Request, name: str, since: float = 0, step: int = 2) -> Response:
         if spoilt := await self._spoilt(request):
             return spoilt
         items = [one for one in self.scene.history.get(name, []) if one.at > since]
-        return _json(History(interval_seconds=2.0, items=items))
+        coarse = [one for one, after in pairwise([*items, None]) if after is None or one.at // step != after.at // step]
+        return _json(History(interval_seconds=step, items=coarse))
 
-    async def _command(self, request: Request, name: str, verb: str) -> Response:
+    async def _tables(self, request: Request, name: str, contains: str = "", limit: int = 50) -> Response:
         if spoilt := await self._spoilt(request):
             return spoilt
-        state = {"pause": "stopped", "resume": "normal"}[verb]
-        feeds = self.scene.feeds
-        feeds[name] = feeds[name].model_copy(update={"state": state, "error": None})
-        return JSONResponse({})
+        found = [one for one in self.scene.tables.get(name, []) if contains.lower() in one.table.lower()]
+        return _json(TableListing(total=len(found), items=found[:limit]))
+
+    def _command(self, verb: str) -> Callable[[Request, str], Awaitable[Response]]:
+        async def command(request: Request, name: str) -> Response:
+            if spoilt := await self._spoilt(request):
+                return spoilt
+            state = {"pause": "stopped", "resume": "normal"}[verb]
+            feeds = self.scene.feeds
+            feeds[name] = feeds[name].model_copy(update={"state": state, "error": None})
+            return JSONResponse({})
+
+        return command
+
+    async def _health(self) -> Response:
+        return _json(Health(status="ok", version="1.2.3", changefeeds={}))
+
+    async def _other(self, request: Request, rest: str) -> Response:
+        """What a test has an answer for."""
+        if spoilt := await self._spoilt(request):
+            return spoilt
+        found = self.answers.get(f"{request.method} {rest}")
+        if found is None and rest.endswith("/quarantine"):
+            return _json(QuarantineList(total=0, items=[]))
+        if found is None:
+            return failure(404, f"nothing is said of {request.method} {rest}", "")
+        body = await request.body()
+        is_json = request.headers.get("content-type") == "application/json"
+        told = json.loads(body) if is_json else body.decode()
+        self.sent.append((request.method, rest + (f"?{request.url.query}" if request.url.query else ""), told))
+        answer = found if isinstance(found, Response) or not callable(found) else found(told)
+        return answer if isinstance(answer, Response) else _json(answer)
 
 
 def summary_of(status: Status) -> Summary:
@@ -130,7 +179,8 @@ def _json(shape: Any) -> Response:
     return Response(shape.model_dump_json(), media_type="application/json")
 
 
-def _failure(status: int, fact: str, hint: str) -> Response:
+def failure(status: int, fact: str, hint: str) -> Response:
+    """A refusal."""
     return JSONResponse({"error_code": "", "error_msg": fact, "fact": fact, "where": "", "hint": hint}, status)
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from fastapi.responses import PlainTextResponse
 
+from consumer.serve.api.models import Drifted
 from tests.page import scenes
 from tests.page.browser import Browser, Page
 from tests.page.scenes import Scene, status
@@ -69,9 +70,10 @@ def test_states_in_words_worst_first_and_figures(browser: Browser) -> None:
         assert "reconciler progress rewind" in page.text(".advice code")
         page.click("a[href='#/calm']")
         page.wait("document.querySelector('#feed-title')?.textContent === 'calm'")
-        told = {name: figure(page, name) for name in ("Behind now", "Held", "Applied", "Duplicates", "Quarantined")}
-        assert told == {
-            "Behind now": "1.2 s", "Held": "236", "Applied": "48,112,907", "Duplicates": "96,412", "Quarantined": "0"
+        names = ("Behind now", "Held", "Applied", "Duplicates", "Quarantined", "Drifted")
+        assert {name: figure(page, name) for name in names} == {
+            "Behind now": "1.2 s", "Held": "236", "Applied": "48,112,907", "Duplicates": "96,412", "Quarantined": "0",
+            "Drifted": "0",
         }  # fmt: skip
         assert page.run("document.body.innerText").count("470619258565427200") == 1  # a TSO, beyond 2^53, exact
 
@@ -87,6 +89,64 @@ def test_a_stalled_partition_shows_within_two_seconds(browser: Browser) -> None:
         assert page.text(".partitions .lead").startswith("cdc-orders partition 2 holds back the rest")
 
 
+def test_a_state_that_gets_better_for_a_moment_does_not_flap(browser: Browser) -> None:
+    badge = "document.querySelector('.feed-head .badge').textContent"
+    with shown(browser, Scene.of(scenes.stalled())) as (stage, page):
+        page.wait(f"{LIVE} && {badge} === 'stalled'")
+        found = page.run(
+            "import('/page/steady.js').then(({steady, LASTS_S}) => [['stalled', 0], ['running', 1], ['stalled', 2],"
+            "['running', 3], ['running', 2.9 + LASTS_S], ['running', 3 + LASTS_S], ['retrying', 20], ['starting', 21],"
+            "['failed', 22], ['running', 23], ['paused', 24], ['running', 25]]"
+            ".map(([state, at]) => steady('x', state, at)))"
+        )
+        assert found == [
+            "stalled", "stalled", "stalled", "stalled", "stalled", "running", "retrying", "retrying", "failed",
+            "running", "paused", "running",
+        ]  # fmt: skip
+        stage.scene.feeds["orders"] = status()
+        page.wait(f"{badge} === 'running'", seconds=15)
+
+
+def test_the_flow_marks_what_holds_back(browser: Browser) -> None:
+    with shown(browser, Scene.of(scenes.many())) as (stage, page):
+        assert page.run("document.querySelectorAll('.flow .bars rect').length") == 32
+        assert page.run("document.querySelector('.flow rect').getAttribute('class')") == "stalled"
+        text = page.text(".flow")
+        assert "cdc-warehouse-region-12 / 41 and 1 other stalled for 1 min 35 s" in text
+        assert "and 968 more" in text
+        assert "20 topics" in text
+        stage.scene.feeds["warehouse"] = status("warehouse", held_events=7)
+        page.wait("document.querySelector('.flow').innerText.includes('7 unread')")
+        page.wait("document.querySelector('.flow').innerText.includes('is behind the others')")
+
+
+def test_the_foot_names_the_version(browser: Browser) -> None:
+    with shown(browser, Scene.of(status())) as (_, page):
+        page.wait("document.getElementById('version').textContent === 'ticdc-reconciler 1.2.3'")
+
+
+def test_a_failed_changefeed_shows_what_was_known_and_how_old_that_is(browser: Browser) -> None:
+    with shown(browser, Scene.of(scenes.failed())) as (stage, page):
+        assert figure(page, "Held") == "10,000"
+        assert "as of 5 min ago" in page.text("[data-figure=Held] small")
+        lead = page.text(".partitions .lead")
+        assert lead.startswith("As of 5 min ago: cdc-billing partition 1 holds back the rest")
+        assert "as of 5 min ago; not asked while it does not run" in page.text(".instances")
+        stage.scene.feeds["billing"] = scenes.unseen()
+        page.wait("document.querySelector('.instances').innerText.includes('not asked yet')")
+        assert figure(page, "Held") == "\u2013"
+        assert page.text(".partitions .lead").startswith("Nothing is known of the partitions")
+
+
+def test_a_target_that_has_drifted_is_told(browser: Browser) -> None:
+    drift = [Drifted(table="shop.orders", missing=3, unexpected=1)]
+    with shown(browser, Scene.of(status(drift=drift))) as (_, page):
+        page.wait("document.querySelector('#feed-title') !== null")
+        assert figure(page, "Drifted") == "4"
+        assert "shop.orders: 3 missing, 1 unexpected" in page.text(".advice")
+        assert "reconciler verify" in page.text(".advice code")
+
+
 def test_an_api_that_is_gone_is_told_with_the_age_and_never_shown_as_live(browser: Browser) -> None:
     with staged(Scene.of(status())) as stage, browser.page() as page:
         page.open(stage.url)
@@ -95,7 +155,7 @@ def test_an_api_that_is_gone_is_told_with_the_age_and_never_shown_as_live(browse
         page.wait("document.body.dataset.standing === 'gone'", seconds=5)
         assert page.text(".pulse") == "no connection"
         page.wait(f"{LOOK} === 'grayscale(1)'")
-        assert page.run("document.querySelector('.feed-head button').disabled")
+        assert page.run("document.querySelector('#feed-command').disabled")
         page.wait("/What you see is [2-9] s old/.test(document.querySelector('.notice').innerText)", seconds=12)
         assert page.run("document.title").startswith("?")
         stage.start()
@@ -146,7 +206,7 @@ def test_a_thousand_partitions_are_sorted_limited_and_filtered(browser: Browser)
             "document.getElementById('filter').oninput({target: {value: 'cdc'}});"
             "requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - t))); })"
         )
-        assert busy < 2000  # all of them drawn anew: 40 ms on a quiet machine
+        assert busy < 2000  # all of them drawn again: 40 ms on a quiet machine
         page.click(".partitions > button")
         page.wait(f"{ROWS} === 10")
 
@@ -201,21 +261,29 @@ def test_accessible_by_axe(browser: Browser, dark: bool) -> None:
 def test_everything_by_keyboard(browser: Browser) -> None:
     with shown(browser, Scene.of(status("a"), status("b"))) as (stage, page):
         seen = []
-        for _ in range(9):
+        for _ in range(17):
             page.press("Tab")
             seen.append(page.run(FOCUS))
         assert seen == [
             "Skip to the changefeeds",
+            "new-changefeed",
             "a",
             "b",
-            "Pause…",
+            "feed-command",
+            "feed-settings",
+            "feed-delete",
             "5 min",
             "15 min",
             "1 h",
+            "6 h",
+            "1 d",
+            "7 d",
+            "30 d",
+            "\u2212",
             "plots",
             "The same as a table",
         ]
-        page.run("document.querySelector('.feed-head button').focus()")
+        page.run("document.querySelector('#feed-command').focus()")
         page.press("Enter")
         page.wait("document.getElementById('confirm').open")
         assert "Pause \u2068a\u2069?" in page.text("#confirm")
@@ -229,12 +297,30 @@ def test_pause_and_resume_after_a_question(browser: Browser) -> None:
     with shown(browser, Scene.of(status())) as (stage, page):
         page.wait(LIVE)
         for verb, word in (("pause", "paused"), ("resume", "running")):
-            page.click(".feed-head button")
+            page.click("#feed-command")
             page.wait("document.getElementById('confirm').open")
             page.click("#confirm-yes")
             page.wait(f"document.querySelector('.feed-head .badge').textContent === '{word}'", seconds=5)
             assert ("POST", f"/api/v2/changefeeds/orders/{verb}", "") in stage.asked
             assert not page.run("document.getElementById('confirm').open")
+
+
+def test_a_ddl_is_decided_about_with_a_reason_once_the_id_is_typed(browser: Browser) -> None:
+    feed = scenes.failed().model_copy(update={"ddl_history": [scenes.ddl("DROP VIEW `v`", "failed", table="v")]})
+    with shown(browser, Scene.of(feed)) as (stage, page):
+        page.wait(LIVE)
+        page.click(".ddls button")
+        page.wait("document.getElementById('confirm').open")
+        assert page.text("#confirm-title") == "Leave this DDL of \u2068shop.v\u2069 out?"
+        assert page.run(FOCUS) == "confirm-reason"
+        page.type("not needed here")
+        page.run("document.getElementById('confirm-typed').focus()")
+        page.type("billin")
+        assert page.run("document.getElementById('confirm-yes').disabled")
+        page.type("g")
+        page.click("#confirm-yes")
+        page.wait("!document.getElementById('confirm').open")
+        assert stage.decided == [("billing", scenes.tso(scenes.NOW - 5000), "skip", "not needed here")]
 
 
 def test_charts_are_read_by_key_by_pointer_and_as_a_table(browser: Browser) -> None:
@@ -257,6 +343,21 @@ def test_charts_are_read_by_key_by_pointer_and_as_a_table(browser: Browser) -> N
         page.wait("document.querySelector('.plot .cursor') !== null")
         page.click(".as-table summary")
         page.wait("document.querySelectorAll('.as-table tbody tr').length === 60")
+
+
+def test_charts_zoom_out_to_thirty_days(browser: Browser) -> None:
+    chosen = "document.querySelector('.ranges [aria-pressed=true]').textContent"
+    with shown(browser, Scene.of(status())) as (stage, page):
+        stage.scene.history["orders"] = [*scenes.samples(86_400 * 20, 900.0), *stage.scene.history["orders"]]
+        page.run("document.getElementById('plots').focus()")
+        for _ in range(8):
+            page.call("Input.dispatchKeyEvent", type="keyDown", key="-", text="-")
+        page.wait(f"{chosen} === '30 d'")
+        page.wait("[...document.querySelectorAll('.plot .grid text')].some(t => t.textContent.startsWith('11-'))")
+        assert any(path.endswith("/orders/history?step=900") for _, path, _ in stage.asked)
+        page.wait("(document.querySelector('.plot path.line').getAttribute('d').match(/L/g) ?? []).length > 80")
+        page.click(".ranges button:first-child")
+        page.wait(f"{chosen} === '7 d'")
 
 
 def test_the_token_is_asked_for_kept_in_this_tab_and_never_in_an_address(browser: Browser) -> None:

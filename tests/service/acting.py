@@ -3,13 +3,14 @@
 import threading
 from dataclasses import dataclass, field
 
-from consumer.presence import Presence, RedisLease
-from consumer.standing_by import StandBy
+from consumer.run.heartbeat import Heartbeat, RedisLease
+from consumer.run.standby import StandBy
 from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs
-from sinks.opening import open_target
-from sinks.target import Lease, Target
-from sinks.values import ValueRules
+from sinks.bookkeeping.progress_rows import Lease
+from sinks.registry import open_target
+from sinks.rows.values import ValueRules
+from sinks.target import Target
 
 FIRST = Progress.first(CheckpointTs(0), "", "")
 LEASE_S = 3.0
@@ -22,14 +23,14 @@ class Actor:
     target: Target
     changefeed: str
     redis: str
-    presence: Presence = field(init=False)
+    presence: Heartbeat = field(init=False)
     stopping: threading.Event = field(default_factory=threading.Event)
     lease: Lease | None = None
 
     def __post_init__(self) -> None:
         self.target.connect()
         self.redis_lease = RedisLease(self.redis, self.changefeed, LEASE_S)
-        self.presence = Presence(self.target.instances(self.changefeed), self.redis_lease, LEASE_S)
+        self.presence = Heartbeat(self.target.instances(self.changefeed), self.redis_lease, LEASE_S)
 
     def waits(self, give_up_s: float | None = None) -> Lease | None:
         """Stand by until it may lead."""

@@ -66,4 +66,4 @@ class Competitor:
                     return
                 if time.monotonic() > limit:
                     raise TimeoutError("nobody waits for the row")
-                time.sleep(0.2)  # InnoDB tells anew only who has not asked for a tenth of a second
+                time.sleep(0.2)  # InnoDB tells again only who has not asked for a tenth of a second

@@ -6,58 +6,61 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from pyspark import SparkContext
 
-from consumer.embedded import KafkaBroker, MariaDbServer, PostgresServer, TidbServer
-from sinks.opening import open_target
-from sinks.values import ValueRules
+from consumer.embedded import KafkaBroker
+from sinks.registry import open_target
+from sinks.rows.values import ValueRules
+from tests.embedded import MariaDbServer, PostgresServer, TidbServer
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
 from tests.service.landing import Landing
+from tests.service.local import LocalFeed
 from tests.service.postgres_cells import PostgresCells
 
 MakeFeed = Callable[..., Feed]
 
 
+def _feed(
+    request: pytest.FixtureRequest, uri: str, cells: SqliteCells | MariaDbCells | PostgresCells, place: Path
+) -> Feed:
+    """A changefeed: through Kafka and Spark for tests marked `spark`, else through stand-ins in this process."""
+    if request.node.get_closest_marker("spark") is None:
+        return LocalFeed.into(uri, cells, place)
+    broker: KafkaBroker = request.getfixturevalue("kafka_broker")
+    topic: str = request.getfixturevalue("topic_name")
+    return Feed(request.getfixturevalue("spark"), broker.bootstrap, topic, uri, cells, place)
+
+
 @pytest.fixture
-def sqlite_feed(spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> Feed:
+def sqlite_feed(request: pytest.FixtureRequest, tmp_path: Path) -> Feed:
     """A changefeed into SQLite, without Redis."""
     target = tmp_path / "target"
-    return Feed(spark, kafka_broker.bootstrap, topic_name, f"sqlite:///{target}", SqliteCells(target), tmp_path)
+    return _feed(request, f"sqlite:///{target}", SqliteCells(target), tmp_path)
 
 
 @pytest.fixture
-def mariadb_feed(
-    spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, mariadb_server: MariaDbServer
-) -> Iterator[Feed]:
+def mariadb_feed(request: pytest.FixtureRequest, tmp_path: Path, mariadb_server: MariaDbServer) -> Iterator[Feed]:
     """A changefeed into MariaDB, without Redis. What tests leave behind is dropped."""
-    yield from _into(mariadb_server.uri, spark, kafka_broker, topic_name, tmp_path)
+    yield from _dropped(request, mariadb_server.uri, MariaDbCells(mariadb_server.uri), tmp_path)
 
 
 @pytest.fixture
-def tidb_feed(
-    spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, tidb_server: TidbServer
-) -> Iterator[Feed]:
+def tidb_feed(request: pytest.FixtureRequest, tmp_path: Path, tidb_server: TidbServer) -> Iterator[Feed]:
     """A changefeed into TiDB, without Redis. What tests leave behind is dropped."""
-    yield from _into(tidb_server.uri, spark, kafka_broker, topic_name, tmp_path)
-
-
-def _into(uri: str, spark: SparkContext, kafka: KafkaBroker, topic: str, place: Path) -> Iterator[Feed]:
-    cells = MariaDbCells(uri)
-    before = cells.databases()
-    yield Feed(spark, kafka.bootstrap, topic, uri, cells, place)
-    cells.drop(cells.databases() - before)
-    cells.close()
+    yield from _dropped(request, tidb_server.uri, MariaDbCells(tidb_server.uri), tmp_path)
 
 
 @pytest.fixture
-def postgres_feed(
-    spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path, postgres_server: PostgresServer
-) -> Iterator[Feed]:
+def postgres_feed(request: pytest.FixtureRequest, tmp_path: Path, postgres_server: PostgresServer) -> Iterator[Feed]:
     """A changefeed into PostgreSQL, without Redis. What tests leave behind is dropped."""
-    cells = PostgresCells(postgres_server.uri)
+    yield from _dropped(request, postgres_server.uri, PostgresCells(postgres_server.uri), tmp_path)
+
+
+def _dropped(
+    request: pytest.FixtureRequest, uri: str, cells: MariaDbCells | PostgresCells, place: Path
+) -> Iterator[Feed]:
     before = cells.databases()
-    yield Feed(spark, kafka_broker.bootstrap, topic_name, postgres_server.uri, cells, tmp_path)
+    yield _feed(request, uri, cells, place)
     cells.drop(cells.databases() - before)
     cells.close()
 

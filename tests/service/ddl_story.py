@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from consumer.demo.upstream.changefeed import Message
+from consumer.demo.fake_ticdc.changefeed import Message
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.messages import ddl, insert, keyed, watermarks
 from tests.service.postgres_cells import PostgresCells
@@ -59,6 +59,8 @@ def _databases_and_tables(h: History) -> None:
     h.ddl("e.", "CREATE DATABASE `e`")
     h.ddl("f.", "CREATE DATABASE `f` CHARACTER SET = utf8mb4 COLLATE = utf8mb4_general_ci", FAMILY)
     h.ddl("f.", "ALTER DATABASE `f` CHARACTER SET = utf8mb4 COLLATE = utf8mb4_unicode_ci", FAMILY)
+    h.ddl("f.own", "CREATE TABLE `own` (`id` INT PRIMARY KEY,`s` VARCHAR(9) DEFAULT 'a)') COMMENT='b('", FAMILY)
+    h.ddl("f.own", "ALTER TABLE `own` ADD COLUMN `t` VARCHAR(9)", FAMILY)
     h.ddl("d.t", "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT,`s` VARCHAR(10))")
     h.row("d.t", id=1, v=1, s="one")
     h.ddl("d.l", "CREATE TABLE `l` LIKE `t`")

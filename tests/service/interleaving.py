@@ -3,11 +3,11 @@
 import random
 from collections.abc import Iterator
 
-from consumer.demo.upstream.changefeed import Message
+from consumer.demo.fake_ticdc.changefeed import Message
 
 
 def interleaved(messages: list[Message], seed: int) -> list[Message]:
-    """The messages with their partitions mixed anew."""
+    """The messages with their partitions mixed again."""
     queues: dict[tuple[str, int], list[Message]] = {}
     for message in reversed(messages):
         queues.setdefault((message.topic, message.partition), []).append(message)

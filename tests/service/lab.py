@@ -6,12 +6,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pymysql
@@ -19,21 +20,23 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark import SparkContext
 
-from consumer.compression import decompressed, is_compressed
-from consumer.config import Config, config_from
-from consumer.demo.upstream.changefeed import Message
-from consumer.demo.upstream.produce import produce, vector_messages
-from consumer.display import Display
-from consumer.runner import Outcome, Runner
-from consumer.status import status_of
+from consumer.codec.compression import decompressed, is_compressed
+from consumer.config.model import Config, config_from
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.demo.fake_ticdc.producer import produce, vector_messages
+from consumer.operate.status import status_of
+from consumer.run.progress_log import Display
+from consumer.run.runner import Runner, RunOutcome
+from consumer.tuning import MEASURED, Tuning
 from ordering.errors import ReconcilerError
-from sinks.target import Observer
+from sinks.steps import Observer
+from tests.forked import forked
 from tests.service.cells import VECTORS, MariaDbCells, SqliteCells
 from tests.service.postgres_cells import PostgresCells
 
 PARTITIONS = 3
 DEADLINE_S = 60.0
-_COMMAND = Path(sys.executable).parent / "reconciler"
+COMMAND = Path(sys.executable).parent / "reconciler"
 
 
 def recorded(name: str) -> list[Message]:
@@ -84,6 +87,7 @@ class Feed:
     cells: SqliteCells | MariaDbCells | PostgresCells
     directory: Path
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tuning: Tuning = MEASURED
 
     @property
     def name(self) -> str:
@@ -98,7 +102,10 @@ class Feed:
             "limits": {"retry-seconds": 0.1},
             "spark": {"master": "local[2]"},
         }
-        merged = {name: {**base.get(name, {}), **self.settings.get(name, {})} for name in {**base, **self.settings}}
+        merged = {
+            name: {k: v for k, v in {**base.get(name, {}), **self.settings.get(name, {})}.items() if v is not None}
+            for name in {**base, **self.settings}
+        }
         return {"changefeed": self.name, **merged}
 
     def with_(self, **sections: Mapping[str, Any]) -> "Feed":
@@ -155,6 +162,11 @@ class Feed:
         consumer.commit(offsets=[TopicPartition(self.topic, 0, 1)], asynchronous=False)
         consumer.close()
 
+    def by_tasks(self) -> Self:
+        """The same with rows that tasks write in `row` consistency, however few there are."""
+        self.tuning = replace(self.tuning, small_window=0)
+        return self
+
     def reached(self, ts: int) -> bool:
         """Whether the target's checkpoint is at least this."""
         try:
@@ -168,9 +180,9 @@ class Feed:
             self.cells.query(f"CREATE DATABASE `{database}`")
         self.cells.run(database, statements)
 
-    def once(self, observe: Observer = lambda _: None) -> Outcome:
+    def once(self, observe: Observer = lambda _: None) -> RunOutcome:
         """`run --once` in this process. Raises ReconcilerError."""
-        runner = Runner(self.config, Display(), observe, spark=self.spark)
+        runner = Runner(self.config, Display(), observe, spark=self.spark, tuning=self.tuning)
         return runner.run(once=True, started=time.monotonic())
 
     def failing(self, kind: type[ReconcilerError] = ReconcilerError) -> ReconcilerError:
@@ -202,7 +214,7 @@ class Feed:
         """`reconciler run`, stopped at the end if it still runs."""
         log = self.directory / f"{self.name}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen([_COMMAND, "run", self.file()], stdout=output, stderr=output, env=environment())
+            process = subprocess.Popen([COMMAND, "run", self.file()], stdout=output, stderr=output, env=environment())
             try:
                 yield process
             finally:
@@ -221,9 +233,16 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def reconciler(*arguments: str, seconds: float = 120, **more: str) -> "subprocess.CompletedProcess[str]":
-    """The command with its exit code and both outputs."""
+    """The command with its exit code and both outputs; forked from a process that has loaded it, where that can be."""
+    if threading.current_thread() is not threading.main_thread():
+        return started_reconciler(*arguments, seconds=seconds, **more)
+    return forked("consumer.cli.main", COMMAND.name, arguments, environment(**more), seconds)
+
+
+def started_reconciler(*arguments: str, seconds: float = 120, **more: str) -> "subprocess.CompletedProcess[str]":
+    """The command as users start it: for what is about its start."""
     return subprocess.run(
-        [_COMMAND, *arguments], capture_output=True, text=True, timeout=seconds, check=False, env=environment(**more)
+        [COMMAND, *arguments], capture_output=True, text=True, timeout=seconds, check=False, env=environment(**more)
     )
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ordering.events import DdlEvent, Half, Position, TableName
+from ordering.events import DdlEvent, Position, RowOp, TableName
 from ordering.progress import Progress
 from ordering.timestamps import BEGINNING, CommitTs
-from sinks.chunk import Chunk
-from sinks.spool import Spool
-from sinks.target import Lease, Target
+from sinks.bookkeeping.progress_rows import Lease
+from sinks.rows.chunk import Chunk
+from sinks.rows.spool import Spool
+from sinks.target import Target
 from tests.service.cells import Cells
 
 Sent = str
@@ -195,9 +196,9 @@ class Landing:
 
     def write(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """Apply rows as one unit; those that are there are replaced."""
-        self.put(Half.WRITE, table, columns, rows)
+        self.put(RowOp.WRITE, table, columns, rows)
 
-    def put(self, half: Half, table: str, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
+    def put(self, half: RowOp, table: str, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """Apply a unit of writes or of deletes by key."""
         schema = self.target.catalog().tables[TableName(self.database, table)]
         kept = [column for name in columns if (column := schema.column(name))]

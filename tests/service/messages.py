@@ -6,7 +6,7 @@ from typing import Any
 
 import cramjam
 
-from consumer.demo.upstream.changefeed import Message
+from consumer.demo.fake_ticdc.changefeed import Message
 from tests.service.lab import PARTITIONS
 
 TOPIC = "ticdc"

@@ -6,7 +6,7 @@ from typing import Any
 import cramjam
 import msgspec
 
-from consumer.compression import decompressed, is_compressed
+from consumer.codec.compression import decompressed, is_compressed
 
 _DEEP = msgspec.Raw(b"[" * 3_000 + b"]" * 3_000)
 TEXTS = (

@@ -1,6 +1,7 @@
 """Applications in this process, without a changefeed that runs."""
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from consumer.page import page_router
-from consumer.serving.access import Access
-from consumer.serving.app import application
-from consumer.serving.fleet import Fleet
+from consumer.serve.access import Access
+from consumer.serve.app import application
+from consumer.serve.fleet import Fleet
+from consumer.serve.page import page_router
+from consumer.serve.settings import Api
 from tests.serving.lab import TOKEN
 
 
@@ -52,8 +54,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fleet(folder: Path, tmp_path: Path) -> Iterator[Fleet]:
-    """Nothing in it runs: it is not opened."""
+    """Nothing in it runs: it is not opened. The API may make targets where tests do."""
     found = Fleet(folder, tmp_path)
+    found.settings = found.settings.model_copy(update={"api": Api(directories=[tempfile.gettempdir(), "/tmp"])})
     yield found
     for feed in found.all():
         feed.forget()

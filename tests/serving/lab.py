@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -30,7 +31,15 @@ class Serving:
         self.lines: list[dict[str, Any]] = []
         self.raw: list[str] = []
 
+    def _allow_targets(self) -> None:
+        """Let the API make SQLite targets where tests do, unless the test says what it may."""
+        path = self.folder / "_serve.toml"
+        text = path.read_text() if path.exists() else ""
+        if "[api]" not in text:
+            path.write_text(f"{text}\n[api]\ndirectories = [{json.dumps(tempfile.gettempdir())}]\n")
+
     def __enter__(self) -> Self:
+        self._allow_targets()
         command = [
             sys.executable,
             "-m",

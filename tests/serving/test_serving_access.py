@@ -8,7 +8,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from consumer.cli import main
+from consumer.cli.main import main
 from tests.certificates import Authority
 from tests.serving.conftest import Ask
 from tests.serving.lab import HEADERS, TOKEN, Serving
@@ -179,6 +179,14 @@ def test_the_token_may_be_in_a_file(folder: Path, tmp_path: Path, monkeypatch: p
         done = CliRunner().invoke(main, ["serve", str(folder), "--host", "::"])
         assert done.exit_code == 2
         assert said in done.stderr
+
+
+def test_without_a_token_the_log_says_so(folder: Path) -> None:
+    with Serving(folder, env={"RECONCILER_TOKEN": ""}) as serving:
+        said = [line for line in serving.lines if line["level"] == "warning"]
+        assert [line["event"] for line in said] == ["there is no token: the API is closed, and the page can't be used"]
+        assert "RECONCILER_TOKEN" in said[0]["hint"]
+        assert httpx.get(f"{serving.url}api/v2/changefeeds").status_code == 401
 
 
 def test_no_such_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from tests.service.messages import begun, watermarks
 from tests.serving.lab import HEADERS, TOKEN, Serving, config_of, feed_into
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
+schemathesis.serializer("application/toml")(lambda _, text: text if isinstance(text, bytes) else str(text).encode())
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 LIVING, PAUSED, FAILED = "living", "paused", "failed"
 
@@ -37,7 +38,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory, kafka_broker: KafkaBroker)
             feed = feed_into(place, kafka_broker.bootstrap, f"document-{name}")
             feed.send([*begun(), *watermarks(3)])
             found.ask("POST", "", 201, json={**config_of(feed), "changefeed": name})
-        (folder / "mended.toml").write_text("changefeed = ")
+        (folder / "fixed.toml").write_text("changefeed = ")
         gone = feed_into(place, kafka_broker.bootstrap, "document-none")
         found.ask("POST", "", 201, json={**config_of(gone), "changefeed": FAILED})
         found.until(FAILED, "failure", lambda s: s["state"] == "failed")

@@ -4,23 +4,33 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from consumer.serving import feed as feeds
-from consumer.serving.faults import ConflictError
-from consumer.serving.feed import Feed
-from consumer.serving.fleet import Fleet
-from consumer.serving.telling import status_of
+from consumer.config.model import Config
+from consumer.pipeline.session import Session
+from consumer.run.progress_log import Display
+from consumer.serve import changefeed as feeds
+from consumer.serve.api.errors import ConflictError
+from consumer.serve.changefeed import Feed
+from consumer.serve.fleet import Fleet
+from consumer.serve.status import status_of
+from consumer.source.offer import PartitionProbe, Probe
 from ordering.errors import (
     InputError,
     LateEventError,
     LeaderLivesError,
     LeadershipLostError,
+    SourceUnreachableError,
     TargetUnreachableError,
     WorkerLostError,
 )
+from ordering.events import Partition
+from ordering.progress import PartitionProgress, Progress
+from ordering.timestamps import ResolvedTs
+from ordering.watermark import global_resolved
 from tests.service.lab import eventually
 from tests.serving.test_serving_rules import TEXT
 
@@ -29,23 +39,28 @@ RunOf = Callable[..., Feed]
 
 @pytest.fixture
 def run_of(fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunOf:
-    """A changefeed whose runs end with these, one after the other; the last one goes on until it is stopped."""
+    """A changefeed whose runs end with these, one after the other; the last one goes on until it is stopped.
+
+    `known`: what the session of a run knew that ends.
+    """
     monkeypatch.setattr(feeds, "_PAUSES_S", (0.05, 30.0))
     path = folder / "x.toml"
     path.write_text(TEXT.replace("/tmp/x", str(folder / "target")))
 
-    def make(*ends: Exception | None) -> Feed:
+    def make(*ends: Exception | None, known: Session | None = None) -> Feed:
         left = list(ends)
 
         class Ending:
-            pipeline, trouble = None, None
+            session, trouble, leads = None, None, False
 
-            def __init__(self, *_: Any, **__: Any) -> None:
-                self.stopping = threading.Event()
+            def __init__(self, _config: Config, display: Display, **_: Any) -> None:
+                self.stopping, self.display = threading.Event(), display
 
             def run(self, **_: Any) -> None:
                 end = left.pop(0) if left else None
                 if end is not None:
+                    if known is not None:
+                        self.display.left(known)
                     raise end
                 self.stopping.wait(30)
 
@@ -100,5 +115,45 @@ def test_what_is_tried_again(run_of: RunOf, end: Exception) -> None:
     assert feed.state == "stopped"
     feed.start()
     eventually("it runs", lambda: feed.state == "pending" and feed.runner is not None)
+    feed.ask_to_stop()
+    assert feed.join(time.monotonic() + 30)
+
+
+def _session(ledger: bool | None, at: float) -> Session:
+    """What a session knew: a backlog of 10,000 messages in two partitions, of which the second holds back."""
+    found = {
+        Partition("t", 0): PartitionProbe(PartitionProgress(0, 0), 6000, 6000, ResolvedTs(200 << 18), 0),
+        Partition("t", 1): PartitionProbe(PartitionProgress(0, 0), 4000, 4000, ResolvedTs(100 << 18), 0),
+    }
+    resolved = global_resolved({place: one.watermark for place, one in found.items()})
+    known: Any = SimpleNamespace(
+        progress=Progress(), probe=Probe({}, found, resolved), probed_at=at, ledger=SimpleNamespace(available=ledger)
+    )
+    return known
+
+
+def test_a_failed_changefeed_shows_what_was_known_last_with_its_age(run_of: RunOf) -> None:
+    feed = run_of(InputError("unreadable"), known=_session(ledger=True, at=time.monotonic() - 300))
+    eventually("it has failed", lambda: feed.state == "failed" and feed.runner is None)
+    found = status_of(feed)
+    assert (found.ledger.state, found.source.state, found.held_events) == ("connected", "connected", 10_000)
+    assert found.source.probed_seconds_ago == pytest.approx(300, abs=20)
+    assert [p.unread for p in found.source.partitions] == [6000, 4000]
+    assert found.source.held_back_by == ["topic=t partition=1"]
+
+
+def test_nothing_is_made_up_where_no_run_has_looked(run_of: RunOf) -> None:
+    feed = run_of(InputError("unreadable"))
+    eventually("it has failed", lambda: feed.state == "failed" and feed.runner is None)
+    found = status_of(feed)
+    assert (found.ledger.state, found.source.state, found.held_events) == ("unknown", "unknown", None)
+    assert found.source.probed_seconds_ago is None
+
+
+def test_kafka_out_of_reach_is_named_also_after_the_run(run_of: RunOf) -> None:
+    feed = run_of(SourceUnreachableError("no broker answers"), known=_session(ledger=False, at=time.monotonic()))
+    eventually("it waits for the next try", lambda: feed.state == "warning" and feed.runner is None)
+    found = status_of(feed)
+    assert (found.ledger.state, found.source.state, found.held_events) == ("out of reach", "out of reach", 10_000)
     feed.ask_to_stop()
     assert feed.join(time.monotonic() + 30)

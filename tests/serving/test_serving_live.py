@@ -1,7 +1,9 @@
 """Changefeeds that run: isolation, changes, pauses, deletes, a dead JVM, a restart. One process serves most tests."""
 
+import base64
 import json
 import stat
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -15,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from consumer.embedded import KafkaBroker
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, ddl, encoded, insert, row_value, watermarks
+from tests.service.producing import packed
 from tests.serving.lab import TOKEN, Serving, config_of, feed_into
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
@@ -28,6 +31,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     folder = tmp_path_factory.mktemp("serving") / "changefeeds"
     folder.mkdir()
     settings = '# two at a time\n[spark]\nmaster = "local[2]"\n[api]\nvariables = ["TARGET_OF_*"]\n'
+    settings += f'directories = ["{tempfile.gettempdir()}"]\n'
     (folder / "_serve.toml").write_text(settings)
     with Serving(folder, env={"TARGET_OF_TESTS": SECRET}) as found:
         yield found
@@ -125,11 +129,12 @@ def test_one_fails_and_the_others_go_on(
 def test_a_hostile_one_slows_no_other(
     serving: Serving, running: Feed, kafka_broker: KafkaBroker, tmp_path: Path
 ) -> None:
-    """A statement that is slow to read, deep JSON and a packed bomb, while the other goes on in its own time."""
+    """A statement that is slow to read, deep JSON, a packed bomb and packed batches: the other keeps its time."""
     hostile = feed_into(tmp_path, kafka_broker.bootstrap, f"{running.topic}-hostile")
     statement = "ALTER TABLE `t` COMMENT '" + "\\'/*! (" * 80_000
     hostile.send([*begun(), ddl("d.t", 4, statement, kind="ALTER"), *watermarks(9)])
     hostile.send_raw(1, b"[" * 500_000, bytes(cramjam.lz4.compress(b"{" + b" " * (128 << 20))))
+    packed(hostile, "gzip", 2, *[bytes(150 << 20)] * 3)
 
     def rounds(numbers: range) -> float:
         took = []
@@ -161,7 +166,7 @@ def test_change_pause_resume(serving: Serving, running: Feed) -> None:
     serving.reached(name, more(running, 5))
     serving.until(name, "its digest", lambda s: s["state"] == "normal")
     refused = {
-        "target": ({"target": {"uri": "sqlite:////tmp/elsewhere"}}, "the target would move"),
+        "target": ({"target": {"uri": f"sqlite:///{tempfile.gettempdir()}/elsewhere"}}, "the target would move"),
         "topics": ({"source": {"topics": ["another"]}}, "source.topics can't be changed"),
         "id": ({"changefeed": "another"}, "changefeed can't be changed"),
         "spark": ({"spark": {"master": "local[1]"}}, "spark.master can't be changed"),
@@ -182,9 +187,9 @@ def test_change_pause_resume(serving: Serving, running: Feed) -> None:
     serving.ask("POST", f"/{name}/resume")
     serving.reached(name, limit)
     assert ids(running) == [1, 5, 7]
-    windows = [line for line in serving.lines if line["event"] == "window applied" and line["changefeed"] == name]
+    windows = [line for line in serving.lines if line["event"] == "applied" and line["changefeed"] == name]
     assert windows
-    assert all(isinstance(line["window"], int) for line in windows)
+    assert all(isinstance(line["windows"], int) for line in windows)
 
 
 def test_delete_keeps_the_progress_unless_asked(serving: Serving, running: Feed) -> None:
@@ -230,11 +235,15 @@ def test_quarantine(serving: Serving, feed: Feed) -> None:
     serving.ask("POST", "", 201, json=config_of(feed))
     feed.send_raw(1, encoded(row_value("INSERT", "d.t", at(4), {"id": 3, "v": None, "s": "bad"})), b"{")
     feed.send(watermarks(6))
-    serving.until(feed.name, "two set aside", lambda s: s["quarantine"].get("held") == 2)
+    serving.until(feed.name, "two quarantined", lambda s: s["quarantine"].get("held") == 2)
     assert metrics(serving)["ticdc_reconciler_quarantine_messages"][(feed.name, "held")] == 2
     listed = serving.ask("GET", f"/{feed.name}/quarantine")
     assert [(one["topic"], one["partition"], one["state"]) for one in listed["items"]] == [(feed.topic, 1, "held")] * 2
     places = [one["message"] for one in listed["items"]]
+    shown = serving.ask("GET", f"/{feed.name}/quarantine/{places[0]}")
+    assert json.loads(shown["decoded"])["data"] == [{"id": "3", "v": None, "s": "bad"}]
+    assert base64.b64decode(serving.ask("GET", f"/{feed.name}/quarantine/{places[1]}")["value"]) == b"{"
+    serving.ask("GET", f"/{feed.name}/quarantine/{feed.topic}/0/999", 404)
     serving.ask("POST", f"/{feed.name}/quarantine/discard", 400, json={"reason": "x"})
     serving.ask("POST", f"/{feed.name}/quarantine/replay", 400, json={"messages": ["no-place"]})
     verdicts = serving.ask("POST", f"/{feed.name}/quarantine/replay", json={"messages": [places[0]]})["items"]
@@ -242,6 +251,14 @@ def test_quarantine(serving: Serving, feed: Feed) -> None:
     done = serving.ask("POST", f"/{feed.name}/quarantine/discard", json={"all": True, "reason": "test data"})["items"]
     assert {one["state"] for one in done} == {"discarded"}
     serving.until(feed.name, "running again", lambda s: s["state"] == "normal" and s["quarantine"]["held"] == 0)
+
+
+def test_a_topic_is_retired_and_counts_again(serving: Serving, running: Feed) -> None:
+    serving.ask("POST", f"/{running.name}/topics/{running.topic}/return", 400)
+    assert serving.ask("POST", f"/{running.name}/topics/{running.topic}/retire")["retired"]
+    serving.until(running.name, "retired", lambda s: s["state"] == "normal" and s["retired_topics"] == [running.topic])
+    assert not serving.ask("POST", f"/{running.name}/topics/{running.topic}/return")["retired"]
+    serving.until(running.name, "counts", lambda s: s["state"] == "normal" and s["retired_topics"] == [])
 
 
 def test_spark_dies_and_all_go_on(serving: Serving, running: Feed, kafka_broker: KafkaBroker, tmp_path: Path) -> None:
@@ -283,6 +300,7 @@ def test_a_restart_finds_all_as_it_was(kafka_broker: KafkaBroker, topic_name: st
     assert tomllib.loads((folder / "_serve.toml").read_text()) == {
         "spark": {"master": "local[2]"},
         "paused": [paused.name],
+        "api": {"directories": [tempfile.gettempdir()]},
     }
     assert "# all of it" in (folder / "_serve.toml").read_text()
     limits = [more(one, 5) for one in (kept, paused)]

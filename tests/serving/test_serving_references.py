@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 import tomlkit
 
-from consumer.config import Config, config_of
-from consumer.serving.faults import ConflictError, RequestError
-from consumer.serving.references import HIDDEN, URIS, check_destination, check_references
-from consumer.serving.settings import Api
-from consumer.serving.shown import shown
+from consumer.config.model import Config, config_of
+from consumer.serve.api.errors import ConflictError, RequestError
+from consumer.serve.config.references import HIDDEN, URIS, check_destination, check_references
+from consumer.serve.config.shown import shown
+from consumer.serve.settings import Api
 from ordering.errors import ConfigError
 from tests.serving.test_serving_rules import REQUIRED, TEXT, keys_of
 
 LISTED = Api(
-    **{"variables": ["ORDERS_*"], "files": ["/run/secrets/orders-*"], "claim-check-locations": ["s3://bucket/orders"]}
+    **{
+        "variables": ["ORDERS_*"],
+        "files": ["/run/secrets/orders-*"],
+        "claim-check-locations": ["s3://bucket/orders"],
+        "storage-locations": ["s3://cdc"],
+        "directories": ["/data/targets"],
+    }
 )
 
 
@@ -58,6 +64,19 @@ LISTED = Api(
         {"source": {"claim-check": {"options": {"federated-token-file": "/etc/passwd"}}}},
         {"source": {"claim-check": {"options": {"authority-host": "http://evil"}}}},
         {"source": {"claim-check": {"options": {"ENDPOINT": "http://evil"}}}},
+        {"source": {"storage": "file:///etc"}},
+        {"source": {"storage": "s3://bucket/orders"}},
+        {"source": {"storage": "${ORDERS_X}"}},
+        {"source": {"storage-options": {"endpoint": "http://evil"}}},
+        {"source": {"storage-options": {"google-application-credentials": "/etc/passwd"}}},
+        {"source": {"storage-options": {"secret-access-key": "${HOME}"}}},
+        {"target": {"uri": "sqlite:////etc/x"}},
+        {"target": {"uri": "sqlite:///x"}},
+        {"target": {"uri": "sqlite:////data/targets/../other"}},
+        {"target": {"uri": "sqlite:////data/targets%2F..%2Fother"}},
+        {"target": {"uri": "sqlite:////data/targets-of-others"}},
+        {"target": {"uri": "iceberg+sqlite:////etc/c.db?warehouse=/data/targets/w"}},
+        {"target": {"uri": "iceberg+sqlite:////data/targets/c.db?warehouse=/etc/w"}},
         {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": {"j": {"k": {"l": {"m": {"n": 1}}}}}}}}}}}}}},
     ],
 )
@@ -73,6 +92,8 @@ def test_references_that_it_may_make_once_they_are_listed(tmp_path: Path) -> Non
         "target": {"uri": "mysql://u:${ORDERS_PASSWORD}@h:3306?ssl-ca=/etc/ssl/certs/ca.pem"},
         "redis": {"uri": "file:/run/secrets/orders-redis"},
         "source": {
+            "storage": "s3://cdc/orders",
+            "storage-options": {"region": "eu-west-1", "secret-access-key": "file:/run/secrets/orders-s3"},
             "kafka": {"sasl.password": "file:/run/secrets/orders-kafka", "ssl.ca.location": "/etc/ssl/certs/ca.pem"},
             "claim-check": {
                 "locations": ["s3://bucket/orders", "s3://bucket/orders/large"],
@@ -83,6 +104,19 @@ def test_references_that_it_may_make_once_they_are_listed(tmp_path: Path) -> Non
     check_references(values, tmp_path, LISTED)
     with pytest.raises(RequestError):
         check_references(values, tmp_path, Api())
+
+
+def test_directories_of_targets_once_they_are_listed(tmp_path: Path) -> None:
+    place = tmp_path / "targets"
+    place.mkdir()
+    (place / "out").symlink_to("/etc")
+    allowed = Api(directories=[str(place)])
+    for uri in (f"sqlite:///{place}/orders", f"iceberg+sqlite:///{place}/c.db?warehouse={place}/w"):
+        check_references({"target": {"uri": uri}}, tmp_path, allowed)
+        with pytest.raises(RequestError, match="may be in this directory"):
+            check_references({"target": {"uri": uri}}, tmp_path, Api())
+    with pytest.raises(RequestError, match="may be in this directory"):
+        check_references({"target": {"uri": f"sqlite:///{place}/out"}}, tmp_path, allowed)
 
 
 def test_relative_names_are_resolved_where_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +247,8 @@ def test_no_part_of_a_password_is_shown(password: str) -> None:
 
 def test_of_every_key_it_is_known_whether_it_is_shown() -> None:
     hidden = {key for key in keys_of(Config) if shown(_nested(key, "x")) == _nested(key, HIDDEN)}
-    assert hidden == URIS | {"source.kafka", "source.claim-check.map", "source.claim-check.options", "spark"}
+    assert hidden == URIS | {"source.kafka", "source.claim-check.map", "source.claim-check.options",
+                             "source.storage-options", "spark"}  # fmt: skip
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:

@@ -3,18 +3,19 @@
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from consumer.config import Config, config_from
-from consumer.serving import files
-from consumer.serving.changing import Operations
-from consumer.serving.faults import ConflictError
-from consumer.serving.fleet import Fleet
-from consumer.serving.rules import CHANGEABLE, REFUSED, changed_keys, check_keys, check_same_place, merged
-from consumer.serving.settings import with_paused
+from consumer.config.model import Config, config_from
+from consumer.serve.api.errors import ConflictError
+from consumer.serve.config import files
+from consumer.serve.config.changes import CHANGEABLE, REFUSED, changed_keys, check_keys, check_same_place, merged
+from consumer.serve.fleet import Fleet
+from consumer.serve.operations import Operations
+from consumer.serve.settings import with_paused
 from ordering.errors import ConfigError
 from tests.serving.conftest import Ask
 from tests.serving.lab import TOKEN
@@ -189,6 +190,26 @@ def test_settings_of_the_process(folder: Path, tmp_path: Path) -> None:
 
 def test_a_run_loads_no_web_server() -> None:
     """`reconciler run` starts as quickly as before there was `serve`."""
-    code = "import consumer.cli, consumer.runner, sys; print(*sys.modules)"
+    code = "import consumer.cli.main, consumer.run.runner, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert not {"fastapi", "starlette", "uvicorn", "prometheus_client", "tomlkit", "h11"} & set(done.stdout.split())
+
+
+MANY: list[Any] = [
+    {f"a{n}": 1 for n in range(2_000)}, {f"a{n}": {} for n in range(2_000)}, {"a": [{}] * 2_000},
+    {'"' * 200_000: 1}, {"a": [{"\x01" * 70_000: "x"}]}, {"a": ['"' * 700] * 100},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("values", MANY, ids=["keys", "tables", "elements", "a name", "a name within", "texts"])
+def test_bodies_of_many_values_are_refused_at_once(asking: Ask, fleet: Fleet, folder: Path, values: Any) -> None:
+    """Writing TOML takes time that grows with the square of its keys, or of one, in the loop that answers everybody."""
+    (folder / "x.toml").write_text(TEXT)
+    fleet.add(folder / "x.toml")
+    client = asking(Authorization=f"Bearer {TOKEN}")
+    began = time.thread_time()
+    answers = [client.post("/api/v2/changefeeds", json=values)]
+    answers.append(client.request("PUT", "/api/v2/changefeeds/x", json={"source": {"kafka": values}}))
+    assert time.thread_time() - began < 1
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert "holds more than" in answers[0].text

@@ -7,6 +7,10 @@ from typing import Any
 import redis
 
 
+def _octets(name: str | bytes) -> bytes:
+    return name if isinstance(name, bytes) else name.encode()
+
+
 class FakeRedis:
     """A server and its client in one."""
 
@@ -44,15 +48,10 @@ class FakeRedis:
         self._reach()
         return self.values.get(name)
 
-    def mget(self, names: list[str]) -> list[bytes | None]:
-        """MGET."""
+    def hset(self, name: str, field: str | bytes, value: bytes) -> None:
+        """HSET; as with redis-py, a text's bytes are the name."""
         self._reach()
-        return [self.values.get(name) for name in names]
-
-    def hset(self, name: str, field: str, value: bytes) -> None:
-        """HSET."""
-        self._reach()
-        self.values.setdefault(name, {})[field.encode()] = value
+        self.values.setdefault(name, {})[_octets(field)] = value
 
     def hgetall(self, name: str) -> dict[bytes, bytes]:
         """HGETALL."""
@@ -64,10 +63,10 @@ class FakeRedis:
         self._reach()
         return len(self.values.get(name, {}))
 
-    def hdel(self, name: str, field: str) -> None:
+    def hdel(self, name: str, field: str | bytes) -> None:
         """HDEL."""
         self._reach()
-        self.values.get(name, {}).pop(field.encode(), None)
+        self.values.get(name, {}).pop(_octets(field), None)
 
     def delete(self, *names: str) -> None:
         """DEL."""

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from consumer.demo.upstream.changefeed import Message
-from consumer.demo.upstream.history import Oracle
-from consumer.demo.upstream.tables import Commit, Entry, State
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.demo.fake_ticdc.database import Commit, DatabaseState, Entry
+from consumer.demo.fake_ticdc.oracle import Oracle
 from ordering.events import ddl_identity
 from ordering.progress import Progress
 from tests.simulation.memory import Disk
@@ -27,6 +27,10 @@ class Checker:
         self.seen: list[int] = []
         self.last: Progress | None = None
         self._oracle, self._at, self._start = Oracle(), 0, start_ts
+
+    def restored(self) -> None:
+        """The target was restored from a backup: it goes on from an earlier checkpoint."""
+        self.last, self._oracle, self._at = None, Oracle(), 0
 
     def committed(self, disk: Disk) -> None:
         """Check a commit: never back, and equal to the upstream at exactly its checkpoint, but while tasks write."""
@@ -55,7 +59,7 @@ class Checker:
             self._oracle.apply(self.log[self._at])
             self._at += 1
         oracle = Oracle()
-        oracle._state = State(dict(self._oracle._state.tables), self._oracle.snapshot())  # type: ignore[arg-type]
+        oracle._state = DatabaseState(dict(self._oracle._state.tables), self._oracle.snapshot())  # type: ignore[arg-type]
         for entry in self.log[self._at :]:
             if entry.commit_ts == progress.checkpoint_ts and self._ran(entry, progress):
                 oracle.apply(entry)
@@ -119,6 +123,6 @@ def _identity(value: dict[str, Any]) -> tuple[Any, ...]:
 def positions(messages: Iterable[Message]) -> Iterable[tuple[str, dict[str, Any]]]:
     """Messages decoded, with the place where each comes to lie."""
     ends: Counter[tuple[str, int]] = Counter()
-    for topic, partition, value in messages:
+    for topic, partition, value, _ in messages:
         yield f"topic={topic} partition={partition} offset={ends[topic, partition]}", json.loads(value)
         ends[topic, partition] += 1

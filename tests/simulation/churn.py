@@ -4,18 +4,26 @@ import random
 from contextlib import suppress
 from itertools import pairwise
 
-from consumer.demo.upstream.ddl import (
-    AddColumn,
+from consumer.demo.fake_ticdc.database import (
+    Commit,
+    ConstraintError,
+    Database,
+    DdlStatement,
+    Executed,
+    KeyKind,
+    Table,
+    Transaction,
+)
+from consumer.demo.fake_ticdc.ddl import (
+    AddColumnDdl,
     CreateDatabase,
     CreateTable,
-    Ddl,
-    DropColumn,
+    DropColumnDdl,
     DropDatabase,
     DropTable,
     RenameTable,
     TruncateTable,
 )
-from consumer.demo.upstream.tables import Commit, ConstraintError, Database, Executed, KeyKind, Table, Transaction
 
 KINDS: tuple[KeyKind, ...] = ("clustered", "nonclustered", "unique_only")
 KEYS = 5
@@ -84,18 +92,18 @@ class Churn:
         if found is not None:
             self.database.execute(found)
 
-    def _chosen(self, name: str) -> Ddl | None:
+    def _chosen(self, name: str) -> DdlStatement | None:
         self._serial += 1
         database, free = name.partition(".")[0], self._free()
         extra = [n for n in self.database.state.tables[name].names if n.startswith("x")]
         column, text = f"x{self._serial}", self._chance.choice([None, "it's"])
-        found: tuple[Ddl | None, ...] = (
+        found: tuple[DdlStatement | None, ...] = (
             *[RenameTable(name, self._chance.choice(free)) if free else None] * 2,
             DropTable(name),
             TruncateTable(name),
-            *[AddColumn(name, (column, "varchar(10)", True), text)] * 2,
-            AddColumn(name, (column, "int", False), "5"),
-            DropColumn(name, extra[0]) if extra else None,
+            *[AddColumnDdl(name, (column, "varchar(10)", True), text)] * 2,
+            AddColumnDdl(name, (column, "int", False), "5"),
+            DropColumnDdl(name, extra[0]) if extra else None,
             DropDatabase(database) if self._chance.random() < 0.4 and self._known(database) else None,
         )
         return self._chance.choice(found)

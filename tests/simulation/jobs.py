@@ -1,20 +1,23 @@
 """Spark in one process: the same tasks, several of them, with a shuffle between the stages, and lost attempts."""
 
 import pickle
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from consumer.explain import Content, ContentTask, Place, RowTask, Sought
-from consumer.intake import REPORTS, Record, decode_block
-from consumer.job import Outcome
-from consumer.report import Report
-from consumer.scan import ReadSpec
-from consumer.tasks import Answered, Failure, OrderTask, ReadTask
-from consumer.writing import WriteTask, Written
+from consumer.tasks.jobs import Outcome
+from consumer.tasks.order import Answered, Failure, OrderTask, ReadTask
+from consumer.tasks.read_spec import ReadSpec
+from consumer.tasks.report import RawDdl, Report
+from consumer.tasks.second_look import Content, ContentTask, DdlTask, MessagePlace, RowTask, Sought
+from consumer.tasks.shuffle_blocks import REPORTS, Record, decode_block
+from consumer.tasks.write import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
 from ordering.manifest import Manifest
+from ordering.rows.segments import Segment
 from ordering.window import Range, divided, together
 from tests.simulation.log import FakeLog
 from tests.simulation.zombies import Zombie
@@ -32,17 +35,20 @@ class LocalJobs:
     cores: int = 2
     zombies: list[Zombie] = field(default_factory=list)
     attempts: Iterator[int] = field(default_factory=lambda: count(1))
+    ahead: Counter[str] = field(default_factory=Counter)
+    """How many windows were read ahead: begun, taken, dropped."""
 
     def job(self, ranges: tuple[Range, ...], spec: ReadSpec) -> "LocalJob":
         """As `Jobs.job`."""
         self.haunt()
         if self.log.faults.happens("worker lost"):
             raise WorkerLostError("simulated: a worker died")
-        buckets = spec.spread.buckets if spec.spread else self.buckets
+        buckets = spec.spread.buckets if spec.spread else spec.buckets if spec.segments else self.buckets
         if spec.buckets == 1:
             return LocalJob(self, 1, [list(ReadTask(spec, self.log)([(0, ranges)]))], parted=False)
         read = ReadTask(replace(spec, buckets=buckets), self.log)
-        groups = list(enumerate(together(divided(ranges, self.tasks, 1), self.tasks)))
+        parts = list(ranges) if spec.force_replicate else divided(ranges, self.tasks, 1)
+        groups = list(enumerate(together(parts, self.tasks)))
         return LocalJob(self, buckets, self.shuffled(read, groups), read=read, groups=groups)
 
     def shuffled(self, read: ReadTask, groups: list[Group]) -> list[list[Record]]:
@@ -55,11 +61,15 @@ class LocalJobs:
                 found[bucket].append((bucket, pickle.loads(pickle.dumps(payload))))  # noqa: S301 our own
         return found
 
+    def ddls(self, ranges: tuple[Range, ...], spec: ReadSpec) -> list[RawDdl]:
+        """As `Jobs.ddls`."""
+        return list(DdlTask(spec, self.log)(ranges))
+
     def contents(self, ranges: tuple[Range, ...], spec: ReadSpec, wanted: frozenset[int]) -> list[Content]:
         """As `Jobs.contents`."""
         return list(ContentTask(spec, self.log, wanted)(ranges))
 
-    def places(self, ranges: tuple[Range, ...], spec: ReadSpec, sought: Sought) -> list[Place]:
+    def places(self, ranges: tuple[Range, ...], spec: ReadSpec, sought: Sought) -> list[MessagePlace]:
         """As `Jobs.places`."""
         return list(RowTask(spec, self.log, sought)(ranges))
 
@@ -82,10 +92,21 @@ class LocalJob:
     """Whether reports have a bucket of their own."""
     read: ReadTask | None = None
     groups: list[Group] = field(default_factory=list)
+    first: int = 0
+    """The bucket before the first of its own."""
+
+    def of(self, segment: Segment) -> "LocalJob":
+        """As `Job.of`; what is done again in the first stage is so for all segments."""
+        return replace(self, first=segment.first, parts=segment.buckets)
+
+    def _own(self) -> range:
+        first = self.first + int(self.parted)
+        return range(first, first + self.parts)
 
     def outcomes(self, order: OrderTask) -> Iterator[Outcome | Answered]:
         """As `Job.outcomes`."""
-        for bucket in range(int(self.parted), len(self.buckets)):
+        order = replace(order, first=self.first)
+        for bucket in self._own():
             self._lose()
             for outcome in order(iter(self.buckets[bucket])):
                 yield _raised(outcome)
@@ -97,20 +118,30 @@ class LocalJob:
             return
         lost = faults.chance.sample(self.groups, faults.chance.randrange(1, len(self.groups) + 1))
         numbers = {number for number, _ in lost}
-        anew = self.jobs.shuffled(self.read, lost)
+        again = self.jobs.shuffled(self.read, lost)
         for bucket in range(REPORTS + 1, len(self.buckets)):
             kept = [record for record in self.buckets[bucket] if _task_of(record) not in numbers]
-            self.buckets[bucket] = kept + anew[bucket]
+            self.buckets[bucket] = kept + again[bucket]
 
     def reports(self) -> list[Report]:
         """As `Job.reports`."""
         return [_raised(payload) for _, payload in self.buckets[REPORTS]]
 
+    def begun(self) -> "LocalReports":
+        """As `Job.begun`: done at once, whatever comes of it."""
+        reports: Future[list[Report]] = Future()
+        try:
+            reports.set_result(self.reports())
+        except ReconcilerError as error:
+            reports.set_exception(error)
+        self.jobs.ahead["begun"] += 1
+        return LocalReports(self.jobs, reports)
+
     def written(self, task: WriteTask, writers: int) -> Iterator[Written | Failure]:
         """As `Job.written`: the buckets in any order; an attempt may get lost, and go on when it is done again."""
         assert writers > 0
         faults, jobs = self.jobs.log.faults, self.jobs
-        order = list(range(1, len(self.buckets)))
+        order, task = list(self._own()), replace(task, first=self.first)
         faults.chance.shuffle(order)
         for bucket in order:
             self._lose()
@@ -124,6 +155,23 @@ class LocalJob:
     def _attempt(self, task: WriteTask) -> WriteTask:
         number = next(self.jobs.attempts)
         return replace(task, attempt=lambda: number)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalReports:
+    """As `ReportsAhead`."""
+
+    jobs: LocalJobs
+    reports: "Future[list[Report]]"
+
+    def result(self) -> list[Report]:
+        """As `Coming.result`."""
+        self.jobs.ahead["taken"] += 1
+        return self.reports.result()
+
+    def end(self) -> None:
+        """As `Coming.end`."""
+        self.jobs.ahead["dropped"] += 1
 
 
 def _task_of(record: Record) -> int:

@@ -6,13 +6,29 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
-from consumer.control import End, Topic
-from consumer.demo.upstream.changefeed import Message
-from consumer.reader import Reached
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.kafka.admin import End, Topic
+from consumer.kafka.reader import Reached
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.faults import Faults
+
+
+class Keyed(bytes):
+    """A value whose message has a key."""
+
+    beside: bytes
+
+    @classmethod
+    def of(cls, message: Message) -> bytes:
+        """A message's value, with its key where it has one."""
+        if message.key is None:
+            return message.value
+        found = cls(message.value)
+        found.beside = message.key
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +43,8 @@ class Stored:
         return self.at
 
     def key(self) -> bytes | None:
-        """Its key: none."""
-        return None
+        """Its key, where it has one."""
+        return self.content.beside if isinstance(self.content, Keyed) else None
 
     def timestamp(self) -> tuple[int, int]:
         """Its time, as Kafka's client tells it."""
@@ -69,6 +85,8 @@ class FakeLog:
         self.elections: dict[Partition, list[int]] = {}
         """Where each leader but the first began to write."""
         self.made: Counter[str] = Counter()
+        self.begun: dict[Partition, list[int]] = {}
+        """Where batches begin; what lies before the first is one."""
         self.first: dict[Partition, int] = {}
         self.in_doubt = in_doubt
         self.creeping = False
@@ -83,10 +101,10 @@ class FakeLog:
     def arrive(self, count: int) -> None:
         """Let so many of the coming messages arrive."""
         for _ in range(min(count, len(self.coming))):
-            topic, partition, value = self.coming.popleft()
+            message = self.coming.popleft()
             if self.in_doubt:
-                self._doubt(Partition(topic, partition))
-            self.add(topic, partition, value)
+                self._doubt(Partition(message.topic, message.partition))
+            self.add(message.topic, message.partition, Keyed.of(message))
 
     def _doubt(self, partition: Partition) -> None:
         """Begin a transaction where the next message goes, or end one of any partition."""
@@ -184,6 +202,19 @@ class FakeLog:
     def cleanup_policies(self, topics: Iterable[str]) -> dict[str, str]:
         """As `Control.cleanup_policies`."""
         return dict.fromkeys(topics, "delete")
+
+    def first_gap(self, partition: Partition, start: int, stop: int) -> int | None:
+        """As `Control.first_gap`: only transactions leave offsets empty here."""
+
+    def flush(self) -> None:
+        """Let the next message of each partition begin a batch."""
+        for partition, held in self.held.items():
+            self.begun.setdefault(partition, []).append(len(held))
+
+    def batches(self, partition: Partition, start: int, stop: int) -> list[int]:
+        """As `Control.batches`."""
+        begun = sorted({0, *self.begun.get(partition, ())})
+        return [at for at, end in pairwise([*begun, stop]) if at < stop and end > start]
 
     def written_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """As `Control.written_ends`."""

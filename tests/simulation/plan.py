@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from consumer.demo.upstream.bank import Bank
-from consumer.demo.upstream.changefeed import Changefeed
-from consumer.demo.upstream.dispatch import Router
-from consumer.demo.upstream.tables import Entry
+from consumer.demo.fake_ticdc.bank import Bank
+from consumer.demo.fake_ticdc.changefeed import Changefeed
+from consumer.demo.fake_ticdc.database import Entry
+from consumer.demo.fake_ticdc.dispatcher import Router
 from tests.simulation.churn import Churn
 
 DISPATCHERS = ("default", "table", "index-value", "columns", "ts")
@@ -36,6 +36,10 @@ class Plan:
     creeping: bool
     once: float
     in_doubt: float
+    switches: bool
+    """Whether each new process has another consistency and other limits."""
+    restores: float
+    """How likely the target is restored from a backup, after a portion of the messages."""
 
     def log(self) -> list[Entry]:
         """The upstream's history."""
@@ -81,6 +85,8 @@ def planned(seed: int) -> Plan:
         creeping=coin() < 0.5,
         once=chance.choice([0.0, 0.3, 1.0]),
         in_doubt=chance.choice([0.0, 0.0, 0.05, 0.3]),
+        switches=coin() < 0.3,
+        restores=chance.choice([0.0, 0.0, 0.0, 0.2]),
     )
 
 

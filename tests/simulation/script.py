@@ -8,19 +8,22 @@ from typing import Any
 
 import orjson
 
-from consumer.config import Config
-from consumer.demo.upstream.wire import watermark
-from consumer.pipeline import Pipeline
-from consumer.source import Source
+from consumer.config.model import Config
+from consumer.demo.fake_ticdc.encoder import watermark
+from consumer.pipeline.round import Round
+from consumer.pipeline.session import Session
+from consumer.source.probe import Source
+from consumer.tuning import Tuning
 from ordering.events import Partition, TableName
 from ordering.progress import Progress
-from sinks.target import Observer
+from sinks.steps import Observer
 from tests.simulation.backend import FakeRedis
 from tests.simulation.faults import Faults
 from tests.simulation.jobs import LocalJobs
 from tests.simulation.log import FakeLog
-from tests.simulation.memory import Disk, MemoryTarget
-from tests.simulation.world import CHANGEFEED, config_of
+from tests.simulation.memory import Disk
+from tests.simulation.memory_target import memory_target
+from tests.simulation.world import CHANGEFEED, SMALL, config_of
 
 CREATE = "CREATE TABLE `t` (`id` INT NOT NULL,`v` VARCHAR(9),PRIMARY KEY(`id`) /*T![clustered_index] CLUSTERED */)"
 
@@ -33,21 +36,22 @@ class Script:
     partitions: int = 1
     disk: Disk = field(default_factory=Disk)
     redis: FakeRedis = field(default_factory=FakeRedis)
+    tuning: Tuning = SMALL
 
     def __post_init__(self) -> None:
         self.faults = Faults(random.Random(1))
         self.log = FakeLog((), self.partitions, self.faults)
         self.jobs = LocalJobs(self.log)
         self.source = Source(self.config, self.log, marks=self.log.get())  # type: ignore[arg-type]
-        self.pipeline = self.restarted()
+        self.session = self.restarted()
 
-    def restarted(self, observe: Observer = lambda _: None) -> Pipeline:
+    def restarted(self, observe: Observer = lambda _: None) -> Session:
         """A new pipeline, as after a transient error: the source stays."""
-        target = MemoryTarget(self.disk, self.faults)
+        target = memory_target(self.disk, self.faults)
         self.jobs.attempts = count(1)  # Spark's start again with a new context
-        self.pipeline = Pipeline(self.config, self.source, target, self.jobs, observe)
-        self.pipeline.ledger._redis = self.redis  # type: ignore[assignment]
-        return self.pipeline
+        self.session = Session(self.config, self.source, target, self.jobs, observe, tuning=self.tuning)
+        self.session.ledger._redis = self.redis  # type: ignore[assignment]
+        return self.session
 
     def ddl(self, ts: int, sql: str, *, topic: str = "t", table: str = "t", database: str = "d") -> None:
         """Append a DDL to partition 0."""
@@ -74,7 +78,7 @@ class Script:
     def run(self, *, once: bool = True) -> Progress:
         """Rounds until there is none to do."""
         rounds = 0
-        while self.pipeline.round(to_end=once):
+        while Round(self.session).run(to_end=once):
             rounds += 1
             assert rounds < 100, "no end"
         return self.stored

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.config import Config, config_from
+from consumer.config.model import Config, config_from
 from ordering.drift import Drift
 from ordering.errors import DriftError
 from ordering.events import TableName
-from sinks.ddl.statement import read_statement
+from sinks.ddl.parse.statement import read_statement
 from tests.simulation.memory import Disk, execute
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
+from tests.simulation.world import BY_TASKS, config_of, small_limits
 
 NAME = TableName("d", "t")
 UNIQUE = CREATE.replace(",PRIMARY", ",UNIQUE `u`(`v`),PRIMARY")
@@ -20,9 +20,8 @@ CONSISTENCIES = ("snapshot", "transaction", "row")
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _small() -> Iterator[None]:
     with small_limits():
-        monkeypatch.setattr("consumer.spreading.SMALL_WINDOW", 0)
         yield
 
 
@@ -36,7 +35,7 @@ def configured(consistency: str, **more: object) -> Config:
 
 def begun(config: Config, sql: str = CREATE) -> Script:
     """Rows 1 to 4; checkpoint 9."""
-    script = Script(config)
+    script = Script(config, tuning=BY_TASKS)
     script.ddl(1, sql)
     for key in range(1, 5):
         script.row(5, key, f"v{key}")
@@ -149,7 +148,7 @@ def test_the_first_window_is_not_judged() -> None:
     """Who filled the tables before is not known."""
     disk = Disk()
     execute(disk, read_statement(CREATE), "d")
-    script = Script(config_of(start_ts=3), disk=disk)
+    script = Script(config_of(start_ts=3), disk=disk, tuning=BY_TASKS)
     script.delete(5, 1)
     script.mark(9)
     assert script.run().drift == {}

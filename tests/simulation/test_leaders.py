@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from consumer.pipeline.round import Round
 from ordering.errors import LeadershipLostError, TargetUnreachableError
-from sinks.target import Step
+from sinks.leadership import EpochsAlone
+from sinks.steps import Step
+from sinks.target import _writer
 from tests.simulation.faults import Crash
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
+from tests.simulation.world import BY_TASKS, config_of, small_limits
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +32,11 @@ def script() -> Script:
 
 
 def test_a_leader_that_was_replaced_writes_nothing_more(script: Script) -> None:
-    old, new = script.pipeline, script.restarted()
+    old, new = script.session, script.restarted()
     with pytest.raises(LeadershipLostError):
-        old.round()
+        Round(old).run()
     assert script.rows() == {}
-    assert new.round()
+    assert Round(new).run()
     assert script.rows() == {"1": "x"}
 
 
@@ -41,7 +44,7 @@ def test_a_leader_that_was_replaced_executes_no_ddl(script: Script) -> None:
     script.run()
     script.ddl(12, "DROP TABLE `d`.`t`")
     script.mark(15)
-    old = script.pipeline
+    old = script.session
 
     def replaced(step: Step) -> None:
         if step is Step.COMMITTED:
@@ -49,7 +52,7 @@ def test_a_leader_that_was_replaced_executes_no_ddl(script: Script) -> None:
 
     old.observe = replaced
     with pytest.raises(LeadershipLostError):
-        old.round()
+        Round(old).run()
     assert script.rows() == {"1": "x"}
     script.run()
     assert not script.disk.tables
@@ -58,11 +61,11 @@ def test_a_leader_that_was_replaced_executes_no_ddl(script: Script) -> None:
 def test_a_commit_whose_answer_got_lost_is_not_done_again(script: Script) -> None:
     script.faults.rates, script.faults.left = {"answer of a commit lost": 1.0}, 1
     with pytest.raises(TargetUnreachableError):
-        script.pipeline.round()
+        Round(script.session).run()
     assert script.rows() == {"1": "x"}
     before = script.stored
     script.restarted()
-    assert not script.pipeline.round()
+    assert not Round(script.session).run()
     assert script.stored == before
 
 
@@ -73,11 +76,8 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("consistency", "step"), [*STEPS, ("row", Step.COMMITTED)])
-def test_dying_at_any_step_changes_nothing_in_the_end(
-    consistency: str, step: Step, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("consumer.spreading.SMALL_WINDOW", 0)
-    whole, torn = Script(config_of(consistency)), Script(config_of(consistency))
+def test_dying_at_any_step_changes_nothing_in_the_end(consistency: str, step: Step) -> None:
+    whole, torn = (Script(config_of(consistency), tuning=BY_TASKS) for _ in range(2))
     for script in (whole, torn):
         script.ddl(1, CREATE)
         script.row(5, 1)
@@ -113,9 +113,22 @@ def test_a_unit_that_failed_leaves_no_transaction_open(script: Script) -> None:
         if step is Step.ROWS_WRITTEN:
             raise Crash
 
-    pipeline = script.restarted(die)
+    session = script.restarted(die)
     with pytest.raises(Crash):
-        pipeline.round()
-    pipeline.observe = lambda _: None
-    assert pipeline.round()
+        Round(session).run()
+    session.observe = lambda _: None
+    assert Round(session).run()
     assert script.rows() == {"1": "x"}
+
+
+def test_a_new_leader_ends_what_tasks_of_the_last_one_still_write(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They hold locks of rows, for which its own tasks would wait."""
+    changefeed = script.session.lease.changefeed
+    script.disk.permits = {(changefeed, part): ("a phase", 1) for part in range(2)}
+    ended: list[str] = []
+    monkeypatch.setattr(EpochsAlone, "fence", lambda _, holder: ended.append(holder))
+    script.restarted()
+    assert ended[-2:] == [_writer(changefeed, part) for part in range(2)]
+    assert script.disk.permits == {}

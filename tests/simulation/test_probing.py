@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from consumer.pipeline.round import Round
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.script import CREATE, Script
@@ -22,7 +23,7 @@ def test_a_watermark_that_was_found_far_ahead_counts_only_with_the_messages_befo
     for key in range(20):
         script.row(10 + key, key, p=0)
     script.mark(40, only=0)
-    assert not script.pipeline.round()
+    assert not Round(script.session).run()
     script.mark(40, only=1)
     script.run()
     assert script.stored.checkpoint_ts == 40
@@ -36,7 +37,7 @@ def test_a_look_for_watermarks_that_failed_is_done_again() -> None:
     script.mark(9)
     script.faults.rates, script.faults.left = {"kafka hiccup": 1.0}, 1
     with pytest.raises(SourceUnreachableError):
-        script.pipeline.round()
+        Round(script.session).run()
     script.restarted()
     assert script.run().checkpoint_ts == 9
 
@@ -76,7 +77,7 @@ def test_caps_of_a_moment_that_was_none_lose_nothing() -> None:
     script.row(8, 2, p=1, table="u")
     script.mark(9)
     caps = {**script.log.ends([first]), **cap}
-    while script.pipeline.round(caps, to_end=True):
+    while Round(script.session).run(caps, to_end=True):
         pass
     assert script.stored.checkpoint_ts == 6
     assert script.run().checkpoint_ts == 9

@@ -1,4 +1,4 @@
-"""Messages that are set aside: none is lost or doubled, whatever crashes; the target is the upstream but for them.
+"""Messages that are quarantined: none is lost or doubled, whatever crashes; the target is the upstream but for them.
 
 A history's rows with certain values are refused by the target, some messages are made undecodable. At every commit the
 target has to be the upstream at its checkpoint without the rows whose last event is held, and the quarantine has to
@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 
-from consumer.config import config_from
-from consumer.demo.upstream.changefeed import Message
+from consumer.config.model import config_from
+from consumer.demo.fake_ticdc.changefeed import Message
 from ordering.errors import InputError, TargetError
 from ordering.events import Partition, Position, TableName
-from ordering.quarantine import State
-from ordering.rewinding import rewound
+from ordering.quarantine import QuarantineState
+from ordering.rewind import rewound
 from ordering.timestamps import CheckpointTs
-from sinks.target import Step
+from sinks.steps import Step
 from tests.simulation.checker import Checker, Wrong
 from tests.simulation.faults import Faults
-from tests.simulation.memory import UNFIT, Disk, MemoryTarget
+from tests.simulation.memory import UNFIT, Disk
+from tests.simulation.memory_target import memory_target
 from tests.simulation.plan import planned
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import CHANGEFEED, World, config_of, small_limits
@@ -67,12 +68,14 @@ class AsideChecker(Checker):
         }
         super()._compare(disk, ts, left)
         missing = sum(map(len, expected.values())) - sum(map(len, left.values()))
-        held = {one.row for one in disk.quarantine.values() if one.state is State.HELD and one.row is not None}
+        held = {
+            one.row for one in disk.quarantine.values() if one.state is QuarantineState.HELD and one.row is not None
+        }
         if not self._torn(disk) and len(held) != missing:
             raise Wrong(f"at {ts}: {len(held)} rows are held, {missing} are missing")
         above = [one for one in disk.quarantine.values() if (one.commit_ts or 0) > ts]
         if above:
-            raise Wrong(f"at {ts}: set aside before its time: {above[0]}")
+            raise Wrong(f"at {ts}: quarantined before its time: {above[0]}")
 
     def _torn(self, disk: Disk) -> bool:
         """Whether a window of `transaction` is half done: rows that were written since are noted at its end."""
@@ -82,18 +85,19 @@ class AsideChecker(Checker):
     def _never_back(self, before: Any, now: Any) -> None:
         super()._never_back(before, now)
         if now.counts.quarantined < before.counts.quarantined:
-            raise Wrong("the count of messages set aside went back")
+            raise Wrong("the count of quarantined messages went back")
 
 
 def world_of(seed: int) -> World:
     plan = planned(seed)
     feed = {**plan.feed, "lags": {}, "stuck": {}}
     rates = {name: rate for name, rate in FAULTS.items() if seed % 2}
-    world = World(replace(plan, workload="churn", ddl=0.0, feed=feed, start_at=None, faults=rates, redis="stable"))
+    steady = replace(plan, workload="churn", ddl=0.0, feed=feed, start_at=None, faults=rates, redis="stable")
+    world = World(replace(steady, switches=False, restores=0.0))
     world.config = with_quarantine(world.config)
     world.disk.refuses = is_refused
     junk = Random(f"junk {seed}")
-    for topic, partition, _ in junk.sample(world.messages, 3):
+    for topic, partition, *_ in junk.sample(world.messages, 3):
         world.log.coming.insert(junk.randrange(len(world.log.coming)), Message(topic, partition, JUNK))
     world.checker = AsideChecker(world.upstream, world.messages, CHANGEFEED, 0)
     return world
@@ -126,7 +130,7 @@ def run(seed: int) -> World:
     assert len(junk) == 3
     assert progress.counts.quarantined == len(aside)
     if world.plan.consistency == "transaction":
-        # each event is a unit's: repetitions in a later window are dropped, those of the same window are set aside too
+        # each event is a unit's: repetitions in a later window are dropped, those of the same window go there too
         events = {one.commit_ts for one in world.disk.quarantine.values() if one.commit_ts is not None}
         assert events == {ts_of(world, position) for position in refused}
     for position, one in world.disk.quarantine.items():
@@ -159,9 +163,9 @@ def test_after_mending_a_rewound_changefeed_takes_what_was_refused() -> None:
         low = CheckpointTs(max(e.commit_ts for e in world.upstream if not hasattr(e, "changes")))
         spans = {p: (0, len(world.log.held[p])) for p in before.partitions}
         back = rewound(before, low, spans, before.executed, "new")
-        MemoryTarget(world.disk, Faults(Random(seed))).replace_progress(CHANGEFEED, back, before)
+        memory_target(world.disk, Faults(Random(seed))).replace_progress(CHANGEFEED, back, before)
         world.checker = Checker(world.upstream, world.messages, CHANGEFEED, 0)
-        world.pipeline = world.source = None
+        world.session = world.source = None
         world._until_done(None)
         world.checker.committed(world.disk)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from ordering.errors import InputError
-from sinks.target import Step
+from sinks.steps import Step
 from tests.simulation.faults import Crash
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import config_of, small_limits

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from consumer.demo.upstream.history import Oracle
-from consumer.demo.upstream.tables import Commit
+from consumer.demo.fake_ticdc.database import Commit
+from consumer.demo.fake_ticdc.oracle import Oracle
 from ordering.errors import LeadershipLostError
 from ordering.events import TableName, ddl_identity
-from ordering.rewinding import rewound
+from ordering.rewind import rewound
 from ordering.timestamps import CheckpointTs
-from sinks.target import Lease
+from sinks.bookkeeping.progress_rows import Lease
 from tests.simulation.checker import Checker
 from tests.simulation.faults import Faults
-from tests.simulation.memory import Disk, MemoryTarget
+from tests.simulation.memory import Disk
+from tests.simulation.memory_target import memory_target
 from tests.simulation.plan import planned
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import CHANGEFEED, World, config_of, small_limits
@@ -52,9 +53,9 @@ def rewinding(seed: int) -> int:
     spans = {p: (chance.randrange(at.start + 1), ends[p]) for p, at in progress.partitions.items()}
     spans = {p: (min(start, first_above(world, p, low)), end) for p, (start, end) in spans.items()}
     back = rewound(progress, CheckpointTs(low), spans, executed, "new")
-    MemoryTarget(world.disk, Faults(chance)).replace_progress(CHANGEFEED, back, progress)
+    memory_target(world.disk, Faults(chance)).replace_progress(CHANGEFEED, back, progress)
     world.checker = Checker(world.upstream, world.messages, CHANGEFEED, 0)
-    world.pipeline = world.source = None
+    world.session = world.source = None
     world.faults.rates, world.faults.left = dict(FAULTS), 12
     world._until_done(None)
     world.jobs.haunt(1.0)
@@ -127,11 +128,11 @@ def test_a_row_of_the_future_holds_a_unique_value(consistency: str) -> None:
     before = script.run()
     spans = dict.fromkeys(before.partitions, (0, 100))
     back = rewound(before, CheckpointTs(9), spans, [], "new")
-    target = MemoryTarget(script.disk, script.faults)
+    target = memory_target(script.disk, script.faults)
     target.replace_progress(CHANGEFEED, back, before)
     with pytest.raises(LeadershipLostError, match="ran meanwhile"):
         target.replace_progress(CHANGEFEED, back, before)
-    old = Lease(CHANGEFEED, script.pipeline.lease.epoch)
+    old = Lease(CHANGEFEED, script.session.lease.epoch)
     assert script.disk.epochs[CHANGEFEED] == old.epoch + 2
     script.row(22, 4, "d")
     script.mark(30)

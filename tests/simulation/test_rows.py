@@ -5,24 +5,24 @@ from dataclasses import replace
 
 import pytest
 
+from consumer.pipeline.round import Round
 from ordering.errors import LeadershipLostError
-from ordering.events import Half
-from sinks.chunk import Chunk
-from sinks.parts import Attempt, Phase
-from sinks.target import Step
+from ordering.events import RowOp
+from sinks.bookkeeping.write_permits import Attempt, Phase
+from sinks.rows.chunk import Chunk
+from sinks.steps import Step
 from tests.simulation.faults import Crash
 from tests.simulation.memory import TextEncoder
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import CHANGEFEED, config_of, small_limits
+from tests.simulation.world import BY_TASKS, CHANGEFEED, config_of, small_limits
 
 UNIQUE = CREATE.replace(",PRIMARY", ",UNIQUE `u`(`v`),PRIMARY")
 ROW = config_of("row")
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _small() -> Iterator[None]:
     with small_limits():
-        monkeypatch.setattr("consumer.spreading.SMALL_WINDOW", 0)
         yield
 
 
@@ -43,7 +43,7 @@ def torn(script: Script, step: Step) -> None:
 
 def begun(sql: str = CREATE) -> Script:
     """One table, with row 1 in it; checkpoint 9."""
-    script = Script(ROW)
+    script = Script(ROW, tuning=BY_TASKS)
     script.ddl(1, sql)
     script.row(5, 1, "a")
     script.mark(9)
@@ -100,7 +100,7 @@ def test_exactly_the_window_that_was_begun_is_done_again(step: Step, limit: int)
     script.mark(30)
     script.config = script.source.config = config_of("row", window_rows=limit)
     script.restarted()
-    assert script.pipeline.round()
+    assert Round(script.session).run()
     assert (script.stored.checkpoint_ts, script.stored.window) == (20, None)
     assert script.rows() == {"1": "v2", "2": "a", **{str(n): f"v{n}" for n in range(3, 9)}}
     assert script.run().checkpoint_ts == 30
@@ -117,28 +117,28 @@ def test_a_window_that_was_begun_is_ended_before_another_consistency_counts(cons
     torn(script, Step.WRITES_DONE)
     script.config = script.source.config = config_of(consistency)
     script.restarted()
-    assert script.pipeline.round()
+    assert Round(script.session).run()
     assert (script.stored.checkpoint_ts, script.stored.window) == (15, None)
     assert script.rows() == {"1": "a", "2": "y"}
 
 
 def attempt_of(script: Script, number: int) -> tuple[Attempt, Chunk]:
     """An attempt that may write now, and a row for it."""
-    lease = script.pipeline.lease
+    lease = script.session.lease
     name, _ = script.disk.permits.get((CHANGEFEED, 0), ("", 0))
     phase = Phase(CHANGEFEED, name or "phase", 1)
     if not name:
-        script.pipeline.target.save(script.stored, lease, phase)
+        script.session.target.save(script.stored, lease, phase)
     table = next(iter(script.disk.tables))
     payload = TextEncoder().encode(script.disk.tables[table].schema(table).columns, [["7", "zombie"]])
-    return Attempt(phase, 0, number), Chunk(table, Half.WRITE, ("id", "v"), 1, payload)
+    return Attempt(phase, 0, number), Chunk(table, RowOp.WRITE, ("id", "v"), 1, payload)
 
 
 def test_only_the_latest_attempt_writes() -> None:
     script = begun()
     lost, chunk = attempt_of(script, 4)
     retry = replace(lost, number=5)
-    one, other = script.pipeline.target.opener()(), script.pipeline.target.opener()()
+    one, other = script.session.target.opener()(), script.session.target.opener()()
     assert not one.take_over(lost)
     assert other.take_over(retry)
     with pytest.raises(LeadershipLostError, match="another one does"):
@@ -151,14 +151,14 @@ def test_only_the_latest_attempt_writes() -> None:
 def test_nobody_writes_behind_the_end_of_a_phase_or_under_a_new_leader() -> None:
     script = begun()
     lost, chunk = attempt_of(script, 4)
-    target = script.pipeline.target.opener()()
+    target = script.session.target.opener()()
     target.take_over(lost)
-    script.pipeline.target.save(script.stored, script.pipeline.lease)
+    script.session.target.save(script.stored, script.session.lease)
     with pytest.raises(LeadershipLostError):
         target.write_part(lost, [chunk])
     lost, chunk = attempt_of(script, 4)
     target.take_over(lost)
-    old = script.pipeline
+    old = script.session
     script.restarted()
     with pytest.raises(LeadershipLostError):
         target.write_part(lost, [chunk])

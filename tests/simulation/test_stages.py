@@ -1,31 +1,29 @@
 """A reading stage that is done again after the window was judged: what it meets then is noticed before the commit."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
-from consumer.spreading import Spreading
 from ordering.errors import InputError, SourceUnreachableError, WorkerLostError
 from ordering.events import Partition
-from sinks.target import Step
+from sinks.steps import Step
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
+from tests.simulation.world import BY_TASKS, config_of, small_limits
 
 Harm = Callable[[Script], None]
 CONSISTENCIES = ("snapshot", "transaction", "row")
 
 
 @pytest.fixture(autouse=True)
-def _spread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _spread() -> Iterator[None]:
     with small_limits():
-        monkeypatch.setattr("consumer.spreading.SMALL_WINDOW", 0)
-        monkeypatch.setattr(Spreading, "rows", property(lambda _: 2))
         yield
 
 
 def script_of(consistency: str) -> Script:
     """Row 1 applied, rows 2 to 8 waiting, over two partitions; checkpoint 9."""
-    script = Script(config_of(consistency), partitions=2)
+    script = Script(config_of(consistency), partitions=2, tuning=replace(BY_TASKS, bucket_rows=2))
     script.jobs.buckets, script.jobs.tasks = 3, 2
     script.ddl(1, CREATE)
     script.row(5, 1)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ordering.errors import InputError
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import config_of, small_limits
 
@@ -62,6 +63,20 @@ def test_a_table_that_lived_shorter_than_a_watermark_takes_its_topic_with_it() -
     script.mark(20, topic="u")
     assert script.run().checkpoint_ts == 20
     assert tables(script) == ["t", "u"]
+
+
+@pytest.mark.parametrize(("gone", "topic"), [("DROP VIEW `d`.`look`", "look"), ("DROP DATABASE `d`", "default")])
+def test_the_topic_of_a_view_ends_with_it(gone: str, topic: str) -> None:
+    script = script_with()
+    script.ddl(12, "CREATE OR REPLACE VIEW `d`.`look` AS SELECT `id` FROM `d`.`t`", table="look", topic="look")
+    for name in ("look", "default", "t"):
+        script.mark(13, topic=name)
+    assert script.run().checkpoint_ts == 13
+    script.ddl(14, gone, table="look" if topic == "look" else "", topic=topic)
+    script.mark(20, topic="default")
+    if topic == "look":
+        script.mark(20)
+    assert script.run().checkpoint_ts == 20
 
 
 def test_a_topic_without_any_watermark_can_have_ended_before_the_first_window() -> None:
@@ -179,3 +194,17 @@ def test_the_ddl_that_ends_a_topic_is_its_watermark_only_where_it_is_read_to_its
     assert script.run().checkpoint_ts == 50
     assert tables(script) == []
     assert script.stored.counts.rows_written == 20
+
+
+def test_rows_at_or_below_the_checkpoint_in_a_new_topic_are_never_dropped() -> None:
+    """Also where they lie behind a row that is not due yet, so that looking ahead passes over them."""
+    script = script_with()
+    script.redis.down = True
+    script.row(30, 3, topic="new")
+    script.row(7, 7, topic="new")
+    assert script.run().checkpoint_ts == 9
+    for topic in ("new", "t", "default"):
+        script.mark(12, topic=topic)
+    with pytest.raises(InputError, match="new to this changefeed"):
+        script.run()
+    assert script.rows() == {"1": "x"}

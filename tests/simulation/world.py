@@ -4,46 +4,54 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from consumer.config import Config, config_from
-from consumer.demo.upstream.changefeed import Message
-from consumer.demo.upstream.ddl import CreateTable, DropDatabase
-from consumer.demo.upstream.history import Oracle
-from consumer.demo.upstream.tables import Commit, Executed, State
-from consumer.pipeline import Pipeline
-from consumer.source import Source
+from consumer.config.model import Config, config_from
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.demo.fake_ticdc.database import Commit, DatabaseState, Executed
+from consumer.demo.fake_ticdc.ddl import CreateTable, DropDatabase
+from consumer.demo.fake_ticdc.oracle import Oracle
+from consumer.native import Wanted
+from consumer.pipeline.round import Round
+from consumer.pipeline.session import Session
+from consumer.source.probe import Source
+from consumer.tuning import Tuning
 from ordering.errors import TRANSIENT
 from ordering.events import Partition, TableName
-from sinks.ddl.statement import read_statement
-from sinks.target import Step
+from sinks.ddl.parse.statement import read_statement
+from sinks.steps import Step
+from tests.simple_protocol import as_simple
 from tests.simulation.backend import FakeRedis
 from tests.simulation.checker import Checker, Wrong
 from tests.simulation.faults import Crash, Faults
 from tests.simulation.jobs import LocalJobs
 from tests.simulation.log import FakeLog
-from tests.simulation.memory import Disk, MemoryTarget, execute
+from tests.simulation.memory import Disk, execute
+from tests.simulation.memory_target import memory_target
 from tests.simulation.plan import Plan, planned
 
 CHANGEFEED = "sim"
 _SMALL = {
-    "consumer.scan._FLUSH_ROWS": 7,
-    "consumer.tasks._CHUNK_ROWS": 3,
-    "consumer.spreading.SMALL_WINDOW": 10,
-    "consumer.spreading._ROWS": 12,
-    "consumer.report._LARGE_TRANSACTION": 4,
-    "consumer.source._FIRST_CHUNK": 2,
-    "consumer.source._GROWTH": 2,
-    "consumer.source.FIRST_WINDOW": 25,
-    "consumer.source.FIRST_LOOK": 12,
-    "consumer.source._SMALL_TOPIC": 500,
-    "consumer.ledger._PART": 4,
-    "consumer.ledger._MERGED": 12,
-    "consumer.ledger._KEPT_WINDOWS": 100_000,
+    "consumer.tasks.reduction._FLUSH_ROWS": 7,
+    "consumer.tasks.encoding.chunk_encoder.CHUNK_ROWS": 3,
+    "consumer.tasks.order.CHUNK_ROWS": 3,
+    "consumer.tasks.report._LARGE_TRANSACTION": 4,
+    "consumer.source.probe._FIRST_CHUNK": 2,
+    "consumer.source.probe._GROWTH": 2,
+    "consumer.source.probe._FEW": 25,
+    "consumer.source.first_ddls.FIRST_LOOK": 12,
+    "consumer.source.offer._SMALL_TOPIC": 500,
+    "consumer.redis.ledger._PART": 4,
+    "consumer.redis.ledger._MERGED": 12,
+    "consumer.redis.ledger._KEPT_WINDOWS": 100_000,
 }
 """Limits so low that small histories reach them."""
+SMALL = Tuning(small_window=10, bucket_rows=12, looked_through=30, most_segments=4)
+"""Pieces so small that small histories have several."""
+BY_TASKS = replace(SMALL, small_window=0)
+"""So that tasks write each window in `row`."""
 
 
 @contextmanager
@@ -59,13 +67,21 @@ def small_limits() -> Iterator[None]:
             one.stop()
 
 
-def config_of(consistency: str = "snapshot", window_rows: int = 1_000_000, start_ts: int = 0) -> Config:
+def config_of(
+    consistency: str = "snapshot",
+    window_rows: int = 1_000_000,
+    start_ts: int = 0,
+    *,
+    native: Wanted = "auto",
+    protocol: str = "canal-json",
+) -> Config:
     """A config of the simulated changefeed."""
     values: dict[str, Any] = {
         "changefeed": CHANGEFEED,
-        "source": {"bootstrap-servers": "nowhere:9092", "topics": ["~.*"], "start-ts": start_ts},
+        "source": {"bootstrap-servers": "nowhere:9092", "topics": ["~.*"], "start-ts": start_ts, "protocol": protocol},
         "target": {"uri": "sqlite:////nowhere", "consistency": consistency},
         "redis": {"uri": ""},
+        "spark": {"native": native},
         "limits": {"window-rows": window_rows},
     }
     return config_from(values, "simulation")
@@ -83,24 +99,33 @@ class Result:
 
 
 class World:
-    """One history."""
+    """One history; its messages come as Canal-JSON, or in the Simple protocol."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, simple: bool = False) -> None:
         self.plan = plan
         self.chance = random.Random(f"world {plan.seed}")
         self.upstream = plan.log()
         self.messages: list[Message] = list(plan.changefeed().messages(self.upstream))
         self.faults = Faults(self.chance, dict(plan.faults), plan.fault_limit)
-        self.log = FakeLog(self.messages, plan.feed["partitions"], self.faults, plan.in_doubt)
+        sent = as_simple(self.messages, partitions=plan.feed["partitions"], late=plan.seed % 3 == 0) if simple else None
+        self.log = FakeLog(sent or self.messages, plan.feed["partitions"], self.faults, plan.in_doubt)
         self.log.creeping = plan.creeping
         self.start_ts = self._start_ts()
-        self.config = config_of(plan.consistency, plan.window_rows, self.start_ts)
+        self.config = config_of(
+            plan.consistency,
+            plan.window_rows,
+            self.start_ts,
+            native="auto" if plan.seed % 2 else False,
+            protocol="simple" if simple else "canal-json",
+        )
+        self.turns = random.Random(f"turns {plan.seed}")
+        self.backup: Disk | None = None
         self.redis = FakeRedis()
         self.checker = Checker(self.upstream, self.messages, CHANGEFEED, self.start_ts)
         self.disk = self._dump()
         self.jobs = LocalJobs(self.log, plan.buckets, plan.tasks, cores=plan.buckets)
         self.source: Source | None = None
-        self.pipeline: Pipeline | None = None
+        self.session: Session | None = None
         self.rounds = 0
 
     def _start_ts(self) -> int:
@@ -110,7 +135,7 @@ class World:
 
     def _dump(self) -> Disk:
         """The target as a dump at start-ts left it."""
-        disk, state, oracle = Disk(), State(), Oracle()
+        disk, state, oracle = Disk(), DatabaseState(), Oracle()
         for entry in self.upstream:
             if entry.commit_ts > self.start_ts:
                 break
@@ -131,6 +156,7 @@ class World:
             self._shake_redis()
             if self.log.held:
                 self._some_rounds()
+                self._back_up_or_restore()
         self.log.creeping = False
         self.log.settle()
         self._until_done(None)
@@ -139,8 +165,21 @@ class World:
         self._check_end()
         return Result(self.plan, self._progress().checkpoint_ts, len(self.checker.seen), self.rounds, self._happened())
 
+    def _back_up_or_restore(self) -> None:
+        """Copy the target as it stands, or put back the last copy: it is older than Redis and Kafka know."""
+        if self.turns.random() >= self.plan.restores or CHANGEFEED not in self.disk.progress:
+            return
+        if self.backup is None or self.turns.random() < 0.5:
+            self.backup = self.disk.copied()
+            return
+        self.jobs.haunt(1.0)
+        self.disk, self.session, self.source = self.backup.copied(), None, None
+        self.checker.restored()
+        self.faults.happened.append("the target was restored")
+
     def _happened(self) -> Counter[str]:
-        return Counter(self.faults.happened)
+        ahead = {f"window read ahead: {what}": count for what, count in self.jobs.ahead.items()}
+        return Counter(self.faults.happened) + Counter(ahead)
 
     def _some_rounds(self) -> None:
         if self.chance.random() < self.plan.once:
@@ -159,23 +198,31 @@ class World:
         """One round; True if there was something to do, or a fault."""
         self.rounds += 1
         try:
-            return self._connected().round(caps, to_end=to_end)
+            return Round(self._connected()).run(caps, to_end=to_end)
         except TRANSIENT:
-            self.pipeline = None
+            self.session = None
         except Crash:
-            self.pipeline = self.source = None
+            self.session = self.source = None
         return True
 
-    def _connected(self) -> Pipeline:
+    def _connected(self) -> Session:
         """The pipeline; after a fault a new one. A transient error leaves the source alive, as in the runner."""
         if self.source is None:
             self.source = Source(self.config, self.log, marks=self.log.get())  # type: ignore[arg-type]
-        if self.pipeline is None:
-            target = MemoryTarget(self.disk, self.faults, self.checker.committed)
-            self.pipeline = Pipeline(self.config, self.source, target, self.jobs, self._step)
+        if self.session is None:
+            if self.plan.switches:
+                self.config = self._switched()
+            target = memory_target(self.disk, self.faults, self.checker.committed)
+            self.session = Session(self.config, self.source, target, self.jobs, self._step, tuning=SMALL)
             if self.plan.redis != "none":
-                self.pipeline.ledger._redis = self.redis  # type: ignore[assignment]
-        return self.pipeline
+                self.session.ledger._redis = self.redis  # type: ignore[assignment]
+        return self.session
+
+    def _switched(self) -> Config:
+        consistency = self.turns.choice(["snapshot", "transaction", "row"])
+        rows = self.turns.choice([1, 3, 10, 40, 1_000_000])
+        native, protocol = self.config.spark.native, self.config.source.protocol
+        return config_of(consistency, rows, self.start_ts, native=native, protocol=protocol)
 
     def _step(self, step: Step) -> None:
         self.faults.crash("crash at a step", step.value)
@@ -199,9 +246,9 @@ class World:
         progress = self._progress()
         resolved = self._resolved()
         if resolved is not None and progress.checkpoint_ts < resolved and not self._must_be_retired():
-            held = self.pipeline.probe.resolved.held_back_by if self.pipeline and self.pipeline.probe else ()
+            held = self.session.probe.resolved.held_back_by if self.session and self.session.probe else ()
             raise Wrong(f"stalled: checkpoint {progress.checkpoint_ts}, resolved {resolved}, held back by {held}")
-        if self.plan.consistency == "transaction":
+        if self.plan.consistency == "transaction" and not self.plan.switches:
             self.checker.passed_through(progress.checkpoint_ts)
         if resolved is not None and progress.checkpoint_ts >= resolved:
             self.checker.totals(self.messages, progress)
@@ -213,24 +260,24 @@ class World:
 
     def _resolved(self) -> int | None:
         """The lowest of the partitions' highest watermarks, over the topics that are alive at the end."""
-        state, router = State(), self.plan.router()
+        state, router = DatabaseState(), self.plan.router()
         for entry in self.upstream:
             if not isinstance(entry, Commit):
                 entry.ddl.apply(state)
         alive = {router.default_topic, *(router.topic_of(t.database, t.name) for t in state.tables.values())}
         marks: dict[Partition, int] = {p: 0 for p in self.log.held if p.topic in alive}
-        for topic, partition, value in self.messages:
+        for topic, partition, value, _ in self.messages:
             if topic in alive and b'"TIDB_WATERMARK"' in value:
                 ts = int(value.rpartition(b":")[2].rstrip(b"}"))
                 marks[Partition(topic, partition)] = max(ts, marks[Partition(topic, partition)])
         return min(marks.values()) or None
 
 
-def run_seed(seed: int) -> Result:
+def run_seed(seed: int, *, simple: bool = False) -> Result:
     """Run a seed. Raises Wrong, or what the pipeline raised, with the plan in its notes."""
     plan = planned(seed)
     with small_limits():
-        world = World(plan)
+        world = World(plan, simple=simple)
         try:
             return world.run()
         except Exception as error:

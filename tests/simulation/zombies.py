@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
-from consumer.tasks import OrderTask, Record
-from consumer.writing import WriteTask
-from ordering.neteffect import Half
-from sinks.chunk import Chunk
+from consumer.tasks.order import OrderTask, Record
+from consumer.tasks.write import WriteTask
+from ordering.rows.net_effect import KeyChange
+from sinks.rows.chunk import Chunk
 from sinks.target import Target
 from tests.simulation.faults import Crash
 
@@ -64,7 +64,7 @@ class _Slow(OrderTask):
 
     pause: Callable[[], None] = lambda: None
 
-    def chunks(self, halves: list[Half], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
+    def chunks(self, halves: list[KeyChange], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
         for chunk in OrderTask.chunks(self, halves, names):
             self.pause()
             yield chunk

@@ -3,11 +3,11 @@
 import pytest
 
 from ordering.errors import RowCountError, TargetError
-from ordering.events import Half, TableName
-from sinks.accounting import check_changed
-from sinks.chunk import Chunk
-from sinks.refusal import Trial
-from sinks.spool import Group, Spool
+from ordering.events import RowOp, TableName
+from sinks.rows.accounting import check_changed
+from sinks.rows.bisect_refused import Trial
+from sinks.rows.chunk import Chunk
+from sinks.rows.spool import Group, Spool
 from tests.sinks.test_refusal import ENCODER
 
 TABLE = TableName("d", "t")
@@ -45,10 +45,10 @@ def test_no_row_is_tried_by_itself_for_it() -> None:
         tried.append(group.rows)
         raise RowCountError("2 of 1")
 
-    chunk = Chunk(TABLE, Half.WRITE, ("id",), 2, b"1\n2\n")
+    chunk = Chunk(TABLE, RowOp.WRITE, ("id",), 2, b"1\n2\n")
     with Spool() as spool:
         spool.add(chunk)
-        group, trial = spool.groups(Half.WRITE)[0], Trial(ENCODER, put, lambda: None, lambda: None)
+        group, trial = spool.groups(RowOp.WRITE)[0], Trial(ENCODER, put, lambda: None, lambda: None)
         with pytest.raises(RowCountError):
             trial.refused(group, TargetError("of many"))
     assert tried == [2]

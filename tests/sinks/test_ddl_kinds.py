@@ -2,7 +2,7 @@
 
 import pytest
 
-from sinks.ddl.kinds import Event, clauses_of, replicates
+from sinks.ddl.ticdc_allow_list import Event, clauses_of, replicates
 
 ALLOW_LIST = {
     "CREATE DATABASE `d`": "YYY",

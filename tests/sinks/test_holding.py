@@ -2,17 +2,17 @@
 
 import pytest
 
-from consumer.misfits import misfits
+from consumer.ddl.column_fit import misfits
 from ordering.events import TableName
-from sinks.ddl.definition import TypeDef
-from sinks.holding import Holds, unlike
+from sinks.ddl.model import TypeDef
 from sinks.mysql import catalog as mysql
-from sinks.mysql.encode import MysqlEncoder
+from sinks.mysql.encoder import MysqlEncoder
 from sinks.postgres import catalog as postgres
 from sinks.postgres.types import type_of
-from sinks.schema import Catalog, Column, Shape, TableSchema
+from sinks.rows.column_fit import Holds, unlike
+from sinks.rows.schema import Catalog, Column, Shape, TableSchema
+from sinks.rows.values import ValueRules
 from sinks.sqlite import catalog as sqlite
-from sinks.values import ValueRules
 
 NAME = TableName("d", "t")
 
@@ -82,7 +82,7 @@ BY_HAND = [
 def test_what_would_mean_something_else(dialect: object, column: str, sent: str) -> None:
     made = {mysql: mysql_column, postgres: postgres_column, sqlite: sqlite_column}[dialect](column)  # type: ignore[index]
     table = Catalog({NAME: TableSchema(NAME, (made,), ("c",), (("c",),))}, holds=dialect.holds)  # type: ignore[attr-defined]
-    (fact,) = misfits(NAME, {"c": sent, "absent": "blob"}, table)
+    (fact,) = misfits(NAME, {"c": sent, "absent": "blob"}, table, "UTC")
     assert all(part in fact for part in ("d.t", "'c'", sent, column))
 
 
@@ -102,6 +102,25 @@ def test_what_would_mean_something_else(dialect: object, column: str, sent: str)
 def test_what_means_the_same(dialect: object, column: str, sent: str) -> None:
     made = {mysql: mysql_column, postgres: postgres_column, sqlite: sqlite_column}[dialect](column)  # type: ignore[index]
     assert unlike(sent, dialect.holds(made), ()) == ""  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "column", "sent", "fits"),
+    [
+        (mysql, "timestamp", "timestamp(3)", True), (mysql, "datetime(3)", "timestamp(3)", False),
+        (mysql, "timestamp", "datetime", False), (mysql, "datetime", "datetime", True),
+        (mysql, "datetime", "date", True),
+        (postgres, "timestamp(6) with time zone", "timestamp", True), (postgres, "text", "timestamp", False),
+        (postgres, "timestamp(6) without time zone", "timestamp", False),
+        (postgres, "timestamp(6) with time zone", "datetime", False),
+        (sqlite, "TIMESTAMP(3)", "timestamp(3)", True), (sqlite, "timestamp with time zone", "timestamp", True),
+        (sqlite, "DATETIME(3)", "timestamp(3)", False), (sqlite, "TIMESTAMP(3)", "datetime(3)", False),
+        (sqlite, "TIMESTAMP WITHOUT TIME ZONE", "datetime", True), (sqlite, "TEXT", "datetime", True),
+    ],
+)  # fmt: skip
+def test_moments_of_a_zone_other_than_utc(dialect: object, column: str, sent: str, fits: bool) -> None:
+    made = {mysql: mysql_column, postgres: postgres_column, sqlite: sqlite_column}[dialect](column)  # type: ignore[index]
+    assert (unlike(sent, dialect.holds(made), (), in_utc=False) == "") is fits  # type: ignore[attr-defined]
 
 
 def test_members_that_messages_name_are_compared() -> None:

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from pymysql.connections import Connection
 
 from ordering.errors import TargetError
-from sinks.chunk import Encoder
-from sinks.forms import Form, Pair
-from sinks.mending import Mender
+from sinks.compare.repair_sql import Mender
+from sinks.compare.value_forms import Form, Pair
 from sinks.mysql.connection import MysqlConnection
-from sinks.mysql.encode import MysqlEncoder
-from sinks.mysql.mending import MysqlMender
-from sinks.mysql.statements import literals
-from sinks.postgres.encode import PostgresEncoder
-from sinks.postgres.mending import PostgresMender
-from sinks.schema import Column, Shape
-from sinks.sqlite.encode import SqliteEncoder
-from sinks.sqlite.mending import SqliteMender
-from sinks.tabbed import NULL, FieldsOf, decode_rows, payload_of
-from sinks.values import ValueRules
+from sinks.mysql.encoder import MysqlEncoder
+from sinks.mysql.repair_sql import MysqlMender
+from sinks.mysql.row_statements import literals
+from sinks.postgres.encoder import PostgresEncoder
+from sinks.postgres.repair_sql import PostgresMender
+from sinks.rows.chunk import Encoder
+from sinks.rows.schema import Column, Shape
+from sinks.rows.tsv import NULL, FieldsOf, decode_rows, payload_of
+from sinks.rows.values import ValueRules
+from sinks.sqlite.encoder import SqliteEncoder
+from sinks.sqlite.repair_sql import SqliteMender
 
 ZONES = ["UTC", "+08:00", "America/New_York"]
 MYSQL = {

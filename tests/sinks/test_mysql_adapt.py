@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 
-from sinks.mysql.adapt import Server, adapted
+from ordering.errors import TargetError
+from sinks.mysql.ddl.translate import Adapted, Server, adapted, for_tidb
 
 MARIADB_KNOWS = {"utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_nopad_bin", "ascii_bin"}
 MARIADB = Server(
@@ -30,7 +31,7 @@ AS_IT_CAME = [
     "TRUNCATE TABLE `t`",
     "CREATE TABLE `t` (`id` INT,`g` INT GENERATED ALWAYS AS(`id` + (1)) VIRTUAL,PRIMARY KEY(`id`))",
     "ALTER TABLE `t` ADD COLUMN `y` YEAR DEFAULT 2024, ADD COLUMN `e` ENUM('a','2') DEFAULT _UTF8MB4'2' AFTER `id`",
-    "ALTER TABLE `t` ADD COLUMN `b` BINARY(4) NOT NULL DEFAULT x'FF00', ALTER COLUMN `c` SET DEFAULT 5",
+    "ALTER TABLE `t` ADD COLUMN `b` BINARY(4) NOT NULL DEFAULT x'4100', ALTER COLUMN `c` SET DEFAULT 5",
     "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` VARCHAR(30) DEFAULT _UTF8MB4'VECTOR CHARSET x COLLATE y, KEY ((a))')",
     "CREATE TABLE `u` LIKE `t`",
 ]
@@ -40,6 +41,49 @@ AS_IT_CAME = [
 def test_what_a_server_knows_stays(sql: str) -> None:
     for adapt in (on_mariadb, on_mysql):
         assert (adapt(sql).sql, adapt(sql).notes, adapt(sql).logged) == (sql, [], sql)
+
+
+DIRECTORIES = {
+    "CREATE TABLE `t` (`id` INT PRIMARY KEY) DATA DIRECTORY='/x'": "CREATE TABLE `t` (`id` INT PRIMARY KEY) ",
+    "CREATE TABLE t (id INT) COMMENT='c' data /* */ directory '/x' , INDEX DIRECTORY = \"/y\" CHARSET=ascii": (
+        "CREATE TABLE t (id INT) COMMENT='c'   CHARSET=ascii COLLATE ascii_bin"
+    ),
+    "CREATE TABLE t (id INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (1) DATA DIRECTORY='/x')": (
+        "CREATE TABLE t (id INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (1) )"
+    ),
+    "CREATE TABLE t (id INT) PARTITION BY RANGE (id) SUBPARTITION BY HASH (id) (PARTITION p VALUES LESS THAN (1)"
+    " (SUBPARTITION s INDEX DIRECTORY='/x' DATA DIRECTORY='/x'))": (
+        "CREATE TABLE t (id INT) PARTITION BY RANGE (id) SUBPARTITION BY HASH (id) (PARTITION p VALUES LESS THAN (1)"
+        " (SUBPARTITION s  ))"
+    ),
+    "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (9) DATA DIRECTORY='/x')": (
+        "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (9) )"
+    ),
+    "ALTER TABLE t ADD COLUMN a INT, DATA DIRECTORY='/x', ADD COLUMN b INT": (
+        "ALTER TABLE t ADD COLUMN a INT, ADD COLUMN b INT"
+    ),
+    "ALTER TABLE t COMMENT='c' DATA DIRECTORY='/x'": "ALTER TABLE t COMMENT='c' ",
+    "ALTER TABLE t DATA DIRECTORY='/x'": "",
+}
+"""MariaDB and MySQL put a table's files into a directory that a statement names; TiDB only reads the words."""
+
+
+@pytest.mark.parametrize("sql", DIRECTORIES)
+def test_no_statement_names_a_directory_of_the_server(sql: str) -> None:
+    found = on_mariadb(sql)
+    assert found.sql == DIRECTORIES[sql]
+    assert "DIRECTORY" in " ".join(found.notes).upper()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (data INT, index directory (data), INDEX `directory` (data))",
+        "CREATE TABLE t (`data` INT COMMENT 'DATA DIRECTORY=x', directory INT) COMMENT='INDEX DIRECTORY'",
+    ],
+)
+def test_names_are_no_options(sql: str) -> None:
+    assert on_mariadb(sql).sql == sql
 
 
 CHANGED = {
@@ -67,6 +111,9 @@ CHANGED = {
         "CREATE TABLE `t` (`s` SET('x','y','it''s') DEFAULT 'x,it''s',`b` BIT(16) DEFAULT b'110000101100010',"
         "`y` YEAR DEFAULT 2024)"
     ),
+    "ALTER TABLE `t` ADD COLUMN `b` BINARY(4) NOT NULL DEFAULT x'FF00', ADD COLUMN `d` DOUBLE DEFAULT 1e+300": (
+        "ALTER TABLE `t` ADD COLUMN `b` BINARY(4) NOT NULL DEFAULT x'efbfbd00', ADD COLUMN `d` DOUBLE DEFAULT 1e+300"
+    ),
     "CREATE TABLE `t` (`id` INT DEFAULT NEXTVAL(`d`.`s`) COMMENT 'c')": "CREATE TABLE `t` (`id` INT  COMMENT 'c')",
     "CREATE DATABASE `d` CHARACTER SET = utf8mb4": "CREATE DATABASE `d` CHARACTER SET = utf8mb4 COLLATE utf8mb4_bin",
     "CREATE DATABASE `d` COLLATE = utf8mb4_0900_ai_ci": "CREATE DATABASE `d` COLLATE = utf8mb4_uca1400_nopad_ai_ci",
@@ -90,6 +137,7 @@ CHANGED = {
     "CREATE UNIQUE INDEX `e` ON `t` ((`a` + 1))": "",
     "DROP INDEX `e` ON `t`": "DROP INDEX IF EXISTS `e` ON `t`",
     "ALTER TABLE `t` DROP INDEX `e`": "ALTER TABLE `t` DROP INDEX IF EXISTS `e`",
+    "ALTER TABLE `t` RENAME INDEX `e` TO `f`": "ALTER TABLE `t` RENAME INDEX IF EXISTS `e` TO `f`",
     "CREATE TABLE `t` (`a` INT,CONSTRAINT `c` CHECK(`a`>0) ENFORCED,CHECK(`a`<9) NOT ENFORCED)": (
         "CREATE TABLE `t` (`a` INT,CONSTRAINT `c` CHECK(`a`>0) ,CHECK(`a`<9) )"
     ),
@@ -143,6 +191,89 @@ def test_an_exchange_compares_no_rows_where_that_can_be_said() -> None:
     assert on_mariadb(sql).sql == sql
 
 
-def test_a_view_runs_under_the_user_that_makes_it() -> None:
-    sql = "CREATE ALGORITHM = UNDEFINED DEFINER = `r`@`%` SQL SECURITY DEFINER VIEW `v` AS SELECT 1"
-    assert on_mysql(sql).sql == sql.replace("`r`@`%`", "CURRENT_USER")
+@pytest.mark.parametrize("definer", ["`r`@`%`", "r", "`r`", "CURRENT_USER", "CURRENT_USER()", "CURRENT_ROLE"])
+def test_a_view_runs_under_the_user_that_makes_it(definer: str) -> None:
+    sql = f"CREATE ALGORITHM = UNDEFINED DEFINER = {definer} SQL SECURITY DEFINER VIEW `v` AS SELECT definer = a"
+    wanted = sql.replace(definer, "CURRENT_USER", 1)
+    assert [adapt(sql).sql for adapt in (on_mysql, on_mariadb, for_tidb)] == [wanted] * 3
+
+
+def test_tidb_is_given_decimals_of_their_own_scale() -> None:
+    """It would round the default again whenever it reads a row that was there, with a warning."""
+    sql = "ALTER TABLE `t` ADD COLUMN (`a` DECIMAL(30,0) DEFAULT _UTF8MB4'3.5',`b` INT DEFAULT '2.5'), COMMENT = 'c'"
+    assert for_tidb(sql).sql == sql.replace("_UTF8MB4'3.5'", "4")
+    made = "CREATE TABLE `t` (`a` DECIMAL(3,0) DEFAULT 2.5)"
+    assert for_tidb(made).sql == made
+
+
+def test_tidb_is_sent_what_goes_by_the_zone_of_the_session_that_computed_it() -> None:
+    made = (
+        "CREATE TABLE `t` (`id` INT PRIMARY KEY,`ts` TIMESTAMP,"
+        "`a` DATE GENERATED ALWAYS AS(DATE(`TS`)) STORED NOT NULL,"
+        "`v` DATE GENERATED ALWAYS AS(DATE(`ts`)) VIRTUAL,`b` INT GENERATED ALWAYS AS(YEAR(`v`)) STORED,"
+        "`c` INT GENERATED ALWAYS AS(`id` + 1) STORED,`d` DATETIME AS (FROM_UNIXTIME(`id`)) STORED)"
+    )
+    plain = (
+        made.replace("`a` DATE GENERATED ALWAYS AS(DATE(`TS`)) STORED", "`a` DATE ")
+        .replace("`b` INT GENERATED ALWAYS AS(YEAR(`v`)) STORED", "`b` INT ")
+        .replace("`d` DATETIME AS (FROM_UNIXTIME(`id`)) STORED", "`d` DATETIME ")
+    )
+    result = for_tidb(made)
+    assert result.sql == plain
+    assert [note.split(" ")[1] for note in result.notes] == ["a", "b", "d"]
+    assert for_tidb(made, dumped=True).sql == made
+    assert for_tidb("CREATE TABLE `t` LIKE `u`").notes == []
+
+
+@pytest.mark.parametrize(
+    "key", ["PRIMARY KEY CLUSTERED", "PRIMARY KEY NONCLUSTERED", "PRIMARY KEY AUTO_RANDOM(5)", "UNIQUE GLOBAL"]
+)
+@pytest.mark.parametrize("stored", ["", ", `g` VARCHAR(30) AS (`s`) STORED"])
+def test_tidb_s_own_words_are_read_where_columns_have_to_be(key: str, stored: str) -> None:
+    made = f"CREATE TABLE `t` (`id` BIGINT {key},`s` TIMESTAMP{stored})"
+    found = for_tidb(made)
+    assert key in found.sql
+    assert "STORED" not in found.sql
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "DOUBLE AS(`a` / 3)",
+        "TIME AS(TIME(`d`))",
+        "DATETIME GENERATED ALWAYS AS(`d`) VIRTUAL NOT NULL",
+        "DECIMAL(9,1) AS(ROUND(`a`, 1))",
+        "BIGINT AS(UNIX_TIMESTAMP(`d`))",
+        "VARCHAR(9) AS(CAST(`a` AS CHAR))",
+    ],
+)
+def test_a_virtual_column_that_mariadb_may_compute_otherwise_is_refused(column: str) -> None:
+    """No message has its values; a server of MySQL's, and TiDB, compute them as upstream does."""
+    for sql in (f"CREATE TABLE `t` (`a` INT,`d` DATETIME(3),`g` {column})", f"ALTER TABLE `t` ADD COLUMN `g` {column}"):
+        with pytest.raises(TargetError, match="VIRTUAL column 'g' otherwise than TiDB"):
+            on_mariadb(sql)
+        assert on_mysql(sql).sql == sql
+        assert for_tidb(sql).sql == sql
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "INT AS(`a` + 1.5 * -`b`)",
+        "VARCHAR(9) AS(CONCAT(`a`, _UTF8MB4'/', UPPER(`w`)))",
+        "VARCHAR(9) AS(JSON_UNQUOTE(JSON_EXTRACT(`j`, _UTF8MB4'$.k')))",
+        "TINYINT AS(CASE WHEN `a` IS NULL OR `a` >= 2 THEN 1 ELSE 0 END)",
+        "DATE AS(DATE(`d`))",
+    ],
+)
+def test_a_virtual_column_that_is_the_same_on_mariadb_stays(column: str) -> None:
+    sql = f"ALTER TABLE `t` ADD COLUMN `g` {column} VIRTUAL"
+    assert on_mariadb(sql).sql == sql
+
+
+@pytest.mark.parametrize("server", [on_mariadb, on_mysql])
+def test_numbers_are_not_filled_with_zeros_that_a_conversion_would_keep(server: partial[Adapted]) -> None:
+    sql = "ALTER TABLE `t` ADD COLUMN `a` INT(8) UNSIGNED ZEROFILL NOT NULL, ADD COLUMN `b` SMALLINT ZEROFILL"
+    assert server(sql).sql == (
+        "ALTER TABLE `t` ADD COLUMN `a` INT(8) UNSIGNED  NOT NULL, ADD COLUMN `b` SMALLINT UNSIGNED"
+    )

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinks.mysql.encode import MysqlEncoder
-from sinks.schema import Column, Shape
-from sinks.tabbed import decode_rows
-from sinks.values import ValueRules
+from sinks.mysql.encoder import MysqlEncoder
+from sinks.rows.schema import Column, Shape
+from sinks.rows.tsv import decode_rows
+from sinks.rows.values import ValueRules
 
 ENCODER = MysqlEncoder(ValueRules())
 COLUMNS = [Column("t", "text", Shape.TEXT), Column("u", "text", Shape.TEXT), Column("b", "blob", Shape.BYTES)]

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from consumer.bodies.upstream import Upstream
+from consumer.large_messages.handle_key_only import UpstreamRows
 from ordering.errors import ConfigError, SourceError, TargetError, TargetUnreachableError
+from sinks.mysql import wire
 from sinks.mysql.connection import MysqlConnection
-from sinks.mysql.line import Line
 from sinks.mysql.login import shows_password
+from sinks.mysql.wire import Line
 from sinks.postgres.connection import PostgresConnection
 from sinks.uri import parse_target_uri, parse_upstream_uri
 from tests.certificates import Authority
+from tests.sinks import hostile_servers
 from tests.sinks.hostile_servers import OK, PUBLIC_KEY, Greedy, another_key, greedy_postgres, greeting, packet, served
 
 SECRET = "s3cr3t-Pa55"
@@ -60,7 +62,7 @@ def refused_as_target(uri: str) -> None:
 
 def refused_as_upstream(uri: str) -> None:
     with pytest.raises(SourceError) as caught:
-        Upstream(parse_upstream_uri(uri), "UTC").check()
+        UpstreamRows(parse_upstream_uri(uri), "UTC").check()
     assert caught.value.hint
     assert SECRET not in str(caught.value)
 
@@ -86,7 +88,7 @@ def test_nor_does_it_by_the_first_answer(plugin: str, context: ssl.SSLContext | 
 @pytest.mark.parametrize("plugin", ASKING)
 def test_the_last_check_holds_by_itself(plugin: str, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever plugin PyMySQL runs, and whatever it takes for secure: no packet is the password."""
-    monkeypatch.setattr("sinks.mysql.line.handler_of", lambda *_: None)
+    monkeypatch.setattr(wire, "handler_of", lambda *_: None)
     assert not asked(Greedy(plugin, context=tls), refused_as_target)
     assert not asked(Greedy(plugin), refused_as_target)
 
@@ -187,7 +189,7 @@ def test_an_answer_that_is_none_is_an_error_of_the_target(name: str) -> None:
 
 
 def test_a_key_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.sinks.hostile_servers.PUBLIC_KEY", b"-----BEGIN PUBLIC KEY-----\nx")
+    monkeypatch.setattr(hostile_servers, "PUBLIC_KEY", b"-----BEGIN PUBLIC KEY-----\nx")
     server = Greedy("caching_sha2_password")
     with served(server.serve) as port, pytest.raises(TargetError, match="none of MySQL's protocol"):
         MysqlConnection(parse_target_uri(f"mysql://root:{SECRET}@127.0.0.1:{port}?get-server-public-key=true"))

@@ -3,15 +3,16 @@
 import pytest
 
 from ordering.events import TableName
-from sinks.ddl.definition import TypeDef
-from sinks.ddl.reading import changed_columns
-from sinks.mysql.converting import is_same, message_text
-from sinks.mysql.preparing import prepared
-from sinks.mysql.target import MysqlTarget
-from sinks.schema import Catalog, Column, Shape, TableSchema
-from sinks.tidb.target import TidbTarget
+from sinks.ddl.model import TypeDef
+from sinks.ddl.parse.tables import changed_columns
+from sinks.mysql.ddl.conversion_trial import is_same, message_text
+from sinks.mysql.ddl.pre_conversion import prepared
+from sinks.mysql.dialect import MysqlDialect
+from sinks.rows.schema import Catalog, Column, Shape, TableSchema
+from sinks.rows.values import ValueRules
+from sinks.target_session import TargetSession
+from sinks.tidb.dialect import TidbDialect
 from sinks.uri import parse_target_uri
-from sinks.values import ValueRules
 
 NAME = TableName("d", "t")
 COLUMNS = (
@@ -20,6 +21,7 @@ COLUMNS = (
     Column("m", "datetime(3)", Shape.DATETIME),
     Column("w", "time(2)", Shape.TIME),
     Column("n", "decimal(9,2)", Shape.TEXT),
+    Column("f", "float", Shape.REAL),
 )
 CATALOG = Catalog({NAME: TableSchema(NAME, COLUMNS, ("id",), (("id",),))})
 
@@ -32,20 +34,24 @@ CATALOG = Catalog({NAME: TableSchema(NAME, COLUMNS, ("id",), (("id",),))})
         ("MODIFY COLUMN `w` INT", "UPDATE `d`.`t` SET `w` = CAST(`w` AS TIME)"),
         ("MODIFY COLUMN `n` INT", ""),
         ("MODIFY COLUMN `s` TEXT", ""),
+        ("MODIFY COLUMN `f` FLOAT(7,2)", "UPDATE `d`.`t` SET `f` = FLOOR(`f`) + ROUND((`f` - FLOOR(`f`)) * 1e2) / 1e2"),
+        ("MODIFY COLUMN `f` DOUBLE(7,2)", ""),
+        ("MODIFY COLUMN `f` DOUBLE", ""),
         ("ADD COLUMN `x` INT", ""),
     ],
 )
-def test_what_becomes_a_whole_number_is_rounded_first(clause: str, expected: str) -> None:
+def test_what_the_server_rounds_in_another_way_is_rounded_first(clause: str, expected: str) -> None:
     found = list(prepared(f"ALTER TABLE `t` {clause}", "d", CATALOG))
     assert [sql.split(" WHERE ")[0] for sql in found] == ([expected] if expected else [])
 
 
 def test_tidb_rounds_by_itself() -> None:
     sql = "ALTER TABLE `t` MODIFY COLUMN `s` INT"
-    for kind, count in ((MysqlTarget, 1), (TidbTarget, 0)):
-        target = kind(parse_target_uri("mysql://u@h:1"), ValueRules())
-        target.assume(CATALOG)
-        assert len(list(target._prepared(sql, "d"))) == count
+    for dialect, count in ((MysqlDialect, 1), (TidbDialect, 0)):
+        made = dialect(parse_target_uri("mysql://u@h:1"), ValueRules())
+        at = TargetSession(made)
+        at.assume(CATALOG)
+        assert len(list(made.ddl(at)._prepared(sql, "d"))) == count
 
 
 @pytest.mark.parametrize(

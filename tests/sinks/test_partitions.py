@@ -6,15 +6,15 @@ from collections.abc import Iterable
 import pytest
 
 from ordering.errors import TargetError
-from sinks.ddl.belonging import rows_of
-from sinks.ddl.known import Known, altered, known_of
-from sinks.ddl.partitions import Part, Partitioning, read_change
-from sinks.ddl.reading import read_changes, read_table
-from sinks.ddl.statement import Reference
-from sinks.sqlite.encode import SqliteEncoder
-from sinks.sqlite.functions import Functions
-from sinks.sqlite.partitions import SqliteSpeller
-from sinks.values import ValueRules
+from sinks.ddl.kept_definitions import Known, altered, known_of
+from sinks.ddl.parse.partitions import PartitionDef, Partitioning, read_change
+from sinks.ddl.parse.statement import TableReference
+from sinks.ddl.parse.tables import read_changes, read_table
+from sinks.ddl.rows.partition_condition import rows_of
+from sinks.rows.values import ValueRules
+from sinks.sqlite.ddl.partition_condition import SqliteSpeller
+from sinks.sqlite.encoder import SqliteEncoder
+from sinks.sqlite.sql_functions import Functions
 
 
 def known(partition_by: str, columns: str = "`id` INT PRIMARY KEY", options: str = "") -> Known:
@@ -37,8 +37,8 @@ LIST = "LIST (`id`) (PARTITION `p0` VALUES IN (1,NULL), PARTITION `p1` DEFAULT)"
 
 
 def test_forms_of_definitions() -> None:
-    assert partitions(RANGE).parts == (Part("p0", (("5",),)), Part("p1", (("MAXVALUE",),)))
-    assert partitions(LIST).parts == (Part("p0", (("1",), ("NULL",))), Part("p1", (("DEFAULT",),)))
+    assert partitions(RANGE).parts == (PartitionDef("p0", (("5",),)), PartitionDef("p1", (("MAXVALUE",),)))
+    assert partitions(LIST).parts == (PartitionDef("p0", (("1",), ("NULL",))), PartitionDef("p1", (("DEFAULT",),)))
     assert names(partitions("HASH (`id`) PARTITIONS 3")) == ["p0", "p1", "p2"]
     assert partitions("KEY () PARTITIONS 2").columns == ("id",)
     assert partitions("RANGE (YEAR(`id`)) (PARTITION `p` VALUES LESS THAN (1))").expression == "YEAR(`id`)"
@@ -70,7 +70,7 @@ def test_clauses_about_hashed_partitions() -> None:
     assert read_change("REMOVE PARTITIONING", before).after is None
     assert names(read_change("PARTITION BY KEY (`id`) PARTITIONS 2", None).after) == ["p0", "p1"]
     assert read_change("TRUNCATE PARTITION ALL", None).removed is None
-    assert read_change("EXCHANGE PARTITION `p` WITH TABLE `u`", None).exchanged == ("p", Reference(None, "u"))
+    assert read_change("EXCHANGE PARTITION `p` WITH TABLE `u`", None).exchanged == ("p", TableReference(None, "u"))
 
 
 def rows_in(definition: Known, name: str, values: Iterable[object], kind: str = "INTEGER") -> list[object]:
@@ -116,13 +116,46 @@ def test_texts_compare_by_their_bytes_without_trailing_spaces() -> None:
     bounds = (
         "RANGE COLUMNS (`id`) (PARTITION `p` VALUES LESS THAN (_UTF8MB4'b '), PARTITION `q` VALUES LESS THAN ('z'))"
     )
-    found = known(bounds, "`id` VARCHAR(9)")
+    with pytest.raises(TargetError, match="not known"):
+        rows_in(known(bounds, "`id` VARCHAR(9)"), "p", ["a"], "TEXT")
+    found = known(bounds, "`id` VARCHAR(9)", "COLLATE utf8mb4_bin")
     assert rows_in(found, "p", ["a", "b", "b ", "B", "é"], "TEXT") == ["a", "B"]
     folding = known(bounds, "`id` VARCHAR(9) COLLATE utf8mb4_general_ci")
     with pytest.raises(TargetError, match="utf8mb4_general_ci"):
         rows_in(folding, "p", ["a"], "TEXT")
     with pytest.raises(TargetError, match="utf8mb4_unicode_ci"):
         rows_in(known(bounds, "`id` VARCHAR(9)", "COLLATE utf8mb4_unicode_ci"), "p", ["a"], "TEXT")
+
+
+@pytest.mark.parametrize("by", ["RANGE COLUMNS (`id`) (PARTITION `p0` VALUES LESS THAN ('m'))", "KEY (`id`)"])
+@pytest.mark.parametrize(
+    ("columns", "options", "later"),
+    [
+        ("`id` VARCHAR(9) CHARACTER SET gbk", "", ""),
+        ("`id` VARCHAR(9)", "CHARSET=gbk", ""),
+        ("`id` VARCHAR(9)", "CHARSET=gbk COLLATE=gbk_bin", ""),
+        ("`id` VARCHAR(9)", "CHARSET=utf8mb4", "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"),
+    ],
+)
+def test_texts_that_are_not_compared_by_their_bytes_are_refused(
+    by: str, columns: str, options: str, later: str
+) -> None:
+    """A character set may fold or order otherwise by itself: that of gbk was taken for utf8mb4_bin."""
+    found = known(f"{by} PARTITIONS 2" if by.startswith("KEY") else by, columns, options)
+    with pytest.raises(TargetError, match=r"gbk|general_ci|KEY partition"):
+        rows_in(altered(found, read_changes(f"ALTER TABLE `t` {later}")) if later else found, "p0", ["a"], "TEXT")
+
+
+def test_a_tables_collation_is_that_of_columns_to_come() -> None:
+    found = known(RANGE, "`id` INT, `a` CHAR(1), `b` ENUM('x') COLLATE utf8mb4_bin", "COLLATE utf8mb4_unicode_ci")
+    later = "ALTER TABLE `t` COLLATE utf8mb4_general_ci, ADD COLUMN `c` TEXT, ADD CHECK (`a` COLLATE gbk_bin = 'x')"
+    after = altered(found, read_changes(later))
+    assert [kind.collation for kind in after.columns.values()] == [
+        "", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_general_ci",
+    ]  # fmt: skip
+    assert (
+        altered(after, read_changes("ALTER TABLE `t` CHARSET binary, ADD COLUMN `d` TEXT")).columns["d"].base == "blob"
+    )
 
 
 @pytest.mark.parametrize(

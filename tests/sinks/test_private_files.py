@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from consumer.verifying.state import State
+from consumer.verify.resume_file import ResumeState
 from sinks.private_files import make_directory, make_file, open_file
-from sinks.target import Step
-from tests.consumer.test_cli_manners import reconciler
+from sinks.steps import Step
+from tests.consumer.cli.test_manners import reconciler
 from tests.sinks.test_sqlite_fence import Leader
 from tests.test_architecture import ROOT, name_of
 
@@ -49,7 +49,7 @@ def test_what_is_made_is_private_and_what_is_there_stays(tmp_path: Path) -> None
 
 def test_commands_write_private_files(tmp_path: Path) -> None:
     assert reconciler("init", tmp_path / "orders.toml").exit_code == 0
-    State(tmp_path / "state", SimpleNamespace(as_json=dict))  # type: ignore[arg-type]
+    ResumeState(tmp_path / "state", SimpleNamespace(as_json=dict))  # type: ignore[arg-type]
     assert modes(tmp_path) == {"orders.toml": 0o600, "state": 0o600}
 
 
@@ -62,7 +62,11 @@ def test_nothing_else_makes_files() -> None:
         for path in (ROOT / package).rglob("*.py")
         if making.search(path.read_text()) and not any(name_of(path).startswith(one) for one in OTHERS_MAY_MAKE)
     }
-    empty = {"consumer/locks.py", "consumer/class_archive.py"}  # locks hold nothing, the archive holds Java's classes
+    empty = {
+        "consumer/runtime/cache_dir.py",
+        "consumer/runtime/file_locks.py",
+        "consumer/spark/class_archive.py",
+    }  # locks and the cache's directory hold nothing, the archive holds Java's classes
     assert found - empty == {"sinks/private_files.py"}
 
 

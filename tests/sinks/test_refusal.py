@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordering.errors import TargetError
-from ordering.events import Half, TableName
-from sinks.chunk import Chunk
-from sinks.mysql.encode import MysqlEncoder
-from sinks.refusal import RowRefusedError, Trial
-from sinks.schema import Column, Shape
-from sinks.spool import Group, Spool
-from sinks.tabbed import decode_rows
-from sinks.values import ValueRules
+from ordering.events import RowOp, TableName
+from sinks.mysql.encoder import MysqlEncoder
+from sinks.rows.bisect_refused import RowRefusedError, Trial
+from sinks.rows.chunk import Chunk
+from sinks.rows.schema import Column, Shape
+from sinks.rows.spool import Group, Spool
+from sinks.rows.tsv import decode_rows
+from sinks.rows.values import ValueRules
 
 TABLE = TableName("d", "t")
 ENCODER = MysqlEncoder(ValueRules())
@@ -48,8 +48,8 @@ class Unique:
 def group_of(numbers: list[int], spool: Spool, size: int = 7) -> Group:
     for start in range(0, len(numbers), size):
         part = [[str(number)] for number in numbers[start : start + size]]
-        spool.add(Chunk(TABLE, Half.WRITE, ("id",), len(part), ENCODER.encode(COLUMNS, part)))
-    return spool.groups(Half.WRITE)[0]
+        spool.add(Chunk(TABLE, RowOp.WRITE, ("id",), len(part), ENCODER.encode(COLUMNS, part)))
+    return spool.groups(RowOp.WRITE)[0]
 
 
 @given(st.lists(st.integers(0, 1000), unique=True, max_size=60), st.data())
@@ -81,7 +81,7 @@ def test_what_no_row_is_to_blame_for_stays() -> None:
 
 
 def test_the_row_crosses_a_process_boundary() -> None:
-    row = Chunk(TABLE, Half.WRITE, ("id",), 1, b"1\n")
+    row = Chunk(TABLE, RowOp.WRITE, ("id",), 1, b"1\n")
     found = pickle.loads(pickle.dumps(RowRefusedError("fact", where="where", hint="hint", row=row)))  # noqa: S301 our own
     assert (found.fact, found.where, found.hint, found.row, found.exit_code) == ("fact", "where", "hint", row, 4)
 

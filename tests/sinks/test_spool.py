@@ -1,14 +1,15 @@
 """Rows that wait for their unit: a disk that takes no more of them is told as what it is, and no file is left."""
 
 import resource
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from ordering.errors import LocalDiskError
-from ordering.events import Half, TableName
-from sinks.chunk import Chunk
-from sinks.spool import Spool
+from ordering.events import RowOp, TableName
+from sinks.rows.chunk import Chunk
+from sinks.rows.spool import Spool
 
 ROOM = 64 << 10
 
@@ -16,13 +17,13 @@ ROOM = 64 << 10
 def _filled(size: int) -> None:
     with Spool() as spool:
         for _ in range((8 << 20) // size):
-            spool.add(Chunk(TableName("d", "t"), Half.WRITE, ("a",), 1, b"x" * size))
+            spool.add(Chunk(TableName("d", "t"), RowOp.WRITE, ("a",), 1, b"x" * size))
 
 
 @pytest.mark.parametrize("size", [1_000, 200_000])
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Small pieces are still in the file's buffer when it is closed: they must not fail once more there."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, before[1]))
     try:

@@ -9,9 +9,11 @@ from ordering.errors import LeadershipLostError, TargetBusyError
 from ordering.events import DdlEvent, Position
 from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs, CommitTs
-from sinks.opening import open_target
-from sinks.target import Lease, Observer, Step, Target
-from sinks.values import ValueRules
+from sinks.bookkeeping.progress_rows import Lease
+from sinks.registry import open_target
+from sinks.rows.values import ValueRules
+from sinks.steps import Observer, Step
+from sinks.target import Target
 
 PROGRESS = Progress.first(CheckpointTs(0), "", "")
 CREATE, DROP = "CREATE DATABASE `d`", "DROP DATABASE `d`"

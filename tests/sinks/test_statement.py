@@ -4,10 +4,10 @@ import pytest
 
 from ordering.errors import InputError
 from ordering.events import TableName
-from sinks.ddl.statement import DdlKind, Reference, read_statement
+from sinks.ddl.parse.statement import DdlKind, TableReference, read_statement
 
 
-def in_d1(_: Reference) -> str:
+def in_d1(_: TableReference) -> str:
     return "d1"
 
 
@@ -27,8 +27,8 @@ def in_d1(_: Reference) -> str:
         ("ALTER TABLE `a` RENAME INDEX `x` TO `y`", DdlKind.ALTER_TABLE, [], []),
         ("CREATE UNIQUE INDEX `i` ON `t` (`c`)", DdlKind.CREATE_INDEX, [], []),
         ("DROP INDEX `i` ON `t`", DdlKind.DROP_INDEX, [], []),
-        ("CREATE OR REPLACE ALGORITHM = UNDEFINED VIEW `v` AS SELECT 1", DdlKind.CREATE_VIEW, [], []),
-        ("DROP VIEW `d1`.`v`", DdlKind.DROP_VIEW, [], []),
+        ("CREATE OR REPLACE ALGORITHM = UNDEFINED VIEW `v` AS SELECT 1", DdlKind.CREATE_VIEW, [], ["d1.v"]),
+        ("DROP VIEW `d2`.`v`, `w`", DdlKind.DROP_VIEW, ["d2.v", "d1.w"], []),
         ("CREATE DATABASE `d` CHARACTER SET = utf8mb4", DdlKind.CREATE_DATABASE, [], []),
         ("DROP DATABASE IF EXISTS `d`", DdlKind.DROP_DATABASE, [], []),
         ("CREATE TABLE `odd ``name` (`a` INT)", DdlKind.CREATE_TABLE, [], ["d1.odd `name"]),
@@ -47,7 +47,7 @@ def test_kind_and_tables(sql: str, kind: DdlKind, removes: list[str], adds: list
 def test_a_view_whose_text_names_an_index_is_a_view() -> None:
     statement = read_statement("CREATE VIEW `v` AS SELECT `index` FROM `t` JOIN `u` ON `t`.`a` = `u`.`a`")
     assert statement.kind is DdlKind.CREATE_VIEW
-    assert statement.tables == (Reference(None, "v"),)
+    assert statement.tables == (TableReference(None, "v"),)
 
 
 def test_names_keep_their_database() -> None:
@@ -55,13 +55,13 @@ def test_names_keep_their_database() -> None:
 
 
 def test_only_old_names_are_looked_for_elsewhere() -> None:
-    def elsewhere(_: Reference) -> str:
+    def elsewhere(_: TableReference) -> str:
         return "d7"
 
     renamed = read_statement("ALTER TABLE `a` RENAME AS `b`").placed("d1", elsewhere)
     assert (renamed.removes(), renamed.adds()) == ((TableName("d7", "a"),), (TableName("d1", "b"),))
     created = read_statement("CREATE TABLE `a` LIKE `m`").placed("d1", elsewhere)
-    assert (created.adds(), created.like) == ((TableName("d1", "a"),), Reference("d7", "m"))
+    assert (created.adds(), created.like) == ((TableName("d1", "a"),), TableReference("d7", "m"))
 
 
 @pytest.mark.parametrize("sql", ["DROP TABLE", "CREATE TABLE `unclosed"])

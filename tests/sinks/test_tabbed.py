@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinks.chunk import Encoder
-from sinks.mysql.encode import MysqlEncoder
-from sinks.postgres.encode import PostgresEncoder
-from sinks.schema import Column, Shape
-from sinks.values import ValueRules
+from sinks.mysql.encoder import MysqlEncoder
+from sinks.postgres.encoder import PostgresEncoder
+from sinks.rows.chunk import Encoder
+from sinks.rows.schema import Column, Shape
+from sinks.rows.values import ValueRules
 
 ENCODERS = [MysqlEncoder(ValueRules()), PostgresEncoder(ValueRules(invalid_dates="null"))]
 COLUMNS = [

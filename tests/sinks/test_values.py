@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinks.schema import Shape
-from sinks.sqlite.schema_text import Check, checked, checks_in
-from sinks.values import member_name, member_number, set_mask, set_names, utc_of
+from sinks.rows.schema import Shape
+from sinks.rows.values import member_name, member_number, set_mask, set_names, utc_of
+from sinks.sqlite.ddl.schema_text import Check, checked, checks_in
 
 ZONES = ["UTC", "+00:00", "+08:00", "-03:30", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe"]
 MOMENTS = st.datetimes(datetime(1970, 1, 2), datetime(2038, 1, 18))  # noqa: DTZ001 made aware below

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from upstream_applier import Tables, apply_transaction, content, decoded, full_name, is_row, row_transactions
 
-from consumer.demo.upstream.bank import Bank
-from consumer.demo.upstream.changefeed import Changefeed, Message
-from consumer.demo.upstream.history import snapshot_at, snapshots
-from consumer.demo.upstream.tables import Database, Executed, State
+from consumer.demo.fake_ticdc.bank import Bank
+from consumer.demo.fake_ticdc.changefeed import Changefeed, Message
+from consumer.demo.fake_ticdc.database import Database, DatabaseState, Executed
+from consumer.demo.fake_ticdc.oracle import snapshot_at, snapshots
 
 KEYS = {"acc2": ["no"], "acc6": ["no"]}
 
@@ -47,7 +47,7 @@ FEEDS: dict[str, dict[str, Any]] = {
 
 def converged(messages: list[Message], database: Database) -> None:
     """Apply rows from the messages and DDLs from the log; compare after every commit."""
-    found, state = row_transactions(decoded(messages)), State()
+    found, state = row_transactions(decoded(messages)), DatabaseState()
     tables: Tables = defaultdict(dict)
     state.rows = tables
     commits = {entry.commit_ts: entry for entry in database.log}

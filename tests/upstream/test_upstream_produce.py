@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from consumer.demo.upstream.bank import Bank
-from consumer.demo.upstream.changefeed import Changefeed, Message
-from consumer.demo.upstream.produce import ProduceError, produce, vector_messages
+from consumer.demo.fake_ticdc.bank import Bank
+from consumer.demo.fake_ticdc.changefeed import Changefeed, Message
+from consumer.demo.fake_ticdc.producer import ProduceError, produce, vector_messages
 from consumer.embedded import KafkaBroker
 
 VECTORS = Path(__file__).parent.parent / "vectors"

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.demo.upstream.changefeed import row_events
-from consumer.demo.upstream.ddl import AddColumn, CreateTable, DropColumn, RenameTable, TruncateTable
-from consumer.demo.upstream.history import snapshot_at
-from consumer.demo.upstream.tables import (
+from consumer.demo.fake_ticdc.changefeed import row_events
+from consumer.demo.fake_ticdc.database import (
     Commit,
     ConstraintError,
     Database,
@@ -18,6 +16,8 @@ from consumer.demo.upstream.tables import (
     Table,
     Transaction,
 )
+from consumer.demo.fake_ticdc.ddl import AddColumnDdl, CreateTable, DropColumnDdl, RenameTable, TruncateTable
+from consumer.demo.fake_ticdc.oracle import snapshot_at
 
 KINDS: list[KeyKind] = ["clustered", "nonclustered", "unique_only"]
 COLUMNS = (("id", "int", False), ("u", "int", True), ("v", "varchar(9)", True))
@@ -127,8 +127,8 @@ def test_there_and_back_is_an_update_and_in_and_out_is_nothing(database: Databas
 
 
 def test_ddl_changes_rows_without_events(database: Database) -> None:
-    database.execute(AddColumn("d.t", ("n", "int", False), "5"))
-    database.execute(DropColumn("d.t", "v"))
+    database.execute(AddColumnDdl("d.t", ("n", "int", False), "5"))
+    database.execute(DropColumnDdl("d.t", "v"))
     database.execute(RenameTable("d.t", "e.s"))
     assert database.snapshot()["e.s"]["1",] == {"id": "1", "u": "10", "n": "5"}
     with database.transaction() as transaction, pytest.raises(DuplicateKeyError):
@@ -138,8 +138,8 @@ def test_ddl_changes_rows_without_events(database: Database) -> None:
 
 
 def test_ddls_are_printed_as_tidb_prints_them() -> None:
-    assert AddColumn("d.t", ("n", "int", False), "5").sql == "ALTER TABLE `t` ADD COLUMN `n` INT NOT NULL DEFAULT 5"
-    quoted = AddColumn("d.t", ("s", "varchar(10)", True), "it's").sql
+    assert AddColumnDdl("d.t", ("n", "int", False), "5").sql == "ALTER TABLE `t` ADD COLUMN `n` INT NOT NULL DEFAULT 5"
+    quoted = AddColumnDdl("d.t", ("s", "varchar(10)", True), "it's").sql
     assert quoted == "ALTER TABLE `t` ADD COLUMN `s` VARCHAR(10) DEFAULT _UTF8MB4'it''s'"
     assert RenameTable("d.t", "e.s").sql == "RENAME TABLE `d`.`t` TO `e`.`s`"
 

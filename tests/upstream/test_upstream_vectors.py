@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import pytest
 from upstream_applier import Value, content, decoded, full_name, is_row
 
-from consumer.compression import decompressed, is_compressed
-from consumer.demo.upstream.changefeed import Changefeed
-from consumer.demo.upstream.ddl import CreateDatabase, CreateTable
-from consumer.demo.upstream.dispatch import Dispatcher
-from consumer.demo.upstream.produce import vector_messages
-from consumer.demo.upstream.tables import Database, Key, Row, Table, Transaction
+from consumer.codec.compression import decompressed, is_compressed
+from consumer.demo.fake_ticdc.changefeed import Changefeed
+from consumer.demo.fake_ticdc.database import Database, Key, Row, Table, Transaction
+from consumer.demo.fake_ticdc.ddl import CreateDatabase, CreateTable
+from consumer.demo.fake_ticdc.dispatcher import Dispatcher
+from consumer.demo.fake_ticdc.producer import vector_messages
 
 Statement: TypeAlias = tuple[Any, ...]
 

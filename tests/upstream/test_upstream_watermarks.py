@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from upstream_applier import Value, content, decoded, is_row
 
-from consumer.demo.upstream.bank import Bank
-from consumer.demo.upstream.changefeed import Changefeed, Message
-from consumer.demo.upstream.ddl import CreateDatabase, CreateTable, DropDatabase, DropTable, RenameTable
-from consumer.demo.upstream.tables import Database, Table
+from consumer.demo.fake_ticdc.bank import Bank
+from consumer.demo.fake_ticdc.changefeed import Changefeed, Message
+from consumer.demo.fake_ticdc.database import Database, Table
+from consumer.demo.fake_ticdc.ddl import CreateDatabase, CreateTable, DropDatabase, DropTable, RenameTable
 
 PER_TABLE = "cdc_{schema}_{table}"
 MISHAPS: list[dict[str, Any]] = [

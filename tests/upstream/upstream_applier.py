@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from consumer.demo.upstream.changefeed import Message
+from consumer.demo.fake_ticdc.changefeed import Message
 
 Value: TypeAlias = dict[str, Any]
 Tables: TypeAlias = dict[str, dict[tuple[str, ...], dict[str, Any]]]

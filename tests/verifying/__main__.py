@@ -13,10 +13,10 @@ from pathlib import Path
 import psycopg
 import pymysql
 
-from consumer.config import config_from
-from consumer.embedded import MariaDbServer, PostgresServer
-from consumer.verifying.outcome import Outcome
-from consumer.verifying.run import Options, Verification
+from consumer.config.model import config_from
+from consumer.verify.report import VerifyOutcome
+from consumer.verify.run import Verification, VerifyOptions
+from tests.embedded import MariaDbServer, PostgresServer
 
 COLUMNS = {
     "id": ("BIGINT PRIMARY KEY", "bigint PRIMARY KEY"),
@@ -75,14 +75,14 @@ def load(rows: int, directory: Path, mariadb: MariaDbServer, postgres: PostgresS
         theirs.execute("VACUUM ANALYZE large.t")
 
 
-def compared(mariadb: MariaDbServer, postgres: PostgresServer, threads: int) -> Outcome:
+def compared(mariadb: MariaDbServer, postgres: PostgresServer, threads: int) -> VerifyOutcome:
     """One verification."""
     values = {
         "changefeed": "large",
         "source": {"bootstrap-servers": "127.0.0.1:1", "topics": ["none"]},
         "target": {"uri": postgres.uri},
     }
-    options = Options(against=mariadb.uri, threads=threads, tables=("large.*",))
+    options = VerifyOptions(against=mariadb.uri, threads=threads, tables=("large.*",))
     return Verification(config_from(values, "tests.verifying"), options).run()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.embedded import MariaDbServer, PostgresServer
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.service.cells import MariaDbCells
 from tests.service.postgres_cells import PostgresCells
 from tests.verifying.upstreams import Verified, feed_of

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from consumer.demo.upstream.changefeed import Message
-from consumer.embedded import MariaDbServer, PostgresServer, TidbServer
+from consumer.demo.fake_ticdc.changefeed import Message
 from ordering.errors import ConfigError, InputError, SourceError, SourceUnreachableError
+from tests.embedded import MariaDbServer, PostgresServer, TidbServer
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import eventually, reconciler
 from tests.service.messages import TOPIC, encoded, value_of
+from tests.service.pipeline.test_upstream import Origin
 from tests.service.postgres_cells import PostgresCells
-from tests.service.test_service_upstream import Origin
 from tests.verifying.upstreams import Verified, connected, feed_of
 
 pytestmark = pytest.mark.service
@@ -111,8 +111,8 @@ def test_a_run_goes_on_where_another_ended_unless_something_changed(origin: Orig
     assert again.tables[0].rows == ROWS
     assert again.notes[0].startswith("3 of 6 chunks were compared by a run that began at 20")
     assert len(state.read_text().splitlines()) == 8
-    anew = verified.verify(state=state, chunk_rows=600)
-    assert anew.tables[0].counts()["different"] == 3
+    again = verified.verify(state=state, chunk_rows=600)
+    assert again.tables[0].counts()["different"] == 3
     run(verified, origin, "ALTER TABLE t ADD COLUMN mine INT")
     origin.run(f"CREATE TABLE {origin.database}.u (id INT PRIMARY KEY)")
     verified.feed.send([origin.create("CREATE TABLE {}.w (id INT PRIMARY KEY)", "w"), *origin.watermarks()])
@@ -161,12 +161,12 @@ def test_the_command(origin: Origin, verified: Verified) -> None:
     config = str(verified.feed.file())
     equal = reconciler("verify", config, "--upstream", uri)
     assert (equal.returncode, equal.stderr) == (0, "")
-    assert equal.stdout.startswith("equal: 1 tables, 3 rows at checkpoint")
+    assert equal.stdout.startswith("equal: compared 1 table, 3 rows at checkpoint")
     run(verified, origin, "UPDATE t SET v = 8 WHERE id = 2")
     mend = verified.feed.directory / "mend.sql"
     differing = reconciler("verify", config, "--upstream", uri, "--json", "--fix-sql", str(mend))
     assert differing.returncode == 6
-    assert "differ: 1 rows in 1 tables" in differing.stderr
+    assert "differ: 1 row in 1 table," in differing.stderr
     (table,) = json.loads(differing.stdout)["tables"]
     assert table["differences"] == [
         {"kind": "different", "key": {"id": "2"}, "columns": {"v": {"upstream": "2", "target": "8"}}}
@@ -217,7 +217,7 @@ def test_servers_share_a_snapshot_and_keys_of_every_order_are_found(
         assert {name: (c["missing"], c["extra"], c["different"]) for name, c in counts.items()} == {
             "s": (1, 0, 2), "t": (2, 1, 1), "two": (2, 1, 1), "u": (2, 1, 1)
         }  # fmt: skip
-        one.mended(against=against, threads=2)
+        one.repaired(against=against, threads=2)
         assert one.verify(against=against, threads=2, chunk_rows=300).is_equal
     mine.drop([database])
     theirs.drop([database])

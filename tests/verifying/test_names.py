@@ -1,11 +1,11 @@
-"""Names with quotes, percent signs and backslashes, and empty tables, are compared and mended like others."""
+"""Names with quotes, percent signs and backslashes, and empty tables, are compared and repaired like others."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from consumer.embedded import MariaDbServer, PostgresServer
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.service.cells import MariaDbCells
 from tests.service.postgres_cells import PostgresCells
 from tests.verifying.upstreams import Readable, Verified, feed_of
@@ -65,5 +65,5 @@ def test_odd_names_empty_tables_and_copies(
     assert {name: (c["missing"], c["extra"], c["different"]) for name, c in found.items()} == {
         ODD: (0, 0, 1), "empty": (0, 1, 0), "keyless": (1, 2, 0)
     }  # fmt: skip
-    verified.mended(against=against)
+    verified.repaired(against=against)
     assert verified.lines(against=against) == []

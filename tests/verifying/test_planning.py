@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.verifying import narrowing
-from consumer.verifying.narrowing import Difference, Narrowing, different
-from consumer.verifying.plan import Comparison, batches, chunks
+from consumer.verify import narrow
+from consumer.verify.narrow import Difference, Narrowing, different
+from consumer.verify.plan import Comparison, batches, chunks
 from ordering.events import TableName
-from sinks.forms import Form, Pair, Trait, paired
-from sinks.reading import Buckets, Selection, Span, Sum
-from sinks.schema import Column, Shape, TableSchema
-from sinks.sqlite.reading import digest_of
+from sinks.compare.digests import Buckets, Selection, Span, Sum
+from sinks.compare.value_forms import Form, Pair, Trait, paired
+from sinks.rows.schema import Column, Shape, TableSchema
+from sinks.sqlite.digests import digest_of
 
 ROWS = st.lists(st.tuples(st.integers(0, 40).map(str), st.sampled_from(["a", "b", None])), max_size=60)
 KEYED = st.dictionaries(st.integers(-30, 30), st.sampled_from(["a", "b", None]), max_size=40)
@@ -108,8 +108,8 @@ def test_narrowing_finds_what_a_full_comparison_does(
         if (key in left) != (key in right) or left[key] != right[key]
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrowing, "ROWS_A_BUCKET", 3)
-        patch.setattr(narrowing, "ROWS_AT_ONCE", at_once)
+        patch.setattr(narrow, "ROWS_A_BUCKET", 3)
+        patch.setattr(narrow, "ROWS_AT_ONCE", at_once)
         made = comparison(keyed=True, exact=exact)
         sides = [[(str(k), v) for k, v in side.items()] for side in (left, right)]
         found = [
@@ -125,7 +125,7 @@ def test_narrowing_finds_what_a_full_comparison_does(
 @given(left=ROWS, right=ROWS)
 def test_without_a_key_copies_count(left: list[Any], right: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrowing, "ROWS_A_BUCKET", 3)
+        patch.setattr(narrow, "ROWS_A_BUCKET", 3)
         found = narrowed(comparison(keyed=False), left, right, Span())
     lacks, has = Counter(left) - Counter(right), Counter(right) - Counter(left)
     assert Counter(one.left for one in found if one.kind == "missing") == lacks
@@ -150,7 +150,7 @@ def test_rows_are_told_in_the_order_of_their_keys() -> None:
 
 
 def test_too_many_rows_in_one_piece_are_said_to_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrowing, "MOST_ROWS", 3)
+    monkeypatch.setattr(narrow, "MOST_ROWS", 3)
     (found,) = narrowed(comparison(keyed=True, exact=False), [("1", "a"), ("2", "a")], [("1", "a"), ("2", "b")], Span())
     assert found.kind == "unnamed"
 

@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 from ordering.events import TableName
-from sinks.opening import open_target
-from sinks.sqlite.reading import real_text
-from sinks.values import ValueRules
+from sinks.compare.value_forms import real_text
+from sinks.registry import open_target
+from sinks.rows.values import ValueRules
 from tests.service.cells import MariaDbCells
 from tests.service.postgres_cells import PostgresCells
 

@@ -1,4 +1,4 @@
-"""Every type, on every target, against a real TiDB: equal; one changed cell of each is named, and mended."""
+"""Every type, on every target, against a real TiDB: equal; one changed cell of each is named, and repaired."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consumer.embedded import TidbServer
+from tests.embedded import TidbServer
 from tests.service.cells import VECTORS, MariaDbCells, SqliteCells, differences, oracle
 from tests.service.postgres_cells import PostgresCells
 from tests.verifying.upstreams import Readable, Verified, feed_of, landed, run_script
@@ -118,14 +118,14 @@ def test_one_changed_cell_of_each_type_is_named_and_mended(target: Verified, aga
         for pair, *_ in one.changed(t.comparison)
     }
     assert found - {("strs", "tt", "5")} == touched - {("strs", "tt", "5")}
-    text = target.mended(against=against)
+    text = target.repaired(against=against)
     assert target.lines(against=against) == known
-    assert text.count("not mended here: PostgreSQL's texts can't hold U+0000") == len(known)
+    assert text.count("not repaired here: PostgreSQL's texts can't hold U+0000") == len(known)
     assert _differences(target, kind) == []
 
 
 def _differences(target: Verified, kind: str) -> list[str]:
-    """By another reader, cell by cell: mended rows are spelled as landed ones."""
+    """By another reader, cell by cell: repaired rows are spelled as landed ones."""
     found = [] if kind == "tidb" else differences(ORACLE, target.cells)
     return [line for line in found if kind != "postgres" or not line.startswith("ty.strs")]
 
@@ -148,7 +148,7 @@ def test_rows_of_every_kind_of_key_are_missing_or_extra(target: Verified, agains
         _run(target.cells, f"INSERT INTO ty.{table} VALUES {EXTRA.get(table, {}).get(kind, values)}")
     counts = {t.comparison.name.table: t.counts() for t in target.verify(against=against, tables=("ty.k_*",)).tables}
     assert {t: (c["extra"], c["missing"], c["different"]) for t, c in counts.items()} == dict.fromkeys(extra, (1, 0, 0))
-    target.mended(against=against, tables=("ty.k_*",))
+    target.repaired(against=against, tables=("ty.k_*",))
     assert target.lines(against=against, tables=("ty.k_*",)) == []
     for table in extra:
         _run(target.cells, f"DELETE FROM ty.{table}")
@@ -157,6 +157,6 @@ def test_rows_of_every_kind_of_key_are_missing_or_extra(target: Verified, agains
     assert {t: (c["extra"], c["missing"], c["different"]) for t, c in counts.items()} == {
         t: (0, count, 0) for t, count in rows.items()
     }
-    target.mended(against=against, tables=("ty.k_*",))
+    target.repaired(against=against, tables=("ty.k_*",))
     assert target.lines(against=against, tables=("ty.k_*",)) == []
     assert [line for line in _differences(target, kind) if line.startswith("ty.k_")] == []

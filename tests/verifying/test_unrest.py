@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from consumer.embedded import MariaDbServer
-from consumer.targets import target_of
-from consumer.verifying import comparing, sides
-from consumer.verifying.outcome import Outcome
-from consumer.verifying.run import Verification
-from consumer.verifying.sides import Side
+from consumer.verify import compare, sides
+from consumer.verify.report import VerifyOutcome
+from consumer.verify.run import Verification
+from consumer.verify.sides import Side
+from consumer.wiring import target_of
 from ordering.errors import ConfigError, DifferencesError, TargetBusyError
 from ordering.timestamps import ResolvedTs
 from ordering.window import Window
-from sinks.spool import Spool
-from sinks.target import Lease
+from sinks.bookkeeping.progress_rows import Lease
+from sinks.rows.spool import Spool
+from tests.embedded import MariaDbServer
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.messages import begun
 from tests.verifying.upstreams import Verified, feed_of
@@ -46,7 +46,7 @@ def test_rows_that_were_only_under_way_are_no_difference(
     verified.cells.run("d", "UPDATE t SET v = 7; INSERT INTO t VALUES (5, 5, 'stays')")
     again = Verification._again
 
-    def meanwhile(self: Verification, outcome: Outcome, both: tuple[Side, Side]) -> None:
+    def meanwhile(self: Verification, outcome: VerifyOutcome, both: tuple[Side, Side]) -> None:
         verified.cells.run("d", "UPDATE t SET v = 1 WHERE id = 1")
         for side in both:
             side.open(1)
@@ -81,7 +81,7 @@ def test_more_differences_than_memory_is_for_end_it(
     pair: tuple[Verified, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verified, against = pair
-    monkeypatch.setattr(comparing, "MOST_DIFFERENCES", 2)
+    monkeypatch.setattr(compare, "MOST_DIFFERENCES", 2)
     verified.cells.run("d", "INSERT INTO t VALUES (5, 5, 'a'), (6, 6, 'b'), (7, 7, 'c')")
     with pytest.raises(DifferencesError, match="more than 2 rows"):
         verified.verify(against=against)

@@ -9,17 +9,17 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from consumer.cli import main
-from consumer.embedded import MariaDbServer, PostgresServer
-from consumer.verifying import narrowing, plan
-from consumer.verifying.outcome import Outcome
-from consumer.verifying.run import Verification
-from consumer.verifying.sides import Side
+from consumer.cli.main import main
+from consumer.verify import narrow, plan
+from consumer.verify.report import VerifyOutcome
+from consumer.verify.run import Verification
+from consumer.verify.sides import Side
 from ordering.errors import ConfigError
+from tests.embedded import MariaDbServer, PostgresServer
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.conftest import own_database
 from tests.service.lab import toml_of
-from tests.service.messages import begun, insert, watermarks
+from tests.service.messages import begun, ddl, insert, watermarks
 from tests.service.postgres_cells import PostgresCells
 from tests.verifying.upstreams import Readable, Verified, feed_of
 
@@ -101,11 +101,29 @@ def test_no_table_at_all_is_no_answer(pair: tuple[Verified, str]) -> None:
     assert (code, told) == (2, None)
 
 
+def test_a_table_that_neither_side_shows_is_no_answer(pair: tuple[Verified, str]) -> None:
+    """Rights that hide a table from both users leave no trace in the catalogs; here it is gone from both."""
+    verified, against = pair
+    more = [ddl("d.u", 6, "CREATE TABLE `u` (`id` INT PRIMARY KEY)"), insert("d.u", 7, id=1), *watermarks(8)]
+    verified.feed.send(more)
+    verified.feed.apply()
+    verified.cells.run("d", "DROP TABLE u")
+    code, told, _ = command(verified, "--against", against)
+    assert (code, told["equal"]) == (7, False)
+    assert told["unjudged"] == ["d.u: rows of it came in messages, and neither side shows it: see the rights of both"]
+    code, told, _ = command(verified, "--against", against, "--tables", "d.t")
+    assert (code, told["equal"], told["unjudged"]) == (0, True, [])
+    verified.feed.send([ddl("d.u", 9, "DROP TABLE `u`"), *watermarks(10)])
+    verified.feed.apply()
+    code, told, _ = command(verified, "--against", against)
+    assert (code, told["equal"]) == (0, True)
+
+
 def meanwhile(monkeypatch: pytest.MonkeyPatch, do: Any) -> None:
     """Do something between the two looks."""
     again = Verification._again
 
-    def patched(self: Verification, outcome: Outcome, both: tuple[Side, Side]) -> None:
+    def patched(self: Verification, outcome: VerifyOutcome, both: tuple[Side, Side]) -> None:
         do()
         for side in both:
             side.open(1)
@@ -152,7 +170,7 @@ def test_what_can_not_be_named_is_not_dropped_by_a_second_look(
     pair: tuple[Verified, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verified, against = pair
-    monkeypatch.setattr(narrowing, "MOST_ROWS", 1)
+    monkeypatch.setattr(narrow, "MOST_ROWS", 1)
     verified.cells.run("d", "UPDATE t SET v = 7 WHERE id = 2")
     code, told, _ = command(verified, "--against", against)
     assert (code, told["equal"], told["tables"][0]["unnamed"]) == (6, False, 1)

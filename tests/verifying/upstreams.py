@@ -12,9 +12,9 @@ import psycopg
 import pymysql
 from pymysql.constants import CLIENT
 
-from consumer.embedded import TidbServer
-from consumer.verifying.outcome import Outcome
-from consumer.verifying.run import Options, Verification
+from consumer.verify.report import VerifyOutcome
+from consumer.verify.run import Verification, VerifyOptions
+from tests.embedded import TidbServer
 from tests.service.cells import VECTORS, MariaDbCells, SqliteCells
 from tests.service.lab import recorded
 from tests.service.local import LocalFeed
@@ -57,14 +57,14 @@ class Verified:
     def cells(self) -> Readable:
         return self.feed.cells
 
-    def verify(self, **options: Any) -> Outcome:
-        return Verification(self.feed.config, Options(**options)).run()
+    def verify(self, **options: Any) -> VerifyOutcome:
+        return Verification(self.feed.config, VerifyOptions(**options)).run()
 
     def lines(self, **options: Any) -> list[str]:
         """What differs, as people read it."""
         return [line for line in self.verify(**options).lines() if not line.startswith(("equal", "DIFFERENT:"))]
 
-    def mended(self, **options: Any) -> str:
+    def repaired(self, **options: Any) -> str:
         """Mend the target by what `--fix-sql` writes; the file."""
         path = self.feed.directory / f"{uuid4().hex}.sql"
         self.verify(fix_sql=path, **options)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from consumer.config import Filter
-from consumer.filters.changefeed import ChangefeedFilter, read_filter, told
+from consumer.config.changefeed_filter import ChangefeedFilter, read_filter, told
+from consumer.config.table_sections import FilterSection
 from ordering.errors import ConfigError, InputError
 from ordering.events import TableName
-from sinks.schema import Catalog, Column, Shape, TableSchema
+from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 INSERTS = {"matcher": ["*.*"], "ignore-event": ["insert"]}
 VALUES = {"matcher": ["a.*"], "ignore-insert-value-expr": "id > 5"}
@@ -22,7 +22,7 @@ def wanted(
 ) -> ChangefeedFilter:
     values = {"rules": list(rules), "case-sensitive": cased, "event-filters": list(event_filters)}
     values["force-replicate"] = force
-    return read_filter(Filter.model_validate(values))
+    return read_filter(FilterSection.model_validate(values))
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def catalog(**tables: str) -> Catalog:
 def test_check_says_what_the_filter_does() -> None:
     found = wanted(["a.*", "!a.u"], VALUES)
     assert told(found, catalog(t="ID v", u="v", w="id")) == [
-        "2 rules, 2 of 3 tables of the target match",
-        "event filter 0: 2 tables of the target match",
+        "2 rules: 2 of 3 tables in the target",
+        "event filter 0: 2 tables in the target",
     ]
-    assert told(found, None) == ["2 rules, 1 event filters"]
+    assert told(found, None) == ["2 rules, 1 event filter"]
 
 
 def test_check_finds_a_column_that_is_not_there() -> None:
@@ -104,4 +104,4 @@ def test_tasks_are_told_of_members() -> None:
     name = TableName("a", "t")
     found = wanted(["*.*"], INSERTS).for_rows(Catalog({name: TableSchema(name, (column,), (), ())}))
     assert found is not None
-    assert found.members == {(name, "kind"): ("x", "y")}
+    assert found.members == {name: {"kind": ("x", "y")}}

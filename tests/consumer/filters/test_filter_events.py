@@ -11,7 +11,7 @@ from consumer.filters.expressions import condition
 from consumer.filters.tables import table_filter
 from ordering.errors import ConfigError, InputError
 from ordering.events import Kind, Position, TableName
-from sinks.ddl.kinds import Event, clauses_of
+from sinks.ddl.ticdc_allow_list import Event, clauses_of
 
 PLACE = Position("t", 0, 5)
 
@@ -172,7 +172,7 @@ def test_names_of_members_come_from_the_target_where_the_message_has_none() -> N
     value = message({"gender": "2"}, gender="enum")
     with pytest.raises(InputError, match="compare with its number"):
         row_ignored(filters, Kind.INSERT, value)
-    telling = EventFilters(filters.filters, {(TableName("test", "t1"), "gender"): ("female", "male")})
+    telling = EventFilters(filters.filters, {TableName("test", "t1"): {"gender": ("female", "male")}})
     assert row_ignored(telling, Kind.INSERT, value)
     assert row_ignored(one(["*.*"], insert=condition("gender = 'a'", "k")), Kind.INSERT,
                        message({"gender": "1"}, gender="enum('a','b')"))  # fmt: skip
@@ -185,6 +185,9 @@ def test_columns_are_found_whatever_their_case() -> None:
 def test_unknown_events_are_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="unknown event 'Insert'") as raised:
         ignored_events(["all dml", "Insert"])
+    assert raised.value.hint == "did you mean 'insert'?"
+    with pytest.raises(ConfigError, match="unknown event 'xyzzy'") as raised:
+        ignored_events(["xyzzy"])
     assert ", ".join(NAMES) in raised.value.hint
     assert len(NAMES) == len(set(NAMES))
 

@@ -1,11 +1,13 @@
 """Conditions over rows compute what a server computes: the same tables are held against one in `tests/service`."""
 
 import pickle
+import time
 
 import pytest
 
-from consumer.filters.expressions import condition
-from consumer.filters.values import EvaluationError, Value, value_of
+from consumer.filters.expressions import DEEPEST, LONGEST, condition
+from consumer.filters.families import typed
+from consumer.filters.mysql_values import EvaluationError, Value, value_of
 from ordering.errors import ConfigError
 from tests.consumer.filters.conditions import COLUMNS, FALSE, TRUE
 
@@ -15,14 +17,18 @@ def row(name: str) -> Value:
     return value_of(text, kind, members)
 
 
+def holds(text: str) -> bool:
+    return typed(condition(text, "key"), {name: kind for name, (kind, *_) in COLUMNS.items()}).holds(row)
+
+
 @pytest.mark.parametrize("text", TRUE)
 def test_it_holds(text: str) -> None:
-    assert condition(text, "key").holds(row)
+    assert holds(text)
 
 
 @pytest.mark.parametrize("text", FALSE)
 def test_it_does_not_hold(text: str) -> None:
-    assert not condition(text, "key").holds(row)
+    assert not holds(text)
 
 
 def test_precedence_is_mysqls() -> None:
@@ -37,9 +43,9 @@ def test_precedence_is_mysqls() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("age >= 32 and and age < 48", "no SQL expression"),
-        ("age = ", "no SQL expression"),
-        ("", "no SQL expression"),
+        ("age >= 32 and and age < 48", "no SQL condition"),
+        ("age = ", "no SQL condition"),
+        ("", "no SQL condition"),
         ("age = 1; drop table t", "SQL expression"),
         ("age = 1 order by age", "not one SQL expression"),
         ("age = 1 limit 1", "not one SQL expression"),
@@ -62,11 +68,31 @@ def test_what_cannot_be_computed_is_told_at_once(text: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["doc = 1", "born = 'soon'", "span = 'x'", "doc like '%a%'", "tags = 1 or kind like 'B' and doc > 2"]
+    ("text", "told"),
+    [
+        (f"age = {'CHAR(' * 60}1{' USING utf8)' * 60}", "60 brackets within each other"),
+        (f"age = {'CHAR(' * DEEPEST}1{' USING utf8)' * DEEPEST}", "can't be computed"),
+        (f"{'(' * 400}age = 1{')' * 400}", "brackets within each other"),
+        (f"age = 1{' AND age = 1' * 1300}", "nested too deeply"),
+        (f"age = {'- ' * 4000}1", "nested too deeply"),
+        (f"age IN (1{',1' * LONGEST})", "characters, more than"),
+    ],
+    ids=["twice-as-long", "deepest", "brackets", "chain", "signs", "long"],
+)
+def test_what_is_too_deep_or_too_long_to_read_is_told_at_once(text: str, told: str) -> None:
+    """A form that sqlglot reads in a time that doubles with each bracket, and others."""
+    begin = time.thread_time()
+    with pytest.raises(ConfigError, match=told):
+        condition(text, "key")
+    assert time.thread_time() - begin < 3
+
+
+@pytest.mark.parametrize(
+    "text", ["doc = 1", "born = '12abc'", "span = 'x'", "doc like '%a%'", "tags = 1 or kind like 'B' and doc > 2"]
 )
 def test_what_has_no_answer_is_an_error(text: str) -> None:
     with pytest.raises(EvaluationError):
-        condition(text, "key").holds(row)
+        holds(text)
 
 
 def test_a_member_without_a_name_compares_by_number_only() -> None:

@@ -11,16 +11,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.canal import Plain
-from consumer.config import EventFilterSection, Filter
-from consumer.filters.changefeed import read_filter
+from consumer.codec.canal_json import Plain
+from consumer.config.changefeed_filter import read_filter
+from consumer.config.table_sections import EventFilterSection, FilterSection
 from consumer.filters.tables import table_filter
-from consumer.scan import ReadSpec, Reduction, Scan
-from ordering.events import Half, Partition
-from ordering.identity import key_values
+from consumer.tasks.read_spec import ReadSpec
+from consumer.tasks.reduction import Reduction
+from consumer.tasks.scan import Scan
+from ordering.events import Partition, RowOp
+from ordering.rows.identity import key_values
 from ordering.timestamps import CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
-from sinks.schema import Catalog
+from sinks.rows.schema import Catalog
 
 Rows = dict[str, str]
 COUNT = 30
@@ -84,17 +86,17 @@ def histories(draw: st.DrawFn) -> list[Change]:
     return found
 
 
-def filters_of(wanted: dict[str, Any]) -> Filter:
+def filters_of(wanted: dict[str, Any]) -> FilterSection:
     limit = wanted["limit"]
     one = EventFilterSection.model_validate({
         "matcher": ["d.t"], "ignore-event": sorted(wanted["kinds"]), "ignore-insert-value-expr": f"v < {limit}",
         "ignore-delete-value-expr": f"v = {limit}", "ignore-update-old-value-expr": f"v > {limit}",
         "ignore-update-new-value-expr": f"v = '{limit}'",
     })  # fmt: skip
-    return Filter.model_validate({"event-filters": [one]})
+    return FilterSection.model_validate({"event-filters": [one]})
 
 
-def applied(messages: list[bytes], low: int, high: int, wanted: Filter, rows: Rows) -> int:
+def applied(messages: list[bytes], low: int, high: int, wanted: FilterSection, rows: Rows) -> int:
     """Read one window into the rows; how many events were left out."""
     part = Range(Partition("topic", 0), 0, len(messages), 0)
     window = Window(CheckpointTs(low), CheckpointTs(low), ResolvedTs(high), ResolvedTs(high), (part,))
@@ -103,11 +105,11 @@ def applied(messages: list[bytes], low: int, high: int, wanted: Filter, rows: Ro
     reduction = Reduction(spec)
     scan = Scan(spec, part, reduction)
     assert scan.take([Plain(offset, message) for offset, message in enumerate(messages)])
-    halves = sorted(reduction.net.drain(), key=lambda half: half[1] & Half.WRITE)  # deletes before writes
+    halves = sorted(reduction.net.drain(), key=lambda half: half[1] & RowOp.WRITE)  # deletes before writes
     for key, order, image, _ in halves:
         (row,) = key_values(key)
         rows.pop(str(row), None)
-        if order & Half.WRITE:
+        if order & RowOp.WRITE:
             rows[str(row)] = json.loads(image)["v"]
     return scan.finished().filtered
 

@@ -10,8 +10,8 @@ import pytest
 
 from consumer.filters.events import EventFilter, EventFilters
 from consumer.filters.expressions import condition
+from consumer.filters.mysql_values import EvaluationError, leading, value_of
 from consumer.filters.tables import table_filter
-from consumer.filters.values import EvaluationError, leading, value_of
 from ordering.errors import UnfitRowError
 from ordering.events import Kind, Position
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from consumer.canal import KINDS, WATERMARK
-from consumer.config import Filter
-from consumer.ddl import understood, why_ignored
-from consumer.demo.upstream.produce import vector_messages
-from consumer.filters.changefeed import ChangefeedFilter, read_filter
-from consumer.report import RawDdl
+from consumer.codec.canal_json import KINDS, WATERMARK
+from consumer.config.changefeed_filter import ChangefeedFilter, read_filter
+from consumer.config.table_sections import FilterSection
+from consumer.ddl.policy import understood, why_ignored
+from consumer.demo.fake_ticdc.producer import vector_messages
+from consumer.tasks.report import RawDdl
 from ordering.events import Position, TableName
-from sinks.schema import Catalog, Column, Shape, TableSchema
+from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 PLACE = Position("ticdc", 0, 0)
@@ -30,10 +30,10 @@ Told = dict[str, Any]
 
 
 @pytest.fixture
-def wanted() -> Filter:
+def wanted() -> FilterSection:
     """The filter that TiCDC had."""
     values = tomllib.loads((VECTORS / "filters.toml").read_text())
-    return Filter.model_validate({**values["filter"], "case-sensitive": values["case-sensitive"]})
+    return FilterSection.model_validate({**values["filter"], "case-sensitive": values["case-sensitive"]})
 
 
 def messages(name: str, *, rows: bool) -> Iterator[tuple[bytes, Told]]:
@@ -54,7 +54,7 @@ def catalog() -> Catalog:
     return Catalog({WORKER: TableSchema(WORKER, columns, ("id",), (("id",),))})
 
 
-def test_rows(wanted: Filter) -> None:
+def test_rows(wanted: FilterSection) -> None:
     found = read_filter(wanted)
     events = found.for_rows(catalog())
     assert events is not None
@@ -68,7 +68,7 @@ def test_rows(wanted: Filter) -> None:
     assert theirs.total() < kept("plain", rows=True).total()
 
 
-def test_ddls_by_table(wanted: Filter) -> None:
+def test_ddls_by_table(wanted: FilterSection) -> None:
     tables = read_filter(wanted.model_copy(update={"event_filters": []}))
 
     def is_ignored(_: bytes, told: Told) -> str:

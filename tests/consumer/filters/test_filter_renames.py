@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumer.filters.renames import why_ignored
+from consumer.ddl.rename_filter import why_ignored
 from consumer.filters.tables import table_filter
 from ordering.errors import InputError
 from ordering.events import TableName

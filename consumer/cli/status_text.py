@@ -1,0 +1,125 @@
+"""`reconciler status` as text: one line that judges, then what it is judged by."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from consumer.cli.ddl import ddl_line
+from consumer.proof.report import ProofVerdict, repair_hint
+from sinks.bookkeeping.ddl_log import DdlState
+from sinks.wording import plural
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_LONG_S = 10 * _MINUTE
+"""A topic whose watermarks are older may be dead."""
+_SHORT_S = 10
+"""Below this a tenth of a second is told."""
+
+
+def status_lines(found: dict[str, Any]) -> Iterator[str]:
+    """The lines of a status as `consumer.operate.status.status_of` gives it."""
+    source, leader = found["source"], found["leader"]
+    yield f"changefeed   {found['changefeed']} -> {found['target']}"
+    yield f"state        {verdict(found)}"
+    saved = found["updated_at"]
+    yield f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), " + (
+        f"saved {saved}" if saved else "nothing saved yet"
+    )
+    lag = source.get("lag_seconds")
+    yield "lag          " + ("unknown" if lag is None else f"{duration(lag)} behind the watermark")
+    yield (
+        f"events       {found['events']}, duplicates {found['duplicates']} (proven {found['duplicates_proven']}),"
+        f" filtered {found['filtered']}, quarantined {found['quarantined']},"
+        f" rows written {found['rows_written']}, DDLs {found['ddls']}, windows {found['windows']}"
+    )
+    alive = f", last sign of life {duration(leader['silent_seconds'])} ago" if leader else ""
+    yield f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}"
+    yield f"stand-bys    {', '.join(one['name'] for one in found['stand_bys']) or '-'}"
+    yield f"ledger       {found['ledger']['state']}"
+    for one in found["drift"]:
+        missing, unexpected = (plural(one[kind], "row") for kind in ("missing", "unexpected"))
+        yield f"drift        {one['table']}: {missing} missing, {unexpected} unexpected"
+    yield from _proof(found["proof"])
+    for name in found["retired_topics"]:
+        yield f"retired      topic {name}: nothing more is expected from it; `reconciler topic return` takes that back"
+    yield f"kafka        {source['state']}; held back by: {_held_back(source)}"
+    yield from _standing_still(source)
+    yield from (_partition(one) for one in source.get("partitions", []))
+    yield from (f"  DDL {ddl_line(told)}" for told in found["ddl_history"])
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """What a person wants to know first: is it running, and if not, why."""
+    failed = [one for one in found["ddl_history"] if one["state"] == DdlState.FAILED.value]
+    if failed:
+        return f"stopped by the DDL at {failed[0]['commit_ts']}: see `reconciler ddl list CONFIG`"
+    if found["state"] == "new":
+        return "new: nothing has been applied yet"
+    running = "running" if found["leader"] else "not running"
+    wrong = sum(one["verdict"] == ProofVerdict.DIFFERENT.value for one in found["proof"])
+    running += f"; drift: {plural(wrong, 'table')} not as the events say" if wrong else ""
+    lag = found["source"].get("lag_seconds")
+    if lag is None:
+        return f"{running}; how far it is behind is unknown: {_why_unknown(found['source'])}"
+    return f"{running}; " + ("everything up to the watermark is applied" if lag == 0 else f"{duration(lag)} behind")
+
+
+def _proof(tables: list[dict[str, Any]]) -> Iterator[str]:
+    """What proofs have found: what differs, with what to do, and what is not proven; of the rest a line in all."""
+    for one in tables:
+        if one["verdict"] == ProofVerdict.DIFFERENT.value:
+            buckets = ", ".join(map(str, one["buckets"]))
+            rows = f"{plural(one['rows'], 'row')}, {one['rows_expected']} expected, buckets {buckets} differ"
+            what = one["reason"] or rows
+            yield f"drift        {one['table']}: {what} at {one['checkpoint_time']} UTC; {repair_hint(one['table'])}"
+        elif one["verdict"] == ProofVerdict.UNPROVEN.value:
+            yield f"unproven     {one['table']}: {one['reason']}"
+        if one["columns_left_out"]:
+            yield f"unproven     {one['table']}: the columns {', '.join(one['columns_left_out'])}"
+    equal = sorted(one["checkpoint_time"] for one in tables if one["verdict"] == ProofVerdict.EQUAL.value)
+    if tables:
+        oldest = f", the first of them at {equal[0]} UTC" if equal else ""
+        yield f"proof        {len(equal)} of {plural(len(tables), 'table')} proven equal{oldest}"
+
+
+def _why_unknown(source: dict[str, Any]) -> str:
+    return "no watermark has been seen yet" if source["state"] == "connected" else f"Kafka: {source['state']}"
+
+
+def duration(seconds: float) -> str:
+    """A time span in at most two units: `42 s`, `5 min 3 s`, `2 h 10 min`, `326 d 4 h`."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{seconds:.1f} s" if whole < _SHORT_S and seconds != whole else f"{whole} s"
+    for size, unit, smaller, rest in ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "min"), (_MINUTE, "min", 1, "s")):
+        if whole >= size:
+            more = whole % size // smaller
+            return f"{whole // size} {unit}" + (f" {more} {rest}" if more else "")
+    raise AssertionError(seconds)
+
+
+def _partition(p: dict[str, Any]) -> str:
+    age = p["watermark_age_seconds"]
+    watermark = "no watermark yet" if age is None else f"watermark {p['resolved_time']}, {duration(age)} ago"
+    return f"  {p['topic']}/{p['partition']}: offset {p['offset']} of {p['end_offset']}, {watermark}"
+
+
+def _standing_still(source: dict[str, Any]) -> Iterator[str]:
+    """Topics of which no watermark has risen for long while those of others have."""
+    youngest: dict[str, float] = {}
+    for one in source.get("partitions", []):
+        age = one["watermark_age_seconds"]
+        known = youngest.get(one["topic"], float("inf"))
+        youngest[one["topic"]] = min(known, float("inf") if age is None else age)
+    for name, age in youngest.items():
+        if age > _LONG_S > min(youngest.values()):
+            yield (
+                f"  topic {name} gets no watermarks; if TiCDC will never write to it again:"
+                f" `reconciler topic retire CONFIG {name}`"
+            )
+
+
+def _held_back(source: dict[str, Any]) -> str:
+    """Who holds the others back; where all partitions stand alike nobody does."""
+    names = source.get("held_back_by", [])
+    alike = len(names) == len(source.get("partitions", [])) and source.get("resolved_ts") is not None
+    return "-" if alike else ", ".join(names) or "-"

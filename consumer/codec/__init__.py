@@ -1,0 +1,1 @@
+"""The bytes of messages: Canal-JSON, compression, row images, watermarks. Pure."""

@@ -1,0 +1,229 @@
+"""What a value of the config has to be, beyond its type: each function gives it back, or raises ValueError.
+
+They connect to nothing and open nothing. Their texts name no value that may be a secret.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from consumer.config.redis_uri import check_redis_uri
+from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
+from consumer.filters.tables import table_filter
+from consumer.kafka import topic_names
+from consumer.kafka.properties import Settings
+from consumer.kafka.property_rules import faults
+from consumer.large_messages.locations import place_of, shown
+from consumer.large_messages.store import check_opens
+from ordering.errors import ConfigError
+from sinks.uri import parse_target_uri, parse_upstream_uri
+
+_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_PORTS = 65536
+_STORES = ("s3", "gs", "azure", "file")
+T = TypeVar("T")
+
+
+def number_of_bytes(value: Any) -> Any:
+    """`"1GiB"` as bytes."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
+    if match is None or match[2].lower() not in _UNITS:
+        message = 'must be a number of bytes such as "1GiB" or "512MiB"'
+        raise ValueError(message)
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def zone(value: str) -> str:
+    """A time zone by its name or offset."""
+    if re.fullmatch(r"[+-]\d{2}:\d{2}", value):
+        return value
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        message = "must be a time zone such as Asia/Shanghai, UTC or +08:00"
+        raise ValueError(message) from error
+    return value
+
+
+def target(value: str) -> str:
+    """A target's URI, which is not connected to."""
+    try:
+        parse_target_uri(value)
+    except ConfigError as error:
+        raise ValueError(_joined(error, "target.uri ")) from error
+    return value
+
+
+def addresses(value: str) -> str:
+    """Kafka's addresses; "" for none."""
+    for one in value.split(",") if value else ():
+        host, _, port = one.strip().rpartition(":") if ":" in one else (one.strip(), "", "9092")
+        if "://" in one or not host or not port.isdecimal() or not 0 < int(port) < _PORTS:
+            message = f"must be addresses as in host:port,host:port; {one.strip()[:100]!r} is none"
+            raise ValueError(message)
+    return value
+
+
+def topics(value: list[str]) -> list[str]:
+    """Names of topics, or one expression; none where there is no Kafka."""
+    return _fine(value, topic_names.matcher) if value else value
+
+
+def rules(value: list[str]) -> list[str]:
+    """Rules of a table filter."""
+    return _fine(value, table_filter)
+
+
+def matcher(value: list[str]) -> list[str]:
+    """Rules of an event filter's tables."""
+    return _fine(value, lambda rules: table_filter(rules, key="matcher"))
+
+
+def target_name(value: str) -> str:
+    """What a schema or table is called in the target, with placeholders."""
+    if not re.fullmatch(r"(?:[^{}\0]|\{schema\}|\{table\})*", value):
+        message = f"must be text with {{schema}} and {{table}} as the only placeholders: {value[:100]!r} is none"
+        raise ValueError(message)
+    return value
+
+
+def events(value: list[str]) -> list[str]:
+    """Kinds of events by TiCDC's names."""
+    return _fine(value, ignored_events)
+
+
+def sql(value: list[str]) -> list[str]:
+    """Regular expressions over statements."""
+    return _fine(value, ignored_sql)
+
+
+def condition(value: str) -> str:
+    """A condition over a row's columns."""
+    return _fine(value, lambda text: condition_or_none(text, "expression"))
+
+
+def no_start_ts(value: list[int]) -> list[int]:
+    """Nothing: messages hold no start TSO."""
+    if value:
+        message = "messages do not tell at which TSO their transaction began: set it in the changefeed upstream"
+        raise ValueError(message)
+    return value
+
+
+def _fine(value: T, read: Callable[[T], object]) -> T:
+    """The value, once what reads it later has nothing against it."""
+    try:
+        read(value)
+    except ConfigError as error:
+        raise ValueError(_joined(error)) from error
+    return value
+
+
+def _joined(error: ConfigError, key: str = "") -> str:
+    """Fact and hint of an error about a key, without the key."""
+    fact = error.fact.removeprefix(key)
+    return "; ".join(filter(None, (fact, error.hint)))
+
+
+def upstream(value: str) -> str:
+    """The upstream's URI, or nothing."""
+    if value:
+        try:
+            parse_upstream_uri(value)
+        except ConfigError as error:
+            raise ValueError(_joined(error, "source.upstream.uri ")) from error
+    return value
+
+
+def redis(value: str) -> str:
+    """Redis's URI, or nothing."""
+    return _fine(value, check_redis_uri)
+
+
+def places(value: list[str]) -> list[str]:
+    """Places of claim-check files, by URIs."""
+    for place in value:
+        try:
+            place_of(place)
+        except ValueError as error:
+            message = f"{shown(place)} {error}"
+            raise ValueError(message) from error
+    return value
+
+
+def moved(value: dict[str, str]) -> dict[str, str]:
+    """Places by the places that the messages name."""
+    places([*value, *value.values()])
+    return value
+
+
+def kafka(value: Settings) -> Settings:
+    """Client properties that both clients follow."""
+    if wrong := faults(value):
+        raise ValueError("; ".join(wrong))
+    return value
+
+
+def storage(value: str) -> str:
+    """The directory of a storage sink, which is not opened; "" for none."""
+    if not value:
+        return value
+    try:
+        place = place_of(value)
+    except ValueError as error:
+        hint = ": parameters belong to [source.storage-options]" if "?" in value else ""
+        message = f"{shown(value)} is no directory of a store: it {error}{hint}"
+        raise ValueError(message) from None
+    if place.scheme not in _STORES:
+        message = f"{place.scheme}:// is no store that is read: s3, gs, azure or file"
+        raise ValueError(message)
+    return value.rstrip("/")
+
+
+def store_opens(uri: str, options: Mapping[str, str]) -> None:
+    """Open a store once, which connects to nothing. The library may quote a value, so only names are shown."""
+    try:
+        check_opens(place_of(uri), options)
+    except ValueError as error:
+        named = ", ".join(sorted(options)) or "none"
+        message = f"storage: no store of {place_of(uri).scheme}:// can be opened with source.storage-options {named}"
+        raise ValueError(message) from error
+
+
+def kafka_source(protocol: str) -> None:
+    """What a source of topics needs."""
+    if protocol == "csv":
+        message = 'protocol = "csv" is of files: set source.storage'
+        raise ValueError(message)
+
+
+def storage_source(is_kafka: bool, protocol: str) -> None:
+    """What a source of files must not have."""
+    if is_kafka:
+        message = "storage excludes bootstrap-servers, topics and [source.kafka]: rows come from one place"
+        raise ValueError(message)
+    if protocol not in ("canal-json", "csv"):
+        message = f"protocol = {protocol!r} is not written to files: TiCDC's storage sink has canal-json and csv"
+        raise ValueError(message)
+
+
+def csv_rules(delimiter: str, quote: str, null: str, *, include_commit_ts: bool) -> None:
+    """CSV in which each value can be told from the others."""
+    if not include_commit_ts:
+        message = "include-commit-ts must be true, also in [sink.csv] of the changefeed: else nothing can be ordered"
+        raise ValueError(message)
+    if any(c in delimiter for c in "\r\n\\") or (quote and quote in delimiter):
+        message = f"delimiter = {delimiter!r} holds a line end, a backslash or the quote"
+        raise ValueError(message)
+    if re.search(r"[0-9.eE+-]", delimiter) or (not quote and re.search("[rn]", delimiter)):
+        message = f"delimiter = {delimiter!r} can't be told from numbers, or from what a backslash escapes"
+        raise ValueError(message)
+    if null.lstrip("-").replace(".", "").isdigit() or delimiter in null or (quote and quote in null):
+        message = f"null = {null!r} can't be told from values"
+        raise ValueError(message)
+    if not quote and not null.startswith("\\"):
+        message = f'null = {null!r} can\'t be told from a text where quote is "": begin it with a backslash'
+        raise ValueError(message)

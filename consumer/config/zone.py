@@ -1,0 +1,40 @@
+"""The zone in which TIMESTAMP values are read stays the same: with two, a table is wrong without an error.
+
+It is kept with the progress. What else a config says of values decides only what is refused (`invalid-dates`), or
+what a DDL fills in, once and with a note (`volatile-defaults`).
+"""
+
+from dataclasses import replace
+
+from ordering.errors import InputError
+from ordering.progress import Progress
+from sinks.rows.values import zone_of
+
+
+def zone_name(zone: str) -> str:
+    """A name of a zone that is the same for each spelling of UTC and of an offset."""
+    return str(zone_of(zone))
+
+
+def in_zone(progress: Progress, zone: str, changefeed: str) -> Progress:
+    """The progress, that knows of `source.time-zone`. Raises InputError where rows were read in another zone."""
+    kept = progress.time_zone
+    if kept and kept != zone_name(zone) and not progress.untouched:
+        raise InputError(
+            f"source.time-zone is {zone_name(zone)!r}, and this changefeed's rows were read in {kept!r}:"
+            " TIMESTAMP values would be of two zones",
+            where=f"changefeed {changefeed}",
+            hint="use the old zone; `reconciler help recovery` describes how to go on if TiCDC's --tz was changed",
+        )
+    return replace(progress, time_zone=zone_name(zone))
+
+
+def check_load_zone(progress: Progress, zone: str, changefeed: str) -> None:
+    """Raise InputError if a load that goes on has another zone than the one with which it began."""
+    kept = progress.time_zone
+    if kept and kept != zone_name(zone):
+        raise InputError(
+            f"TIMESTAMP values of the dump are to be read in {zone_name(zone)!r}, and the load began with {kept!r}",
+            where=f"changefeed {changefeed}",
+            hint="say the zone with which it began (--time-zone), or start over (`reconciler help load`)",
+        )

@@ -1,0 +1,152 @@
+"""What becomes of a DDL whose turn has come: it is executed, passed over, or as an operator decided; or it fails.
+
+A DDL that fails stops the changefeed: it is in the DDL log with the error, and nothing after it is applied until it can
+be executed or an operator decides (`reconciler ddl skip`, `reconciler ddl done`).
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import structlog
+
+from consumer.config.changefeed_filter import ChangefeedFilter
+from consumer.config.routes import Routes
+from consumer.ddl.asking import Asking
+from consumer.ddl.guard import reading, refuse_what_is_not_theirs
+from consumer.ddl.policy import replicated, why_ignored
+from consumer.ddl.routing import RoutedDdl, left, routed
+from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
+from ordering.events import DdlEvent, TableName
+from ordering.progress import Progress
+from ordering.timestamps import utc_text
+from sinks.bookkeeping.ddl_log import DECIDED, DdlRecord, DdlState
+from sinks.bookkeeping.progress_rows import Lease
+from sinks.steps import Observer
+from sinks.target import Target
+
+log = structlog.get_logger()
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Executes DDLs for the one who leads."""
+
+    target: Target
+    wanted: ChangefeedFilter
+    routes: Routes
+    lease: Lease
+    observe: Observer
+    asking: Asking
+
+    def unsettled(self) -> list[DdlRecord]:
+        """Lines of the DDL log that this run finds open."""
+        return self.target.ddl_log.unsettled(self.lease.changefeed)
+
+    def placed(self, ddl: DdlEvent, stayed: Collection[TableName]) -> DdlEvent:
+        """The DDL with the tables that it means where its names leave that open. `stayed`: tables that it left."""
+        return self.asking.placed(ddl, self.target.catalog(), stayed)
+
+    def settle(
+        self, ddl: DdlEvent, waiting: Iterable[DdlEvent], unsettled: Iterable[DdlRecord], progress: Progress
+    ) -> Progress:
+        """Do with the DDL what is to be done; the progress that was saved. `waiting`: all DDLs still to be executed.
+
+        Raises InputError or TargetError, with the DDL's position, if it can't be done.
+        """
+        waiting = [ddl if other.identity == ddl.identity else other for other in waiting]
+        line = next((line for line in unsettled if line.is_of(ddl)), None)
+        if line is not None and DdlState(line.state) in DECIDED:
+            return self._pass(ddl, line, progress)
+        with self._noting(ddl):
+            # what a killed run began was judged by a schema that may be another one since
+            torn = line is not None and line.state == DdlState.INTENT.value
+            because = "" if torn else why_ignored(ddl, waiting, self.wanted, self.target.catalog())
+            if because:
+                self._ignore(ddl, because, progress)
+                return progress
+            refuse_what_is_not_theirs(ddl)
+            found = self._routed(self.asking.completed(self._replicated(ddl)), progress, torn=torn)
+            ddl, progress = found.ddl, replace(progress, sources=found.sources)
+            if found.because:
+                self._ignore(ddl, found.because, progress)
+                return progress
+            log.info(
+                "executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.statement[:_SHOWN]
+            )
+            with _named(ddl), reading(ddl):
+                self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+            return progress
+
+    def _routed(self, ddl: DdlEvent, progress: Progress, *, torn: bool) -> RoutedDdl:
+        """The DDL by the target's names."""
+        if not self.routes.rules:
+            return RoutedDdl(ddl, progress.sources)
+        with reading(ddl):
+            return routed(ddl, self.routes, progress.sources, self.target.session.catalog(), torn=torn)
+
+    def _replicated(self, ddl: DdlEvent) -> DdlEvent:
+        """The DDL without what TiCDC leaves out of it."""
+        with reading(ddl):
+            found = replicated(ddl, self.wanted, self.target.catalog())
+        if found.replicated:
+            because = "it drops the last valid index of its table, which TiCDC does not replicate"
+            log.warning("clauses of a DDL are left out", at=utc_text(ddl.commit_ts), because=because)
+        return found
+
+    def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> Progress:
+        becomes = DECIDED[DdlState(line.state)].value
+        log.warning("DDL passed over", at=utc_text(ddl.commit_ts), becomes=becomes, reason=line.reason)
+        if self.routes.rules and DdlState(line.state) is DdlState.TAKE:
+            line, progress = self._made_by_hand(ddl, line, progress)
+        self.target.settle_ddl(line, progress, self.lease, self.observe)
+        return progress
+
+    def _made_by_hand(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> tuple[DdlRecord, Progress]:
+        """The line by the target's names, and the progress that knows of it; of what can't be said, what it removes."""
+        try:
+            found = self._routed(ddl, progress, torn=True)
+        except InputError as error:
+            log.warning("a DDL that was made by hand has no form by the target's names", because=str(error))
+            return replace(line, sql=""), replace(progress, sources=left(ddl, progress.sources))
+        named = replace(line, sql=found.ddl.statement, database=found.ddl.own_database)
+        return named, replace(progress, sources=found.sources)
+
+    def _ignore(self, ddl: DdlEvent, because: str, progress: Progress) -> None:
+        tell = log.info if because.startswith("filter.") else log.warning  # what the config asks for is no news
+        tell("DDL ignored", at=utc_text(ddl.commit_ts), because=because, statement=ddl.sql[:_SHOWN])
+        self.target.ignore_ddl(ddl, because, progress, self.lease, self.observe)
+
+    @contextmanager
+    def _noting(self, ddl: DdlEvent) -> Iterator[None]:
+        """Note in the DDL log why the DDL can't be executed, and say what an operator may do."""
+        try:
+            yield
+        except TRANSIENT:
+            raise
+        except (InputError, TargetError) as error:
+            self._note(ddl, error)
+            advice = (
+                f"once the change has been made by hand: `reconciler ddl done CONFIG {ddl.commit_ts}`;"
+                f" to leave it out: `reconciler ddl skip CONFIG {ddl.commit_ts}`"
+            )
+            hint = "; ".join(filter(None, (error.hint, advice)))
+            raise type(error)(error.fact, where=error.where, hint=hint) from error
+
+    def _note(self, ddl: DdlEvent, error: ReconcilerError) -> None:
+        try:
+            self.target.fail_ddl(ddl, error.fact, self.lease)
+        except ReconcilerError as second:
+            log.warning("the DDL log does not tell of the failure", because=str(second))
+
+
+@contextmanager
+def _named(ddl: DdlEvent) -> Iterator[None]:
+    """Name the DDL in what the target says of it."""
+    try:
+        yield
+    except TargetError as error:
+        what = f"DDL at commitTs {ddl.commit_ts} in database {ddl.database!r}: {ddl.sql[:500]}"
+        places = "; ".join(filter(None, (str(ddl.position), error.where)))
+        raise type(error)(f"{error.fact}; {what}", where=places, hint=error.hint) from error

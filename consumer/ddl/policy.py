@@ -1,0 +1,210 @@
+"""From a DDL message to a DdlEvent: which tables it takes away, which it brings, and whether it is to be executed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from consumer.config.changefeed_filter import ChangefeedFilter
+from consumer.ddl import rename_filter
+from consumer.ddl.guard import MALFORMED, check_whole, reading
+from consumer.ddl.trial_parse import check_time
+from consumer.filters.tables import TableFilter
+from consumer.tasks.report import RawDdl
+from ordering.errors import InputError
+from ordering.events import DdlEvent, TableName
+from ordering.timestamps import CommitTs
+from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropIndex, IndexKind
+from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, naming_database, read_statement
+from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_table, without
+from sinks.ddl.ticdc_allow_list import Clauses, Event, clauses_of, replicates
+from sinks.rows.schema import Catalog, TableSchema
+
+
+def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> DdlEvent:
+    """Read the statement. An unqualified old name belongs to the one table so named that the message's topic carries.
+
+    One that can't be read takes and brings no table; that is told when its turn comes, for rows may come before it.
+    """
+
+    def older(reference: TableReference, new: TableReference | None) -> str:
+        goal = (new.database or raw.database, new.table.lower()) if new else None
+        before = [t for t in carried if (t.database, t.table.lower()) != goal]  # the goal's rows come later
+        own = {t.database for t in before}
+        carriers = {t.database for t in before if t.table.lower() == reference.table.lower()}
+        holders = carriers or {d for d in catalog.databases_with(reference.table) if not own or d in own}
+        return holders.pop() if len(holders) == 1 and raw.database not in holders else raw.database
+
+    sql = raw.sql
+    try:
+        check_time(sql)
+        sql = naming_database(_unended(sql), raw.database)
+        read = read_statement(sql)
+        goals = dict(read.renames)
+        statement = read.placed(raw.database, lambda old: older(old, goals.get(old)))
+    except (InputError, *MALFORMED):
+        statement = Statement(sql, DdlKind.OTHER)
+    return DdlEvent(
+        position=raw.position,
+        commit_ts=CommitTs(raw.commit_ts),
+        type=raw.type,
+        database=raw.database,
+        table=raw.table,
+        sql=sql,
+        removes=statement.removes(),
+        adds=statement.adds(),
+        drops_database=statement.database if statement.kind is DdlKind.DROP_DATABASE else None,
+    )
+
+
+def _unended(sql: str) -> str:
+    """Without the `;` that TiCDC's new architecture leaves behind each part of a statement about several tables."""
+    whole = sql.rstrip()
+    return whole[:-1].rstrip() if whole.endswith(";") else sql
+
+
+def why_ignored(ddl: DdlEvent, waiting: Iterable[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:
+    """Why the DDL is not executed, as TiCDC would not; "" if it is. `waiting`: all DDLs still to be executed.
+
+    Raises InputError with the position for a RENAME into the filter and a statement that can't be read.
+    """
+    with reading(ddl):
+        statement = read_statement(ddl.sql)
+        because = _judged(ddl, [one for one in waiting if one.commit_ts == ddl.commit_ts], wanted, catalog)
+        if not because:
+            check_whole(ddl, statement, wanted.tables)
+        return because
+
+
+def _judged(ddl: DdlEvent, together: Sequence[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:
+    clauses = clauses_of(ddl.sql)
+    renamed = _renamed(ddl)
+    if renamed:
+        # what one statement renames comes as several messages with one commitTs: each DDL has its own otherwise
+        because = rename_filter.why_ignored(renamed, [p for one in together for p in _renamed(one)], wanted.tables)
+    else:
+        because = "filter.rules leave it out" if is_left_out(ddl, wanted.tables) else ""
+    if because:
+        return because
+    if not clauses.events:
+        return f"TiCDC's list of DDLs to replicate does not hold it: {', '.join(clauses.unlisted)}"
+    before = renamed[0][0] if renamed else TableName(ddl.database, ddl.table)
+    because = wanted.events.ignores_ddl(*before, clauses.events, ddl.sql)
+    return because or _without_index(before, ddl, clauses, wanted, catalog)
+
+
+def _renamed(ddl: DdlEvent) -> list[tuple[TableName, TableName]]:
+    """Old and new names of a RENAME."""
+    return list(zip(ddl.removes, ddl.adds, strict=True)) if ddl.removes and ddl.adds else []
+
+
+def is_left_out(ddl: DdlEvent, tables: TableFilter) -> bool:
+    """Whether the table rules leave the DDL out: they take in none of the tables that it names."""
+    names = {*ddl.removes, *ddl.adds}
+    if ddl.table:
+        names.add(TableName(ddl.database, ddl.table))
+    return not (any(tables(*name) for name in names) if names else tables.accepts_database(ddl.database))
+
+
+def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:
+    """Why a DDL of a table without a valid index is left out. A table that is not there is the target's to refuse."""
+    if wanted.force_replicate:
+        return ""
+    schema = catalog.get(catalog.spelled(name))
+    valid = creates_key(ddl.sql) if Event.CREATE_TABLE in clauses.events else schema is None or bool(schema.handle_key)
+    replicated_so = any(replicates(event, valid_index=valid, force=False) for event in clauses.events)
+    if not replicated_so and not (schema is not None and _gives_key(schema, ddl.sql)):
+        return f"table {name} has no valid index, and filter.force-replicate is false"
+    if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
+        return f"it drops the last valid index of table {name}, whose rows could not be told apart any more"
+    if schema is not None and _keeps_key(schema, ddl.sql, clauses):
+        return f"table {name} has this primary key: it was not dropped in the target"
+    return ""
+
+
+def _gives_key(schema: TableSchema, sql: str) -> bool:
+    """Whether an ALTER TABLE makes the columns of a unique index NOT NULL: TiCDC sends what makes one valid."""
+    if read_statement(sql).kind is not DdlKind.ALTER_TABLE:
+        return False
+    changed = {c.old.lower(): c.column for c in read_changes(sql) if isinstance(c, ChangeColumn)}
+    open_ones = {column.name.lower() for column in schema.columns if column.nullable or column.virtual}
+    still_open = open_ones - {name for name, column in changed.items() if not (column.nullable or column.virtual)}
+    return any(key and "" not in key and not {c.lower() for c in key} & still_open for key in schema.unique_keys)
+
+
+def creates_key(sql: str) -> bool:
+    """Whether a CREATE TABLE defines a primary key, or a unique key over columns that are NOT NULL and stored.
+
+    A table made LIKE another has its keys, and that one is there only if it has a valid index.
+    """
+    if read_statement(sql).like is not None:
+        return True
+    table = read_table(sql)
+    sound = {column.name.lower() for column in table.columns if not (column.nullable or column.virtual)}
+    keys = ({part.column.lower() for part in index.parts} for index in table.indexes if index.kind is IndexKind.UNIQUE)
+    return bool(table.primary_key) or any(key <= sound for key in keys)
+
+
+_KEY_EVENTS = {Event.DROP_INDEX, Event.DROP_PRIMARY_KEY}
+
+
+def _keeps_key(schema: TableSchema, sql: str, clauses: Clauses) -> bool:
+    """Whether the only thing that is asked for is the primary key that a DROP before it was not allowed to drop."""
+    if clauses.events != (Event.ADD_PRIMARY_KEY,) or "PRIMARY" not in schema.valid_indexes:
+        return False
+    (change,) = read_changes(sql)
+    parts = change.index.parts if isinstance(change, AddIndex) else ()
+    return [part.column.lower() for part in parts] == [column.lower() for column in schema.handle_key]
+
+
+def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> DdlEvent:
+    """The DDL without what TiCDC leaves out of it: the clauses that drop a table's last valid index.
+
+    What else its statement does is replicated, as it is where each clause is a statement of its own.
+    """
+    if wanted.force_replicate or read_statement(ddl.sql).kind is not DdlKind.ALTER_TABLE:
+        return ddl
+    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
+    keys = _last_keys(schema, ddl.sql, catalog) if schema is not None else set()
+    return replace(ddl, replicated=_without_drops(ddl.sql, keys)) if keys else ddl
+
+
+def _without_drops(sql: str, names: set[str]) -> str:
+    return without(sql, lambda change: isinstance(change, DropIndex) and change.name in names)
+
+
+def _drops_last_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Catalog) -> bool:
+    """Whether all that it does is to take away that by which rows could be told apart."""
+    if not _KEY_EVENTS & set(clauses.events):
+        return False
+    keys = _last_keys(schema, sql, catalog)
+    if not keys or read_statement(sql).kind is DdlKind.DROP_INDEX:
+        return bool(keys)
+    rest = _without_drops(sql, keys)
+    return not rest or not clauses_of(rest).events
+
+
+def _last_keys(schema: TableSchema, sql: str, catalog: Catalog) -> set[str]:
+    """The names, as in the statement, of valid indexes that it drops so that none is left; else nothing."""
+    alters = read_statement(sql).kind is DdlKind.ALTER_TABLE
+    changes = read_changes(sql) if alters else [DropIndex(read_dropped_index(sql))]
+    ours = {name if name == "PRIMARY" else name.lower() for name in schema.valid_indexes}
+    dropped = {
+        change.name: change.name if change.name == "PRIMARY" else catalog.index_name(schema.here, change.name).lower()
+        for change in changes
+        if isinstance(change, DropIndex)
+    }
+    keys = {name for name, known in dropped.items() if known in ours}
+    left = ours - set(dropped.values())
+    return keys if keys and not left and not _adds_key(schema, changes) else set()
+
+
+def _adds_key(schema: TableSchema, changes: Sequence[Change]) -> bool:
+    """Whether one of the clauses makes a valid index."""
+    nullable = {column.name.lower(): column.nullable or column.virtual for column in schema.columns}
+    for change in changes:
+        if isinstance(change, AddColumn | ChangeColumn):
+            nullable[change.column.name.lower()] = change.column.nullable or change.column.virtual
+    return any(
+        index.kind is IndexKind.PRIMARY
+        or (index.kind is IndexKind.UNIQUE and not any(nullable.get(p.column.lower(), True) for p in index.parts))
+        for index in (change.index for change in changes if isinstance(change, AddIndex))
+    )

@@ -1,0 +1,91 @@
+"""Reads objects of stores: places as obstore opens them, content up to a limit, errors without their secrets."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import from_url
+
+from consumer.large_messages.disk import content_of
+from consumer.large_messages.locations import StorePlace
+
+REFUSED = (PermissionError, PermissionDeniedError, UnauthenticatedError)
+"""What is raised where a store, or a disk, does not let us read."""
+_RETRIES = {"max_retries": 1}
+_CLIENT = {
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_only", "proxy_ca_certificate",
+    "proxy_excludes", "proxy_url", "read_timeout", "root_certificate", "timeout", "user_agent",
+}  # fmt: skip
+"""Options about the connection, which the library takes apart from those of the store."""
+_QUERY = re.compile(r"\?\S*")
+
+Store = Any
+"""One of obstore's stores; their types exist for type checkers only."""
+
+_stores: dict[tuple[StorePlace, tuple[tuple[str, str], ...]], Store] = {}
+
+
+def opened(place: StorePlace, options: Mapping[str, str]) -> Store:
+    """The store at a place, kept per process. Raises ValueError for a wrong scheme or option; connects to nothing."""
+    key = (place, tuple(sorted(options.items())))
+    if key not in _stores:
+        _stores[key] = _made(place, options)
+    return _stores[key]
+
+
+def check_opens(place: StorePlace, options: Mapping[str, str]) -> None:
+    """Open a store, which connects to nothing; a disk needs no opening. Raises ValueError as `opened` does."""
+    if place.scheme != "file":
+        opened(place, options)
+
+
+def _made(place: StorePlace, options: Mapping[str, str]) -> Store:
+    named = {name.replace("-", "_"): value for name, value in options.items()}
+    client = {name: value for name, value in named.items() if name in _CLIENT}
+    config = {name: value for name, value in named.items() if name not in _CLIENT}
+    try:
+        return from_url(str(place), config=config, client_options=client, retry_config=_RETRIES)  # type: ignore[call-overload]
+    except BaseError as error:
+        raise ValueError(f"{place}: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """What a store says, without the signature that a URL in it may carry."""
+    return _QUERY.sub("", str(error).partition("\n")[0])[:300]
+
+
+class StoredObject(NamedTuple):
+    """An object's content, and when it was written, in ms since 1970. `is_whole`: whether no more than asked for."""
+
+    content: bytes
+    written_ms: int
+    is_whole: bool
+
+
+def read_object(place: StorePlace, path: str, options: Mapping[str, str], most: int) -> StoredObject:
+    """Read an object below a place, of which little more than `most` bytes are held, whatever its server says.
+
+    Links on a disk are refused. Raises InputError, OSError, ValueError, and obstore's errors.
+    """
+    if place.scheme == "file":
+        content, written_ms = content_of(Path("/", *place.parts), path, most)
+    else:
+        found = obstore.get(opened(place, options), path)
+        written_ms = int(found.meta["last_modified"].timestamp() * 1000)
+        if found.meta["size"] > most:
+            return StoredObject(b"", written_ms, is_whole=False)
+        content = _bounded(found, most)
+    return StoredObject(content, written_ms, len(content) <= most)
+
+
+def _bounded(found: "obstore.GetResult", most: int) -> bytes:
+    """What comes is counted: a server may send more than the length that it names."""
+    content = bytearray()
+    for part in found:
+        content += part
+        if len(content) > most:
+            break
+    return bytes(content)

@@ -1,0 +1,1 @@
+"""For programs: a changefeed's windows as Spark DataFrames."""

@@ -1,0 +1,311 @@
+"""The compiled core, through ctypes: scans batches of messages, keeps the last event of each row, and encodes rows.
+
+A second implementation of what `Scan`, `Reduction` and `ChunkEncoder` do in Python, who say what is right: it takes
+what is usual and hands the rest back. `chosen` tells whether it is used in this process; where it is not, Python does
+all.
+"""
+
+import ctypes
+import os
+import platform
+from array import array
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ordering.errors import ConfigError
+
+Wanted = Literal["auto", True, False]
+"""Of `spark.native`: where it can be used, always, never."""
+ABI = 3
+"""Of the functions and structures below; `core_abi` of a library tells what it was built for."""
+LIBRARY = Path(__file__).with_name("_core.so")
+MOST_KEYS = 16
+"""Columns of a handle key that the core reads."""
+NOT_USUAL, USUAL, UNKNOWN_TABLE = 0, 1, 2
+NO_MEMORY, CRASHED = -1, -2
+WHOLE_KNOWN, GONE_KNOWN, LEFT_OUT = 1, 2, 4
+"""What is known of a table: the types of whole rows, of rows that go; or that its events don't count."""
+
+
+class CoreCrash(Exception):  # noqa: N818 it is no error of the caller
+    """The core met a wrong address or a trap, at this message of the batch. This process may not use it any more."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def crashed(at: int) -> CoreCrash:
+    """The crash to raise; from here on Python does this process's work."""
+    _State.crashed = True
+    return CoreCrash(at)
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = (
+        ("bytes", ctypes.c_void_p),
+        ("lens", ctypes.c_void_p),
+        ("offsets", ctypes.c_void_p),
+        ("count_from", ctypes.c_int64),
+        ("count_to", ctypes.c_int64),
+        ("count", ctypes.c_uint64),
+        ("largest", ctypes.c_uint32),
+    )
+
+
+class _Taking(ctypes.Structure):
+    _fields_ = (
+        ("prints", ctypes.c_void_p),
+        ("contents", ctypes.c_void_p),
+        ("commits", ctypes.c_void_p),
+        ("left", ctypes.c_void_p),
+        ("taken", ctypes.c_uint64),
+        ("lefts", ctypes.c_uint64),
+        ("deletes", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+        ("counted", ctypes.c_uint64),
+        ("head", ctypes.c_void_p * 3),
+        ("head_len", ctypes.c_uint64 * 3),
+        ("at", ctypes.c_uint64),
+    )
+
+
+class Head(NamedTuple):
+    """With which bytes a table's messages name it: the raw JSON of `database`, `table` and `pkNames`."""
+
+    database: bytes
+    table: bytes
+    primary_key: bytes
+
+
+class Taken(NamedTuple):
+    """What a call took; the arrays hold 64 bits for each row event of a table that counts."""
+
+    status: int
+    messages: int
+    prints: memoryview
+    contents: memoryview
+    commits: memoryview
+    left: memoryview
+    """Fingerprints of the keys that UPDATEs left."""
+    events: int
+    size: int
+    deletes: int
+    head: Head | None
+    """Where `status` is UNKNOWN_TABLE."""
+
+
+class Choice(NamedTuple):
+    """What reads in this process: the core, or Python and why."""
+
+    core: "Core | None"
+    why: str = ""
+
+
+class _State:
+    crashed = False
+
+
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "core_abi": (ctypes.c_int, ()),
+    "core_new": (ctypes.c_void_p, (ctypes.c_uint64,)),
+    "core_free": (None, (ctypes.c_void_p,)),
+    "core_rows": (ctypes.c_uint64, (ctypes.c_void_p,)),
+    "core_bytes": (ctypes.c_uint64, (ctypes.c_void_p,)),
+    "core_reading": (ctypes.c_void_p, (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
+    "core_reading_free": (None, (ctypes.c_void_p,)),
+    "core_learn": (
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32),
+    ),
+    "core_add": (
+        ctypes.c_int,
+        (
+            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64,
+            ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64,
+        ),
+    ),
+    "core_take": (ctypes.c_int, (ctypes.c_void_p,) * 4),
+    "core_buckets": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
+    "core_block": (
+        ctypes.c_void_p,
+        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)),
+    ),
+    "core_clear": (None, (ctypes.c_void_p,)),
+    "core_add_block": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)),
+    "core_group": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32))),
+    "core_select": (
+        ctypes.c_uint32,
+        (
+            ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32),
+            ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p,
+        ),
+    ),
+    "core_missed": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)),
+    "core_halves": (
+        ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)),
+    ),
+    "core_lines": (
+        ctypes.c_int,
+        (
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int,
+            ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64),
+        ),
+    ),
+}  # fmt: skip
+
+
+class Core:
+    """The library's functions, with their types."""
+
+    def __init__(self, path: Path) -> None:
+        """Raise OSError or AttributeError if it is not there, or is another."""
+        self.path = path
+        self.library = ctypes.CDLL(str(path))
+        for name, (result, arguments) in _PROTOTYPES.items():
+            function = getattr(self.library, name)
+            function.restype, function.argtypes = result, arguments
+        if (abi := self.library.core_abi()) != ABI:
+            raise OSError(f"{path} was built for version {abi} of its interface, not {ABI}")
+
+
+def chosen(wanted: Wanted) -> Choice:
+    """What is to read in this process. Raises ConfigError where the core is demanded and can't be used."""
+    if wanted is False:
+        return Choice(None, "spark.native is false")
+    found = Choice(None, "it has crashed in this process") if _State.crashed else load(LIBRARY)
+    if wanted is True and found.core is None:
+        raise ConfigError(
+            f"the compiled core can't be used, though spark.native is true: {found.why}",
+            where=platform.node(),
+            hint='install on every executor where there is a C compiler, or set spark.native = "auto"',
+        )
+    return found
+
+
+@cache
+def load(path: Path) -> Choice:
+    """The core in a library, or why there is none."""
+    if not path.is_file():
+        return Choice(None, "it was not built when this was installed")
+    try:
+        return Choice(Core(path))
+    except (OSError, AttributeError) as error:
+        return Choice(None, f"it can't be loaded: {error}")
+
+
+class Rows:
+    """The last event of each row, see `ordering.rows.net_effect.NetEffect`. Not for several threads."""
+
+    def __init__(self, core: Core) -> None:
+        self._library = core.library
+        self.pointer = there(self._library.core_new(seed()))
+
+    def __del__(self) -> None:
+        if pointer := getattr(self, "pointer", None):
+            self._library.core_free(pointer)
+
+    def __len__(self) -> int:
+        return int(self._library.core_rows(self.pointer))
+
+    @property
+    def bytes_held(self) -> int:
+        """Of keys and images."""
+        return int(self._library.core_bytes(self.pointer))
+
+    def add(self, key: bytes, order: int, image: bytes, back: int) -> None:
+        """Take one half."""
+        if self._library.core_add(self.pointer, key, len(key), order, image, len(image), back) != 0:
+            raise MemoryError
+
+    def blocks(self, buckets: int) -> "list[tuple[int, bytes]]":
+        """(bucket, its halves in MessagePack) in the order in which they came; nothing is held afterwards."""
+        bucket_of = array("I", bytes(4 * len(self)))
+        place = bucket_of.buffer_info()[0]
+        self._library.core_buckets(self.pointer, buckets, place)
+        blocks, size = [], ctypes.c_uint64()
+        for bucket in dict.fromkeys(bucket_of):
+            at = there(self._library.core_block(self.pointer, place, bucket, ctypes.byref(size)))
+            blocks.append((bucket, ctypes.string_at(at, size.value)))
+        self._library.core_clear(self.pointer)
+        return blocks
+
+
+class Reading:
+    """What is known of a range's tables, and the events of a window: commitTs above `low`, up to `high`."""
+
+    def __init__(self, core: Core, low: int, high: int) -> None:
+        self._library = core.library
+        self.pointer = there(self._library.core_reading(low, high, seed()))
+        self._room = 0
+        self._out = _Taking()
+        self._arrays: list[array[int]] = []
+
+    def __del__(self) -> None:
+        if pointer := getattr(self, "pointer", None):
+            self._library.core_reading_free(pointer)
+
+    def learn(self, head: Head, prefix: bytes, names: Sequence[bytes], flags: int) -> bool:
+        """Make a table known, or change its flags. False: there is no room for it."""
+        texts = [*head, prefix, *names]
+        lens = array("I", map(len, texts))
+        learned = self._library.core_learn(
+            self.pointer, b"".join(texts), lens.buffer_info()[0], len(texts), flags
+        )  # fmt: skip
+        if learned == NO_MEMORY:
+            raise MemoryError
+        return bool(learned)
+
+    def take(
+        self, rows: Rows, joined: bytes, lens: "array[int]", begin: int, largest: int,
+        counted: "tuple[array[int], int, int] | None",
+    ) -> Taken:  # fmt: skip
+        """Take messages from number `begin` on, up to the first that is not usual.
+
+        `joined`: all of them, one behind the other. `counted`: their offsets, and from where to where they count as
+        new; None: all do. What is given is good until the next call. Raises CoreCrash, MemoryError.
+        """
+        count, out = len(lens) - begin, self._room_for(len(lens))
+        place = ctypes.cast(ctypes.c_char_p(joined), ctypes.c_void_p).value or 0
+        batch = _Batch(place + sum(lens[:begin]), lens.buffer_info()[0] + begin * lens.itemsize, None, 0, 1)
+        batch.count, batch.largest = count, largest
+        if counted is not None:
+            offsets, batch.count_from, batch.count_to = counted
+            batch.offsets = offsets.buffer_info()[0] + begin * offsets.itemsize
+        status = self._library.core_take(rows.pointer, self.pointer, ctypes.byref(batch), ctypes.byref(out))
+        if status == CRASHED:
+            self.pointer, rows.pointer = 0, 0  # what they point to may be broken
+            raise crashed(begin + out.at)
+        if status == NO_MEMORY:
+            raise MemoryError
+        prints, contents, commits, left = (memoryview(one).cast("B") for one in self._arrays)
+        end = 8 * out.taken
+        return Taken(
+            status, out.at, prints[:end], contents[:end], commits[:end], left[: 8 * out.lefts],
+            out.counted, out.size, out.deletes, self._head() if status == UNKNOWN_TABLE else None,
+        )  # fmt: skip
+
+    def _head(self) -> Head:
+        return Head(*(ctypes.string_at(self._out.head[i], self._out.head_len[i]) for i in range(3)))
+
+    def _room_for(self, count: int) -> _Taking:
+        if count > self._room:
+            self._room = count
+            self._arrays = [array("Q", bytes(8 * count)) for _ in range(4)]
+            out = self._out
+            out.prints, out.contents, out.commits, out.left = (one.buffer_info()[0] for one in self._arrays)
+        return self._out
+
+
+def seed() -> int:
+    """Of hashes: nobody who writes messages may know it, or he could make all of them the same."""
+    return int.from_bytes(os.urandom(8), "little")
+
+
+def there(pointer: int | None) -> int:
+    """The pointer. Raises MemoryError where the core had no memory to make what it should point to."""
+    if pointer is None:
+        raise MemoryError
+    return pointer

@@ -1,0 +1,25 @@
+"""Which way of reading was chosen, in the log: on this machine, and on executors that lack the core."""
+
+from functools import cache
+
+import structlog
+
+from consumer.native import Wanted, chosen
+
+log = structlog.get_logger()
+
+
+def tell_choice(wanted: Wanted) -> None:
+    """Log what tasks read with on this machine. Raises ConfigError as `chosen`."""
+    core, why = chosen(wanted)
+    if core is not None:
+        log.info("tasks read with the compiled core")
+    elif wanted is not False:
+        log.info("tasks read in Python, not with the compiled core", why=why)
+
+
+@cache
+def tell_missing(why: str) -> None:
+    """Log, once a reason, that a task elsewhere could not use the core."""
+    if chosen("auto").core is not None:  # else it is known of this machine
+        log.warning("a task reads in Python: all is right, but slower", why=why)

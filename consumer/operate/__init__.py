@@ -1,0 +1,1 @@
+"""An operator's commands: check, status, progress, tail, decisions about DDLs and quarantined messages."""

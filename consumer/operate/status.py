@@ -1,0 +1,160 @@
+"""Status: what the target knows, what Kafka holds beyond it, what the ledger says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from consumer.config.model import Config
+from consumer.proof.state import TableJudgement, state_of
+from consumer.redis.client import UNUSABLE
+from consumer.redis.ledger import Ledger
+from consumer.run.live_status import counts_told, resolved_told
+from consumer.source.port import source_of
+from consumer.wiring import target_of
+from ordering.errors import ReconcilerError
+from ordering.events import TableName
+from ordering.progress import Progress
+from ordering.timestamps import utc_text
+from sinks.bookkeeping.ddl_log import DdlRecord
+from sinks.bookkeeping.instances import Instance
+from sinks.bookkeeping.progress_rows import Stored
+from sinks.bookkeeping.quarantine import states
+from sinks.target import Target
+
+_DDLS = 20
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """What the target tells of a changefeed: its row, the latest DDLs, what was quarantined, who runs."""
+
+    stored: Stored | None
+    ddls: list[DdlRecord]
+    quarantine: dict[str, int]
+    instances: list[Instance]
+    judged: Mapping[TableName, TableJudgement] = field(default_factory=dict)
+    """What the last proof of each table has found."""
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is; of one that has not begun, nothing."""
+        return Progress() if self.stored is None else self.stored.progress
+
+
+def known_of(target: Target, changefeed: str) -> TargetState:
+    """Ask the target, changing nothing. Raises TargetError and its kinds."""
+    stored = target.stored(changefeed)
+    if stored is None:
+        return TargetState(None, [], states([]), [])
+    ddls = target.ddl_log.latest(changefeed, _DDLS)
+    proven = state_of(target.proofs.state(changefeed))
+    judged = {} if proven is None else proven.judged
+    return TargetState(stored, ddls, states(target.quarantine.all(changefeed)), target.running(changefeed), judged)
+
+
+def status_of(config: Config) -> dict[str, Any]:
+    """The whole status of a changefeed, read from target, Kafka and Redis. Raises ReconcilerError for the target."""
+    target = target_of(config)
+    try:
+        known = known_of(target, config.changefeed)
+    finally:
+        target.close()
+    return {
+        **told(config, target.name, known, known.progress),
+        "ledger": _ledger_state(config, known.progress),
+        "source": _source_state(config, known.progress),
+        "ddl_history": [told_of(record) for record in known.ddls],
+    }
+
+
+def told(config: Config, target_name: str, known: TargetState, progress: Progress) -> dict[str, Any]:
+    """The part of the status that target and progress tell."""
+    return {
+        "changefeed": config.changefeed,
+        "target": target_name,
+        "checkpoint_ts": progress.checkpoint_ts,
+        "checkpoint_time": utc_text(progress.checkpoint_ts),
+        **_leader(known.stored),
+        **_instances(known.instances, config.limits.lease_seconds),
+        **counts_told(progress),
+        "quarantine": known.quarantine,
+        "drift": [
+            {"table": str(table), "missing": missing, "unexpected": unexpected}
+            for table, (missing, unexpected) in sorted(progress.drift.items())
+        ],
+        "proof": [_judged(table, one) for table, one in sorted(known.judged.items())],
+        "retired_topics": sorted(name for name, topic in progress.topics.items() if topic.retired),
+    }
+
+
+def _judged(table: TableName, one: TableJudgement) -> dict[str, Any]:
+    return {
+        "table": str(table),
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "checkpoint_ts": one.checkpoint_ts,
+        "checkpoint_time": utc_text(one.checkpoint_ts),
+        "compared_at": one.at,
+        "rows": one.rows,
+        "rows_expected": one.rows_expected,
+        "buckets": list(one.buckets),
+        "columns_left_out": list(one.left_out),
+    }
+
+
+def _leader(stored: Stored | None) -> dict[str, Any]:
+    if stored is None:
+        return {"state": "new", "leader_epoch": 0, "updated_at": None}
+    return {"state": "known", "leader_epoch": stored.epoch, "updated_at": stored.updated_at.isoformat()}
+
+
+def _instances(found: list[Instance], lease_s: float) -> dict[str, Any]:
+    """Who leads, and who stands by and lives."""
+    leader = next((one for one in found if one.epoch), None)
+    alive = [one for one in found if not one.epoch and one.silent_s < lease_s]
+    return {"leader": None if leader is None else _instance(leader), "stand_bys": [_instance(one) for one in alive]}
+
+
+def _instance(one: Instance) -> dict[str, Any]:
+    return {"name": one.name, "silent_seconds": round(one.silent_s, 1)}
+
+
+def told_of(record: DdlRecord) -> dict[str, Any]:
+    """A line of the DDL log, for `status` and `ddl list`."""
+    return {
+        "commit_ts": record.commit_ts,
+        "time": utc_text(record.commit_ts),
+        "database": record.database,
+        "table": record.table,
+        "statement": record.sql,
+        "executed": record.executed,
+        "state": record.state,
+        "duration_ms": record.duration_ms,
+        "reason": record.reason,
+        "updated_at": record.updated_at,
+    }
+
+
+def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
+    if not config.redis.uri:
+        return {"state": "absent by configuration: duplicates are dropped unproven"}
+    ledger = Ledger(config.redis.uri, config.changefeed, progress.ledger, key="")
+    try:
+        ledger.ping()
+    except UNUSABLE as error:
+        return {"state": f"Redis is out of reach: {str(error)[:_SHOWN]}"}
+    else:
+        return {"state": "connected", "running": ledger.live_status() is not None}
+    finally:
+        ledger.close()
+
+
+def _source_state(config: Config, progress: Progress) -> dict[str, Any]:
+    source = source_of(config)
+    try:
+        return {"state": "connected", **resolved_told(progress, source.probe(progress))}
+    except ReconcilerError as error:
+        return {"state": str(error)}
+    finally:
+        source.close()

@@ -1,0 +1,1 @@
+"""A round: probe, plan, read, judge, apply, DDL, publish. `round` is the list of these steps."""

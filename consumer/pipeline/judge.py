@@ -1,0 +1,86 @@
+"""Judges a window that was read: repetitions are proven, and what must not be applied is refused, before any write.
+
+So are messages that came to a topic after an operator had retired it: its word was that none would (R6, R8). A retired
+topic holds nothing back, so the checkpoint may have passed a row before it was sent. What lay in the topic when it was
+retired is applied as the others' watermarks allow; what came later is refused, whatever its commitTs is. Only
+repetitions that the ledger proves are none of that.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from consumer.ddl.routing import with_rows
+from consumer.ddl.table_changes import Altered
+from consumer.pipeline.advance import advanced, refused_new_topics, refused_tables
+from consumer.pipeline.duplicates import check_contents, duplicates_in, judged, repeated_in, suspicious
+from consumer.pipeline.read import WindowRead, read_spec
+from consumer.pipeline.session import Session
+from consumer.redis.ledger import Ledger
+from consumer.source.offer import added
+from consumer.tasks.report import Report, refused_rows
+from ordering.errors import InputError
+from ordering.progress import Progress, TopicProgress
+
+_HINT = (
+    "rows of its tables may be missing in the target: compare them with the upstream (`reconciler verify`). If TiCDC"
+    " sends to it again, `reconciler topic return CONFIG TOPIC` lets it count again; else `reconciler topic"
+    " retire CONFIG TOPIC` once more accepts what lies in it now"
+)
+
+
+def judged_progress(session: Session, read: WindowRead) -> Progress:
+    """The progress as it is after the window, its DDLs apart. Raises ReconcilerError for what is refused."""
+    window, reports = read.window, read.reports
+    session.quarantine.met(reports)
+    know_places(session, reports)
+    catalog = session.target.catalog()
+    session.source.check_uncompacted(reports)
+    check_retired(reports, session.progress, session.ledger)
+    refused_rows(reports)
+    refused_tables(reports, catalog, session.config.source.time_zone)
+    if not session.source.vouches:
+        refused_new_topics(reports, session.progress, session.ledger)
+    session.source.check_sent_once(reports)
+    session.acting.warn(reports, catalog)
+    verdict = judged(reports, session.ledger, lambda: Altered.in_target(session.target, session.config.changefeed))
+    if suspects := suspicious(reports):
+        check_contents(session.jobs.contents(window.ranges, read_spec(session, window), suspects), suspects)
+    # what is applied once more was counted before
+    proven = verdict.proven + (0 if window.rewound else duplicates_in(reports))
+    waiting = {ddl.identity for ddl in session.planner.pending(session.progress)}
+    found = added(session.progress, session.probe)
+    return advanced(found, window, reports, waiting, proven=proven, unproven=verdict.unproven)
+
+
+def know_places(session: Session, reports: Sequence[Report]) -> None:
+    """Note where the tables of a window lie, before anything is judged by that. Raises InputError."""
+    if session.routes.rules:
+        tables = {
+            name: position for report in reports for name, position in {**report.tables, **report.keyless}.items()
+        }
+        session.progress = with_rows(session.progress, session.routes, tables)
+        session.target.know(session.progress)
+
+
+def check_retired(reports: Sequence[Report], progress: Progress, ledger: Ledger) -> None:
+    """Raise InputError for events that came to a topic after it was retired."""
+    for report in reports:
+        if not _is_later(report, progress.topics[report.range.partition.topic]):
+            continue
+        if facts := list(_news(report, progress, ledger)):
+            where = f"{report.range.partition} offset={report.range.start}"
+            raise InputError(f"{' and '.join(facts)} came to a topic that is retired", where=where, hint=_HINT)
+
+
+def _is_later(report: Report, topic: TopicProgress) -> bool:
+    """Whether a range holds only what came later: ranges are cut where the log ended (`consumer.source.probe`)."""
+    return topic.retired and report.range.start >= topic.retired_to.get(report.range.partition.partition, 0)
+
+
+def _news(report: Report, progress: Progress, ledger: Ledger) -> Iterator[str]:
+    if report.fingerprints or report.above or report.keyless or report.unfit is not None:
+        yield "rows above the checkpoint"
+    verdict = ledger.judge(repeated_in(report))
+    if verdict.unproven or verdict.late or report.unjudged:
+        yield "rows at or below the checkpoint, which nothing proves to be repetitions,"
+    if report.earlier_ddl or any(ddl.identity not in progress.executed for ddl in report.ddls):
+        yield "a DDL"

@@ -1,0 +1,69 @@
+"""Which tables a DDL of the interval may have changed: their sums can't be told from events alone. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from ordering.errors import InputError
+from ordering.events import TableName
+from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
+from sinks.ddl.parse.statement import DdlKind, TableReference, exchange_of, read_statement
+
+_NO_ROWS = {DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW, DdlKind.CREATE_DATABASE}
+"""They change no row, and no column."""
+
+_SETTLED = {DdlState.DONE.value, DdlState.IGNORED.value, DdlState.SKIPPED.value}
+
+
+def touched(line: DdlRecord, tables: Collection[TableName]) -> set[TableName]:
+    """The tables that a DDL may have changed; all of them where it can't be read."""
+    try:
+        statement = read_statement(line.sql)
+        if statement.kind in _NO_ROWS:
+            return set()
+        if statement.kind is DdlKind.OTHER:
+            return set(tables)
+        own = [*statement.tables, *(new for _, new in statement.renames)]
+        exchange = exchange_of(statement)
+    except InputError:
+        return set(tables)
+    if statement.kind in {DdlKind.DROP_DATABASE, DdlKind.ALTER_DATABASE}:
+        database = (statement.database or line.database).lower()
+        return {name for name in tables if name.database.lower() == database}
+    own += [TableReference(line.database, line.table)] if line.table else []
+    own += [exchange[1]] if exchange else []
+    named = [TableReference(one.database or line.database, one.table) for one in own]
+    named += [old for old, _ in statement.renames]  # without a database it may be of any
+    return {name for name in tables if any(_is(name, one) for one in named)}
+
+
+def _is(name: TableName, reference: TableReference) -> bool:
+    """Upstream's names don't tell case apart."""
+    same = name.table.lower() == reference.table.lower()
+    return same and (reference.database is None or name.database.lower() == reference.database.lower())
+
+
+def created_once(name: TableName, lines: Iterable[DdlRecord], tables: Collection[TableName]) -> bool:
+    """Whether the one DDL about a table has made it, so that it was empty then."""
+    about = [line for line in lines if name in touched(line, tables)]
+    return len(about) == 1 and _creates(about[0])
+
+
+def _creates(line: DdlRecord) -> bool:
+    return line.state == DdlState.DONE.value and read_statement(line.sql).kind is DdlKind.CREATE_TABLE
+
+
+def settled(lines: Iterable[DdlRecord], at: int) -> frozenset[int]:
+    """The DDLs of just this commitTs that are done with: another one at it may still come."""
+    return frozenset(line.id for line in lines if line.commit_ts == at and line.state in _SETTLED)
+
+
+def since(lines: Iterable[DdlRecord], low: int, before: Collection[int]) -> Iterator[DdlRecord]:
+    """DDLs that may have been executed since a checkpoint; `before`: those that were settled at it.
+
+    Also those above the present one: a target may execute a DDL before the progress that covers it is saved.
+    """
+    return (line for line in lines if line.commit_ts >= low and line.id not in before)
+
+
+def under_way(lines: Collection[DdlRecord], at: int, tables: Collection[TableName]) -> set[TableName]:
+    """Tables that a DDL above a checkpoint may have changed already: there the target is ahead of it."""
+    return {name for line in since(lines, at, settled(lines, at)) for name in touched(line, tables)}

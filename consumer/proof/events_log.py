@@ -1,0 +1,103 @@
+"""What of Kafka's log lies between two checkpoints, read once more; or why that does not tell what happened."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from consumer.codec import canal_json
+from consumer.config.model import Config
+from consumer.formats.message_format import Untaken
+from consumer.kafka.admin import KafkaAdmin
+from consumer.kafka.bounded_reader import BoundedReaders
+from consumer.kafka.properties import reader_settings
+from consumer.kafka.reader import Readers, check_account, messages_in
+from consumer.proof.state import ProofState, lineage_of
+from consumer.wiring import schemas_of, target_of
+from ordering.events import Partition, Position
+from ordering.progress import Progress
+from ordering.window import Range
+
+OffsetRange = tuple[Partition, int, int]
+Begins = Callable[[Iterable[Partition]], Mapping[Partition, int]]
+
+
+RESET = "the progress was reset or rewound since the last proof"
+LEFT_OUT = "event filters or the quarantine leave out events"
+NO_LOG = "files are not read again for a proof"
+STAYS_SO = (LEFT_OUT, NO_LOG)
+
+
+def _no_pace(_messages: int) -> None:
+    """As fast as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventsLog:
+    """The changefeed's topics. `begins` and `readers`: None for Kafka's own; `pace` is told of messages read."""
+
+    config: Config
+    begins: Begins | None = None
+    readers: Readers | None = None
+    pace: Callable[[int], None] = _no_pace
+
+    def spans(self, state: ProofState | None, progress: Progress) -> tuple[list[OffsetRange], str]:
+        """What lies between a proof and the present progress; or why that does not tell what happened."""
+        if state is None:
+            return [], "this is the first proof"
+        if self.config.source.storage:
+            return [], NO_LOG
+        if state.lineage != lineage_of(progress) or state.checkpoint_ts > progress.checkpoint_ts:
+            return [], RESET
+        if any(progress.topics[name].id != known for name, known in state.topics.items() if name in progress.topics):
+            return [], "a topic was deleted and created again since the last proof"
+        if progress.counts.quarantined or self.config.filter.event_filters:
+            return [], LEFT_OUT
+        return self._kept(state, progress)
+
+    def _kept(self, state: ProofState, progress: Progress) -> tuple[list[OffsetRange], str]:
+        begins = self._begins(progress.partitions)
+        spans = []
+        for partition, now in progress.partitions.items():
+            start, begin = state.starts.get(partition, 0), begins.get(partition, 0)
+            if begin > start and now.read_to > start:
+                return [], f"retention deleted messages since the last proof ({partition})"
+            if max(start, begin) < now.read_to:
+                spans.append((partition, max(start, begin), now.read_to))
+        if sum(stop - start for _, start, stop in spans) > self.config.limits.window_rows:
+            return [], "there are more messages since the last proof than limits.window-rows"
+        return spans, ""
+
+    def _begins(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
+        if self.begins is not None:
+            return self.begins(partitions)
+        with closing(KafkaAdmin(self.config.source.bootstrap_servers, self.config.source.kafka)) as control:
+            return control.begins(partitions)
+
+    def messages(self, spans: list[OffsetRange]) -> Iterator[tuple[Position, bytes | None]]:
+        """The messages, decompressed. Raises SourceError and InputError."""
+        if not spans:
+            return
+        settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
+        limit = self.config.limits.message_bytes
+        readers = self.readers or BoundedReaders(settings, limit)
+        with closing(target_of(self.config)) as target:
+            told = schemas_of(self.config, target).format
+            reader = told.reading(readers.get(), limit)
+        taken = dict.fromkeys((partition for partition, *_ in spans), 0)
+        try:
+            for partition, run in reader.read(spans):
+                taken[partition] += messages_in(run) if told.sends_batches else len(run)
+                for message in run:
+                    position = Position(*partition, message.offset())
+                    try:
+                        value = message.value()
+                    except Untaken as untaken:
+                        if untaken.row is None:
+                            continue
+                        raise untaken.refused(str(position)) from None
+                    yield position, canal_json.plain(value, position, limit)
+                    self.pace(1)
+            for partition, start, stop in spans:
+                check_account(Range(partition, start, stop, start), reader.reached(partition), taken[partition])
+        finally:
+            readers.forget()

@@ -1,0 +1,69 @@
+"""The target at one moment: its checkpoint, its tables as sums see them, and what DDLs it has executed."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+
+from consumer.config.changefeed_filter import read_filter
+from consumer.config.model import Config
+from consumer.config.zone import in_zone
+from consumer.verify.sides import Side, open_target_side
+from ordering.errors import TargetBusyError
+from ordering.events import TableName
+from ordering.progress import Progress
+from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
+from sinks.compare.canonical import CanonicalRows, canonical_rows
+from sinks.rows.values import ValueRules
+
+_WAIT_S = 60.0
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What one transaction of the target has shown."""
+
+    progress: Progress
+    ddls: list[DdlRecord]
+    rows: dict[TableName, CanonicalRows] = field(default_factory=dict)
+
+    @property
+    def checkpoint_ts(self) -> int:
+        """C."""
+        return int(self.progress.checkpoint_ts)
+
+
+@contextmanager
+def at_rest(config: Config, stopping: Event | None = None) -> Iterator[tuple[Side, Progress]]:
+    """A snapshot whose offsets are those of its checkpoint: not one in the middle of a window.
+
+    `stopping`: ends the wait for one early. Raises TargetBusyError where there is none, and what the target raises.
+    """
+    until, wait = time.monotonic() + _WAIT_S, stopping or Event()
+    while True:
+        side, stored = open_target_side(config, 1)
+        if stored is not None and not stored.progress.is_torn and not stored.progress.loading_ts:
+            break
+        side.close()
+        if time.monotonic() > until or wait.is_set():
+            hint = "a window or a load is half done: let `reconciler run` finish it"
+            raise TargetBusyError(f"the target did not come to rest within {_WAIT_S:.0f} s", hint=hint)
+        wait.wait(_LOOK_S)
+    try:
+        in_zone(stored.progress, config.source.time_zone, config.changefeed)
+        yield side, stored.progress
+    finally:
+        side.close()
+
+
+def present_of(config: Config, side: Side, progress: Progress) -> Present:
+    """What a snapshot shows of all tables that the filter takes."""
+    accepts = read_filter(config.filter).tables
+    section = config.target
+    rules = ValueRules(config.source.time_zone, section.invalid_dates, section.volatile_defaults)
+    reader = side.readers[0]
+    tables = side.catalog().tables.items()
+    rows = {name: canonical_rows(schema, reader, rules) for name, schema in tables if accepts(*name)}
+    return Present(progress, side.targets[0].ddl_log.latest(config.changefeed, KEPT), rows)

@@ -1,0 +1,124 @@
+"""One proof: the target's own sums at its checkpoint, against those of the last proof and the events since then.
+
+    last proof (C0, sums) + events with C0 < commitTs <= C1, read again from Kafka = expected
+    one read-only transaction of the target: C1, and what it computes of its rows   = found
+
+Where events can't tell (the first proof, a DDL, lost messages), what was found becomes the base, and that is said.
+"""
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+from consumer.config.changefeed_filter import read_filter
+from consumer.config.model import Config
+from consumer.filters.tables import table_filter
+from consumer.kafka.reader import Readers
+from consumer.proof.ddls import settled, under_way
+from consumer.proof.events_log import Begins, EventsLog
+from consumer.proof.expectation import TOO_LONG, Expectations
+from consumer.proof.interval import IntervalReading, TableInterval
+from consumer.proof.pieces import TablePass
+from consumer.proof.present import Present, at_rest, present_of
+from consumer.proof.report import Proof, ProofOf, ProofVerdict
+from consumer.proof.state import ProofState, first_state, state_of
+from consumer.proof.upstream import UpstreamSums, with_upstream
+from consumer.wiring import target_of
+from ordering.errors import ConfigError
+from ordering.events import TableName
+from ordering.rows.content_sums import ContentSums
+from sinks.compare.canonical import table_sums
+
+
+def carried(
+    config: Config, log: EventsLog, state: ProofState | None, present: Present, passes: dict[TableName, TablePass]
+) -> tuple[Expectations, int]:
+    """What the events since the last proof say, and how many messages were read; `passes` are carried on by them.
+
+    Raises SourceError and InputError.
+    """
+    state = first_state(present.progress) if state is None else state
+    spans, gap = log.spans(state, present.progress)
+    tables = {name: TableInterval(rows, passing=passes.get(name)) for name, rows in present.rows.items()}
+    low = 0 if state is None else state.checkpoint_ts
+    reading = IntervalReading(low, present.checkpoint_ts, tables, read_filter(config.filter).tables)
+    if not gap:
+        reading.take(log.messages(spans))
+    messages = 0 if gap else sum(stop - start for _, start, stop in spans)
+    starts = {p: reading.above.get(p, one.read_to) for p, one in present.progress.partitions.items()}
+    if gap:
+        starts = {partition: one.start for partition, one in present.progress.partitions.items()}
+    return Expectations(state, present, tables, gap, starts, reading.unknown), messages
+
+
+@dataclass(frozen=True, slots=True)
+class Proving:
+    """Proves a changefeed's tables. `rebase`: patterns of tables whose present content is to count as right."""
+
+    config: Config
+    rebase: tuple[str, ...] = ()
+    begins: Begins | None = None
+    """Tells which offsets the log still has; None: Kafka's own answer."""
+    readers: Readers | None = None
+
+    def run(self) -> Proof:
+        """Prove. Raises ReconcilerError; a difference is no error here."""
+        begun = time.monotonic()
+        with closing(target_of(self.config)) as target:
+            self._check_begun(target.applied(self.config.changefeed))
+            target.connect()
+            proofs = target.proofs
+            proofs.make()
+            state = state_of(proofs.state(self.config.changefeed))
+            present, sums, upstream = self._found()
+            log = EventsLog(self.config, self.begins, self.readers)
+            expectations, messages = carried(self.config, log, state, present, {})
+            proof = self._judged(expectations, sums, messages)
+            if upstream is not None:
+                self._ask(upstream, proof, present)
+            proof.seconds = round(time.monotonic() - begun, 3)
+            done = settled(present.ddls, present.checkpoint_ts)
+            kept = ProofState.at(present.progress, done, proof.expected, proof.judgements(), expectations.starts)
+            proofs.add(self.config.changefeed, proof.checkpoint_ts, proof.certificate(), kept.as_json())
+        return proof
+
+    def _check_begun(self, checkpoint_ts: int | None) -> None:
+        if checkpoint_ts is None:
+            hint = "`reconciler run CONFIG --once` first"
+            raise ConfigError(f"changefeed {self.config.changefeed!r} has not run yet", hint=hint)
+
+    def _found(self) -> tuple[Present, dict[TableName, ContentSums | None], UpstreamSums | None]:
+        """The target's checkpoint and sums, of one transaction, and what to ask the upstream about."""
+        with at_rest(self.config) as (side, progress):
+            present = present_of(self.config, side, progress)
+            sums = {name: table_sums(rows, side.readers[0]) for name, rows in present.rows.items()}
+            has_upstream = bool(self.config.source.upstream.uri)
+            upstream = UpstreamSums.begun(self.config, side, present.checkpoint_ts) if has_upstream else None
+            return present, sums, upstream
+
+    def _ask(self, upstream: UpstreamSums, proof: Proof, present: Present) -> None:
+        """Let the upstream's answers join what was found, but for tables that a DDL has already taken further."""
+        told, proof.fault = upstream.answers(), upstream.fault
+        ahead = under_way(present.ddls, present.checkpoint_ts, {*told, *present.rows})
+        answers = {name: answer for name, answer in told.items() if name not in ahead}
+        for name in answers.keys() - proof.tables.keys():
+            proof.add(name, {}, ProofOf(ProofVerdict.DIFFERENT, answers[name].reason, None, None, upstream="different"))
+        for name, (left_out, found) in list(proof.tables.items()):
+            answer = answers.get(name)
+            too_long = found.reason == TOO_LONG
+            inexact = dict.fromkeys(
+                () if answer is None else answer.left_out, "equal values may be spelled differently"
+            )
+            proof.add(name, {**inexact, **left_out}, found if too_long else with_upstream(found, answer))
+
+    def _judged(self, expectations: Expectations, sums: dict[TableName, ContentSums | None], messages: int) -> Proof:
+        present = expectations.present
+        proof = Proof(self.config.changefeed, present.checkpoint_ts, expectations.low, messages)
+        rebased = table_filter(self.rebase, key="--rebase") if self.rebase else None
+        for name, rows in sorted(present.rows.items()):
+            again = rebased is not None and rebased(*name)
+            proof.add(name, rows.left_out, expectations.judged(name, sums[name], rebased=again))
+        for name, gone in expectations.gone().items():
+            if rebased is None or not rebased(*name):
+                proof.add(name, {}, gone)
+        return proof

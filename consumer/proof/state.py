@@ -1,0 +1,127 @@
+"""What one proof leaves to the next: the sums that each table has to have at a checkpoint, and where to read on."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+import orjson
+
+from ordering.events import Partition, TableName
+from ordering.progress import Progress
+from ordering.rows.content_sums import ContentSum, ContentSums
+
+FORMAT = 3
+"""Another one is not read: the next proof takes a new base."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTable:
+    """A table's sums as they have to be. `signature`: of what they are made; `since`: C of the base, 0: from empty."""
+
+    signature: tuple[str, ...]
+    sums: ContentSums
+    since: int
+    differs: bool = False
+    doubt: str = ""
+    """Why its base may be wrong; "" if nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableJudgement:
+    """What the last comparison of a table has found. `at`: when, ISO text in UTC; `reason`: why it is not proven."""
+
+    verdict: str
+    reason: str
+    checkpoint_ts: int
+    at: str
+    rows: int
+    rows_expected: int
+    buckets: tuple[int, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Columns that are in no sum."""
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofState:
+    """All tables at the checkpoint of the last proof."""
+
+    checkpoint_ts: int
+    lineage: str
+    """Names the progress: one created again has another."""
+    starts: Mapping[Partition, int]
+    """From where the events above the checkpoint are read."""
+    topics: Mapping[str, str]
+    """Topic -> its identity."""
+    settled: frozenset[int] = frozenset()
+    """Lines of the DDL log at just this checkpoint that were done with."""
+    tables: Mapping[TableName, ExpectedTable] = field(default_factory=dict)
+    judged: Mapping[TableName, TableJudgement] = field(default_factory=dict)
+
+    @classmethod
+    def at(
+        cls,
+        progress: Progress,
+        settled: frozenset[int],
+        tables: Mapping[TableName, ExpectedTable],
+        judged: Mapping[TableName, TableJudgement],
+        starts: Mapping[Partition, int],
+    ) -> "ProofState":
+        """The state at the target's progress."""
+        return cls(
+            int(progress.checkpoint_ts),
+            lineage_of(progress),
+            starts,
+            {name: topic.id for name, topic in progress.topics.items()},
+            settled,
+            tables,
+            judged,
+        )
+
+    def as_json(self) -> str:
+        """To be kept."""
+        tables = [
+            [*name, list(one.signature), _rows(one.sums), one.since, one.differs, one.doubt]
+            for name, one in sorted(self.tables.items())
+        ]
+        starts = [[*partition, start] for partition, start in sorted(self.starts.items())]
+        told = {"format": FORMAT, "checkpoint_ts": self.checkpoint_ts, "lineage": self.lineage, "starts": starts}
+        judged = [[*name, *astuple(one)] for name, one in sorted(self.judged.items())]
+        more = {"topics": dict(self.topics), "settled": sorted(self.settled), "tables": tables, "judged": judged}
+        return orjson.dumps({**told, **more}).decode()
+
+
+def _rows(sums: ContentSums) -> list[list[int]]:
+    return [[bucket, *one] for bucket, one in sorted(sums.items())]
+
+
+def lineage_of(progress: Progress) -> str:
+    """What stays the same as long as a progress goes on from itself."""
+    return f"{progress.ledger} {progress.start_ts} {progress.filter_digest}"
+
+
+def first_state(progress: Progress) -> ProofState | None:
+    """The state before the topics' first message, where nothing was; None where others filled the tables before."""
+    return None if progress.start_ts else ProofState(0, lineage_of(progress), {}, {})
+
+
+def state_of(text: str) -> ProofState | None:
+    """What was kept; None where nothing was, or in another format."""
+    found: dict[str, Any] = orjson.loads(text) if text else {}
+    if found.get("format") != FORMAT:
+        return None
+    tables = {
+        TableName(database, table): ExpectedTable(
+            tuple(signature), {b: ContentSum(*s) for b, *s in sums}, since, differs, doubt
+        )
+        for database, table, signature, sums, since, differs, doubt in found["tables"]
+    }
+    starts = {Partition(topic, number): start for topic, number, start in found["starts"]}
+    settled = frozenset(found["settled"])
+    judged = {
+        TableName(*one[:2]): TableJudgement(
+            one[2], one[3], one[4], one[5], one[6], one[7], tuple(one[8]), tuple(one[9]), one[10]
+        )
+        for one in found["judged"]
+    }
+    return ProofState(found["checkpoint_ts"], found["lineage"], starts, found["topics"], settled, tables, judged)

@@ -1,0 +1,97 @@
+"""The third sum: what the upstream itself held at the checkpoint, where `source.upstream` names it.
+
+Events, target and upstream: which two differ says who is wrong. The sums are those by which `verify` compares.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from consumer.config.model import Config
+from consumer.proof.report import ProofOf, ProofVerdict
+from consumer.verify.plan import Comparison, Plan, planned
+from consumer.verify.rules import rules_of
+from consumer.verify.sides import Side, open_upstream_side
+from ordering.errors import InputError, SourceError
+from ordering.events import TableName
+from sinks.compare.digests import Selection, Span, Sum, TableReader
+
+_EVENTS_DIFFER = "the upstream holds other rows than the target, which holds what the events say"
+_OTHER = "the upstream holds other rows than the target"
+_STREAM = (
+    "the upstream holds what the target holds, and the events say something else: --rebase takes the target as right"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAnswer:
+    """Whether the upstream held the same rows; None where that is not known, and `reason` says why."""
+
+    is_equal: bool | None
+    reason: str = ""
+    left_out: tuple[str, ...] = ()
+    """Columns that are not compared: equal values of theirs may be spelled differently."""
+
+
+@dataclass(slots=True)
+class UpstreamSums:
+    """Both sides' sums at one checkpoint. The target's are taken at once, so that its snapshot need not wait."""
+
+    side: Side | None
+    plan: Plan = field(default_factory=Plan)
+    target: dict[TableName, Sum] = field(default_factory=dict)
+    fault: str = ""
+
+    @classmethod
+    def begun(cls, config: Config, target: Side, checkpoint_ts: int) -> "UpstreamSums":
+        """Take the target's sums of the tables that the upstream has. Raises TargetError."""
+        try:
+            side = open_upstream_side(config.source.upstream.uri, checkpoint_ts, 1)
+            catalog = side.catalog()
+        except (SourceError, InputError) as error:
+            return cls(None, fault=f"the upstream was not asked: {error.fact}")
+        rules = rules_of(config, lambda *_: True, keyless=False)
+        plan = planned((catalog, side.readers[0]), (target.catalog(), target.readers[0]), rules)
+        sums = {one.right.name: _sum(one, target.readers[0], 1) for one in plan.tables}
+        return cls(side, plan, sums)
+
+    def answers(self) -> dict[TableName, UpstreamAnswer]:
+        """Ask the upstream, a table at a time, by the target's names of tables; it is closed after that."""
+        if self.side is None:
+            return {}
+        try:
+            found = {one.right.name: self._answer(one, self.side) for one in self.plan.tables}
+        finally:
+            self.side.close()
+        for name, kind, text in self.plan.schema:
+            is_column = kind == "missing column"
+            found[name] = UpstreamAnswer(None if is_column else False, text)
+        return found
+
+    def _answer(self, one: Comparison, side: Side) -> UpstreamAnswer:
+        try:
+            upstream = side.ask(lambda: _sum(one, side.readers[0], 0))
+        except (SourceError, InputError) as error:
+            return UpstreamAnswer(None, f"the upstream was not asked: {error.fact}")
+        left_out = tuple(pair.right.name for pair in one.pairs if not pair.exact)
+        return UpstreamAnswer(upstream == self.target[one.right.name], left_out=left_out)
+
+
+def _sum(one: Comparison, reader: TableReader, side: int) -> Sum:
+    exact = tuple(pair for pair in one.pairs if pair.exact)
+    table = one.right if side else one.left
+    return Selection(reader, table, exact, (), side).sum(Span())
+
+
+def with_upstream(found: ProofOf, answer: UpstreamAnswer | None) -> ProofOf:
+    """What a table's verdict becomes by the upstream's answer. Pure."""
+    if answer is None or answer.is_equal is None:
+        return found
+    asked = replace(found, upstream="equal" if answer.is_equal else "different")
+    kept = found.expected
+    if not answer.is_equal:
+        reason = answer.reason or (_EVENTS_DIFFER if found.verdict is ProofVerdict.EQUAL else _OTHER)
+        doubted = None if kept is None else replace(kept, doubt=_OTHER)
+        return replace(asked, verdict=ProofVerdict.DIFFERENT, reason=reason, expected=doubted, doubt=_OTHER)
+    if found.verdict is ProofVerdict.DIFFERENT:
+        return replace(asked, reason=found.reason or _STREAM)
+    sure = None if kept is None else replace(kept, doubt="")
+    return replace(asked, verdict=ProofVerdict.EQUAL, reason="", expected=sure, doubt="")

@@ -1,0 +1,1 @@
+"""Messages that are quarantined: collected, traced to a culprit, sent to a dead-letter topic, shown."""

@@ -1,0 +1,48 @@
+"""What a message that was quarantined holds, as the command line and the API show it."""
+
+import base64
+from typing import Any
+
+import msgspec
+
+from consumer.config.model import Config
+from consumer.wiring import format_of
+from ordering.errors import InputError
+from ordering.quarantine import Quarantined
+
+
+def told_content(one: Quarantined, config: Config, most: int | None = None) -> dict[str, Any]:
+    """Its bytes, and its value as it is read; at most so many bytes of each, where there is a limit."""
+    plain, fault = _plain(one, config)
+    size = len(one.value or b"")
+    return {
+        "key": _base64(one.key, most),
+        "value": _base64(one.value, most),
+        "value_bytes": size,
+        "is_whole": most is None or max(size, len(one.key or b""), len(plain or b"")) <= most,
+        "decoded": None if plain is None else _read(plain, most),
+        "fault": fault,
+    }
+
+
+def _plain(one: Quarantined, config: Config) -> tuple[bytes | None, str]:
+    """Its value decompressed, in the form that is read; or why there is none."""
+    try:
+        (plain,) = format_of(config).shown(one.value, one.position, config.limits.message_bytes)
+    except InputError as error:
+        return None, error.fact
+    return plain, "" if plain is not None else "the message has no value: a tombstone"
+
+
+def _read(plain: bytes, most: int | None) -> str:
+    """Text on indented lines, if it is JSON and short enough to be shown whole."""
+    if most is None or len(plain) <= most:
+        try:
+            plain = msgspec.json.format(plain, indent=2)
+        except (msgspec.DecodeError, RecursionError):
+            return plain.decode("utf-8", "backslashreplace")
+    return plain[:most].decode("utf-8", "backslashreplace")
+
+
+def _base64(value: bytes | None, most: int | None) -> str | None:
+    return None if value is None else base64.b64encode(value[:most]).decode()

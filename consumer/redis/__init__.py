@@ -1,0 +1,1 @@
+"""Redis: the ledger of what was applied, and live status. Losing it loses nothing (R9)."""

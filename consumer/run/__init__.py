@@ -1,0 +1,1 @@
+"""Running one changefeed: lead or stand by, round after round, a clean end; and what a person sees of it."""

@@ -1,0 +1,1 @@
+"""The Open API: its types, its errors, its routes."""

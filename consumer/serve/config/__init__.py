@@ -1,0 +1,1 @@
+"""Changefeeds' files behind the API: what may be changed, referred to and shown, and how they are written."""

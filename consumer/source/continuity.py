@@ -1,0 +1,136 @@
+"""Whether a topic's log is still the one that was read, and whether it holds all that a changefeed needs (R8).
+
+Both ends of a log may move. Its end goes back where an unclean leader election, or a restored broker, loses messages:
+an end before what was read tells so, and where the log has grown again, the leader's epochs do (KIP-320): what was read
+while epoch E led is still there if E's messages reach at least as far. Its beginning goes forward as retention deletes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from consumer.kafka.admin import End, KafkaAdmin
+from consumer.kafka.reader import Messages
+from consumer.tasks.report import Report
+from ordering.errors import InputError
+from ordering.events import Partition
+from ordering.timestamps import physical_ms, utc_text
+
+CLOCK_SLACK_MS = 600_000
+"""By so much the clocks of upstream and Kafka may differ, and a message may wait in its producer."""
+
+_LOST = (
+    "messages that were read are gone: a leader without them was elected (unclean.leader.election.enable), or a broker"
+    " was restored. Compare the target with the upstream (`reconciler verify`), load the tables that differ again, or"
+    " rebuild the target from a dump and begin at its TSO"
+)
+
+_COMPACTED = (
+    "set cleanup.policy of the topic to delete, rebuild the target from a dump and set start-ts to its position. If"
+    " nothing but transactions left them empty, setting it is enough"
+)
+
+
+def check_kept(control: KafkaAdmin, reached: Mapping[Partition, End], ends: Mapping[Partition, End]) -> None:
+    """Raise InputError where a log is not the one any more that was read up to `reached`, at the epoch given there."""
+    for p, at in sorted(reached.items()):
+        if ends[p].offset < at.offset:
+            raise _lost(p, at.offset, ends[p].offset)
+    changed = {p: at.epoch for p, at in reached.items() if at.epoch is not None and _other(at.epoch, ends[p].epoch)}
+    for p, end in sorted(control.epoch_ends(changed).items()):
+        if end is None or end < reached[p].offset:
+            raise _lost(p, reached[p].offset, end)
+
+
+def _other(epoch: int, now: int | None) -> bool:
+    return now is not None and now != epoch
+
+
+def _lost(partition: Partition, read_to: int, end: int | None) -> InputError:
+    at = "has another history" if end is None else f"ends, or went on otherwise, at {end}"
+    return InputError(
+        f"the log lost its end: it was read up to offset {read_to}, and {at}",
+        where=f"{partition} offset={read_to if end is None else end}",
+        hint=_LOST,
+    )
+
+
+def check_beginnings(
+    begins: Mapping[Partition, int],
+    start_ts: int,
+    first_times: Callable[[Mapping[Partition, int]], Mapping[Partition, int]],
+) -> None:
+    """Raise InputError unless nothing above `start_ts` was deleted from partitions that are read from their beginning.
+
+    Watermarks prove nothing here, for rows run ahead of them. A log that begins with its first message lacks nothing.
+    Else Kafka's time of the first message that is left decides: what was deleted was written before it, and nothing is
+    written before it was committed. `first_times`: these times of some partitions, in ms; left out where there is none.
+    """
+    cut = {p: begin for p, begin in begins.items() if begin > 0}
+    times = first_times(cut) if cut and start_ts else {}
+    for p, begin in sorted(cut.items()):
+        if p not in times or times[p] + CLOCK_SLACK_MS > physical_ms(start_ts):
+            raise _cut(p, begin, start_ts)
+
+
+def check_uncompacted(
+    reports: Iterable[Report],
+    policies: Callable[[Iterable[str]], Mapping[str, str]],
+    first_gap: Callable[[Partition, int, int], int | None],
+) -> None:
+    """Raise InputError where offsets hold nothing and compaction may have taken away what they held.
+
+    It drops every message that has no key, as TiCDC's have none, and the log still begins and ends where it did. Marks
+    of transactions leave offsets empty, too; the headers of the log's batches tell them apart, also where compaction
+    was switched off again. `policies`: `cleanup.policy` of some topics, as far as we may see it.
+    """
+    holed = [report for report in reports if report.empty_offsets]
+    told = policies({report.range.partition.topic for report in holed}) if holed else {}
+    for report in holed:
+        policy = told.get(report.range.partition.topic)
+        if policy is None or "compact" in policy:
+            raise _compacted(report, policy)
+        if (gap := first_gap(report.range.partition, report.range.start, report.stop)) is not None:
+            raise _thinned(report, gap)
+
+
+def _compacted(report: Report, policy: str | None) -> InputError:
+    is_known = f"cleanup.policy is {policy!r}" if policy else "we may not see the topic's cleanup.policy"
+    return InputError(
+        f"{report.empty_offsets} offsets between {report.range.start} and {report.stop} hold no message, and"
+        f" {is_known}: compaction may have taken away what they held",
+        where=f"{report.range.partition} offset={report.range.start}",
+        hint=_COMPACTED if policy else "grant DESCRIBE_CONFIGS on the topic: where it is 'delete' this is no error",
+    )
+
+
+def _thinned(report: Report, gap: int) -> InputError:
+    return InputError(
+        f"messages were taken out of the log from offset {gap} on, before {report.stop}: the topic was compacted,"
+        " though its cleanup.policy does not say so any more",
+        where=f"{report.range.partition} offset={gap}",
+        hint="rows are lost: rebuild the target from a dump and set start-ts to its position",
+    )
+
+
+def _cut(partition: Partition, begin: int, start_ts: int) -> InputError:
+    since = f"start-ts {start_ts} ({utc_text(start_ts)} UTC)" if start_ts else "the topic began"
+    return InputError(
+        f"the log begins after start-ts: retention deleted offsets before {begin}, and rows since {since} may have been"
+        " among them",
+        where=f"{partition} offset={begin}",
+        hint="take a newer dump, and its position as start-ts; or, if the target holds all that was deleted,"
+        ' set source.unproven-beginning = "accept" for one run',
+    )
+
+
+def first_times(reader: Messages, spans: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
+    """Kafka's time of the first message of each [low, high), in ms since 1970, where there is one that has a time."""
+    return {partition: ms for partition, kind, ms in _firsts(reader, spans) if kind and ms > 0}
+
+
+def _firsts(reader: Messages, spans: Mapping[Partition, tuple[int, int]]) -> Iterator[tuple[Partition, int, int]]:
+    seen: set[Partition] = set()
+    for partition, run in reader.read([(p, low, high) for p, (low, high) in spans.items()]):
+        if partition not in seen:
+            seen.add(partition)
+            reader.done(partition)
+            yield partition, *run[0].timestamp()

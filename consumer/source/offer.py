@@ -1,0 +1,90 @@
+"""What a source offers at a moment, and the progress with it; no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from consumer.tasks.report import RawDdl
+from ordering.events import Partition
+from ordering.progress import PartitionProgress, Progress, TopicProgress
+from ordering.timestamps import ResolvedTs
+from ordering.watermark import Resolved
+from ordering.window import Range
+
+_SMALL_TOPIC = 2_000
+"""Messages of a partition up to which its topic may have ended before any watermark was due."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProbe:
+    """What can be read of a partition: from `progress.start` up to `bound`; `begin` and `end` are the partition's.
+
+    Of a topic that may have ended, `end` lies behind what open transactions have written.
+    """
+
+    progress: PartitionProgress
+    bound: int
+    end: int
+    watermark: ResolvedTs | None
+    begin: int = 0
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the source offers at a moment."""
+
+    topics: Mapping[str, TopicProgress]
+    partitions: Mapping[Partition, PartitionProbe]
+    resolved: Resolved
+    ddls: tuple[RawDdl, ...] = ()
+    """Those that are known before anything is read."""
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """What there is to read of each partition."""
+        return tuple(
+            Range(partition, at.start, found.bound, at.counted_to, at.passed, found.epoch)
+            for partition, found in sorted(self.partitions.items())
+            if (at := found.progress).start < found.bound
+        )
+
+    def before_first_watermark(self, left: tuple[Range, ...]) -> tuple[Range, ...]:
+        """What of `left` may tell, while a topic holds back the first window, that this topic has ended.
+
+        First topics so small that they may have ended before any watermark was due. Where these tell nothing: each
+        topic that never got a watermark, and of the others partition 0, where DDLs lie: the DDL that took a topic's
+        tables may be in another topic, as DROP DATABASE is.
+        """
+        if small := tuple(r for r in left if self._is_small(r.partition.topic)):
+            return small
+        heard = {p.topic for p, found in self.partitions.items() if found.watermark is not None}
+        if not heard:
+            return ()
+        return tuple(r for r in left if r.partition.topic not in heard or r.partition.holds_ddls)
+
+    def _is_small(self, topic: str) -> bool:
+        """Whether a topic that holds back the first window is that small."""
+        found = [at for p, at in self.partitions.items() if p.topic == topic]
+        small = all(at.end - at.progress.start <= _SMALL_TOPIC for at in found)
+        return small and any(p.topic == topic for p in self.resolved.held_back_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message's bytes, and Kafka's timestamp in milliseconds since 1970."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+
+
+def offered(progress: Progress, probe: Probe) -> Progress:
+    """The progress with the topics as they are, and without partitions of topics that are forgotten."""
+    kept = {p: at for p, at in progress.partitions.items() if p.topic in probe.topics}
+    return replace(progress, topics=probe.topics, partitions=kept)
+
+
+def added(progress: Progress, probe: Probe | None) -> Progress:
+    """The progress with all partitions that were found, also empty ones: later their beginning may be gone."""
+    found = probe.partitions if probe else {}
+    return replace(progress, partitions={p: at.progress for p, at in found.items()} | dict(progress.partitions))

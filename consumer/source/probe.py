@@ -1,0 +1,368 @@
+"""Probing: which topics there are, how far their watermarks reach, what could be read next. No row is decoded here.
+
+The driver looks backwards from the end of what a window may read, in growing chunks, for the last watermark of each
+partition. What it has looked through once it does not look through again.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import structlog
+
+from consumer.config.model import Config
+from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
+from consumer.kafka.bounded_reader import BoundedReader
+from consumer.kafka.reader import Messages
+from consumer.source.continuity import check_beginnings, check_kept, check_uncompacted, first_times
+from consumer.source.equal_rows import check_sent_once
+from consumer.source.first_ddls import first_ddls
+from consumer.source.offer import Kept, PartitionProbe, Probe
+from consumer.tasks.report import RawDdl, Report
+from consumer.wiring import format_of
+from ordering.errors import InputError, SourceError
+from ordering.events import Partition, Position
+from ordering.progress import PartitionProgress, Progress, TopicProgress
+from ordering.timestamps import ResolvedTs
+from ordering.watermark import global_resolved, raised
+from ordering.window import budget, shares
+
+_FIRST_CHUNK = 64
+_GROWTH = 8
+_LARGEST_CHUNK = 8_192
+_LOOK_BACK = 32_768
+"""Messages that the driver looks through at most; where no watermark is among them, Spark's tasks will find it."""
+
+_FEW = 2_000
+"""Messages of a partition that are read twice as quickly as their DDLs are looked for before."""
+
+_COMMIT_EVERY_S = 5.0
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What was seen of a partition by this process: its best watermark, and up to where it was looked for."""
+
+    looked_to: int = 0
+    watermark: ResolvedTs | None = None
+    epoch: int | None = None
+
+    def reached(self, at: PartitionProgress) -> End:
+        """Up to where the partition was read or looked through, and under which leader."""
+        return End(at.read_to, at.epoch) if at.read_to > self.looked_to else End(self.looked_to, self.epoch)
+
+
+@dataclass(slots=True)
+class Source:
+    """The topics of a changefeed."""
+
+    config: Config
+    control: KafkaAdmin
+    average_bytes: dict[Partition, float] = field(default_factory=dict)
+    stretch: int = 1  # by how much further a window reads than its limits say: what it waits for may lie behind
+    dead_at: dict[str, ResolvedTs] = field(default_factory=dict)
+    """Topics that a pending DDL ends, with its commitTs (R6)."""
+    marks: Messages | None = None
+    """The driver's own reader, for watermarks only; made when it is first needed."""
+    _memory: dict[Partition, _Memory] = field(default_factory=dict)
+    _begins: Mapping[Partition, int] = field(default_factory=dict)
+    _starts: dict[Partition, int] = field(default_factory=dict)
+    """Where partitions began when they were first seen, of which the progress knows nothing yet."""
+    _first_ddls: tuple[RawDdl, ...] | None = None
+    """Those with which the topics of a new changefeed begin; None until there are many messages and it matters."""
+    _committed: dict[Partition, int] = field(default_factory=dict)
+    _committed_at: float = 0.0
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """The topics that a config names, on its brokers; connects when it is first asked."""
+        return cls(config, KafkaAdmin(config.source.bootstrap_servers, config.source.kafka))
+
+    def _reader(self) -> Messages:
+        if self.marks is None:
+            self.marks = BoundedReader(self.control, self.config.limits.message_bytes)
+        return self.marks
+
+    def close(self) -> None:
+        """Close every connection; the next call connects again."""
+        self.control.close()
+
+    @property
+    def events_a_message(self) -> float:
+        """See `ChangeSource.events_a_message`."""
+        return 1.0
+
+    @property
+    def vouches(self) -> bool:
+        """See `ChangeSource.vouches`: a topic that appears may hold what was never applied."""
+        return False
+
+    def reach(self) -> None:
+        """See `ChangeSource.reach`."""
+        self.listed()
+
+    def ends(self) -> Mapping[Partition, int]:
+        """See `ChangeSource.ends`."""
+        return self.control.ends([p for topic in self.listed() for p in topic.partitions])
+
+    def identity(self) -> str:
+        """See `ChangeSource.identity`."""
+        return self.control.cluster_id()
+
+    def check_uncompacted(self, reports: Sequence[Report]) -> None:
+        """See `ChangeSource.check_uncompacted`."""
+        check_uncompacted(reports, self.control.cleanup_policies, self.control.first_gap)
+
+    def check_sent_once(self, reports: Sequence[Report]) -> None:
+        """See `ChangeSource.check_sent_once`."""
+        if self.config.source.equal_rows == "error":
+            check_sent_once(reports, self.control.batches)
+
+    def commit_lazily(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit the group's offsets for lag tools, at most every few seconds and only what moved."""
+        now = time.monotonic()
+        if now - self._committed_at < _COMMIT_EVERY_S or offsets == self._committed:
+            return
+        self._committed_at, self._committed = now, dict(offsets)
+        try:
+            self.control.commit(self.config.changefeed, offsets)
+        except SourceError as error:
+            log.warning("the consumer group's offsets can't be committed; only lag tools miss them", error=error.fact)
+
+    def marks_before(self, spans: Mapping[Partition, tuple[int, int]]) -> dict[Partition, ResolvedTs]:
+        """The highest of the watermarks shortly before the end of each [low, high), where there are any."""
+        return self._read_marks([(p, max(low, high - _LARGEST_CHUNK), high) for p, (low, high) in spans.items()])
+
+    def message(self, position: Position) -> Kept:
+        """One message. Raises SourceError if it is gone."""
+        partition = Partition(position.topic, position.partition)
+        for _, run in self._reader().read([(partition, position.offset, position.offset + 1)]):
+            for found in run:
+                kind, ms = found.timestamp()
+                return Kept(found.key(), found.value(), ms if kind else None)
+        raise SourceError("a message is gone from Kafka while it was read", where=str(position))
+
+    def listed(self) -> list[Topic]:
+        """The topics as they are now. Raises InputError if a named one is missing."""
+        found = self.control.topics(self.config.source.topics)
+        require(self.config.source.topics, found, self.config.source.bootstrap_servers)
+        return found
+
+    def probe(self, progress: Progress, caps: Mapping[Partition, int] | None = None) -> Probe:
+        """Probe until no topic or partition has appeared meanwhile (R6: listed again after the watermarks were read).
+
+        `caps` bounds partitions to end offsets of an earlier moment (`--once`).
+        """
+        listed = self.listed()
+        while True:
+            known = self._registered(progress, listed)
+            probes = self._probed(known, caps or {})
+            again = self.listed()
+            if [t.partitions for t in again] == [t.partitions for t in listed] and not self._came_back(known, probes):
+                break
+            listed = again
+        alive = {p: found for p, found in probes.items() if not known.topics[p.topic].retired}
+        counted = {p: found for p, found in alive.items() if _counts(known, p, found)}
+        resolved = global_resolved({p: found.watermark for p, found in (counted or alive).items()})
+        return Probe(known.topics, probes, resolved, self._beginning(known, probes))
+
+    def _came_back(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> bool:
+        """Whether a partition that was left out has got a message since: whatever holds events <= R exists by now."""
+        left_out = [p for p, found in probes.items() if not _counts(known, p, found)]
+        return any(end > probes[p].end for p, end in self.control.written_ends(left_out).items())
+
+    def _registered(self, progress: Progress, listed: list[Topic]) -> Progress:
+        """The progress with what is new in the list; refuses what can't be the same topic any more."""
+        topics, partitions = dict(progress.topics), dict(progress.partitions)
+        everything = [p for topic in listed for p in topic.partitions]
+        begins = self._begins = self.control.begins(everything)
+        for topic in listed:
+            self._check_identity(topic, topics)
+        starts = self._new_starts(progress, {p: begin for p, begin in begins.items() if p not in partitions})
+        partitions |= {p: PartitionProgress(start, start, is_new=True) for p, start in starts.items()}
+        for topic in listed:
+            if topic.name not in topics:
+                complete = progress.start_ts == 0 and not any(starts[p] for p in topic.partitions)
+                topics[topic.name] = TopicProgress(topic.id, complete=complete)
+        self._check_gone(progress, listed)
+        topics |= self._retired(listed, topics)
+        for p, begin in begins.items():
+            _check_retention(p, begin, partitions[p])
+        present = {topic.name for topic in listed}
+        kept = {p: value for p, value in partitions.items() if p.topic in present}
+        return replace(progress, topics=topics, partitions=kept)
+
+    def _retired(self, listed: Iterable[Topic], known: Mapping[str, TopicProgress]) -> dict[str, TopicProgress]:
+        """Topics that versions before 0.2 retired, with the ends of their logs now: these versions noted none."""
+        without = [t for t in listed if known[t.name].retired and not known[t.name].retired_to]
+        return {t.name: replace(known[t.name], retired_to=retired_ends(self.control, t)) for t in without}
+
+    def _check_identity(self, topic: Topic, known: Mapping[str, TopicProgress]) -> None:
+        before = known.get(topic.name)
+        if before is None or before.id == topic.id:
+            return
+        hint = "offsets of the old topic mean nothing in the new one: rebuild the target, or reset the progress"
+        if before.retired:
+            hint = (
+                "say `reconciler topic retire CONFIG TOPIC` once more: the old one is forgotten, and what the new one"
+                " holds now is judged as a new topic's; `reconciler topic return CONFIG TOPIC` lets it count"
+            )
+        fact = f"topic {topic.name} was deleted and created again (id {topic.id}, it was {before.id})"
+        raise InputError(fact, where=f"topic={topic.name}", hint=hint)
+
+    def _check_gone(self, progress: Progress, listed: list[Topic]) -> None:
+        present = {topic.name for topic in listed}
+        for name, topic in progress.topics.items():
+            if name not in present and not (topic.ended or topic.retired):
+                hint = "if its tables are gone for good: `reconciler topic retire CONFIG TOPIC`"
+                raise InputError("a topic of this changefeed is gone", where=f"topic={name}", hint=hint)
+
+    def _new_starts(self, progress: Progress, begins: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Where to begin in partitions that are new. Raises InputError where what they lack may be needed."""
+        new = {p: begin for p, begin in begins.items() if p not in self._starts}
+        if self.config.source.unproven_beginning == "accept" or not (progress.start_ts or progress.partitions):
+            for p, begin in sorted(new.items()):
+                if begin > 0:
+                    log.warning(
+                        "retention deleted the beginning of a partition; what it held is not applied", at=str(p)
+                    )
+        else:
+            check_beginnings(new, progress.start_ts, self._first_times)
+        self._starts |= new
+        return {p: self._starts[p] for p in begins}
+
+    def _first_times(self, begins: Mapping[Partition, int]) -> dict[Partition, int]:
+        ends = self.control.ends(begins)
+        return first_times(self._reader(), {p: (begin, ends[p]) for p, begin in begins.items()})
+
+    def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
+        partitions = list(known.partitions)
+        found = self.control.stable_ends(partitions)
+        self._check_kept(known, found)
+        ends = {p: end.offset for p, end in found.items()}
+        starts = {p: at.start for p, at in known.partitions.items()}
+        tops = {p: min(end, caps.get(p, end), retired_end(known, p, starts[p], end)) for p, end in ends.items()}
+        waiting = {p: max(0, tops[p] - max(at.start, at.read_to)) for p, at in known.partitions.items()}
+        share = self._share(waiting)
+        may = shares(share, waiting)
+        bounds = {p: min(tops[p], self._bound(p, at, may[p])) for p, at in known.partitions.items()}
+        self._look(known, bounds, tops, share)
+        # whether nothing is left to come of a topic that may have ended is seen by what open transactions hold, too
+        may_have_ended = [p for p in partitions if p.topic in self.dead_at or known.topics[p.topic].ended]
+        ends |= self.control.written_ends(may_have_ended)
+        return {
+            p: self._partition_probe(p, at, bounds[p], End(ends[p], found[p].epoch))
+            for p, at in known.partitions.items()
+        }
+
+    def _check_kept(self, known: Progress, ends: Mapping[Partition, End]) -> None:
+        memories = {p: self._memory.setdefault(p, _Memory()) for p in known.partitions}
+        check_kept(self.control, {p: memories[p].reached(at) for p, at in known.partitions.items()}, ends)
+        for p, memory in memories.items():
+            memory.epoch = ends[p].epoch
+
+    def _bound(self, p: Partition, at: PartitionProgress, share: int) -> int:
+        """Its share further than was read; never short of a remembered watermark, as it vouches for all before it."""
+        memory = self._memory.get(p)
+        return max(at.start + share, at.read_to + share, 0 if memory is None else memory.looked_to)
+
+    def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: End) -> PartitionProbe:
+        dead_at = self.dead_at.get(p.topic) if bound == end.offset else None
+        watermark = raised(at.watermark, self._memory[p].watermark, dead_at)
+        return PartitionProbe(at, bound, end.offset, watermark, self._begins.get(p, 0), end.epoch)
+
+    def _share(self, waiting: Mapping[Partition, int]) -> int:
+        limits = self.config.limits
+        return budget(limits.window_rows, limits.window_bytes, self.average_bytes, len(waiting)) * self.stretch
+
+    def _beginning(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> tuple[RawDdl, ...]:
+        """The DDLs with which the topics of a new changefeed begin."""
+        if known.checkpoint_ts > known.start_ts:
+            return ()
+        spans = {p: (found.progress.start, found.bound) for p, found in probes.items()}
+        if max((bound - start for start, bound in spans.values()), default=0) <= _FEW:
+            return ()
+        if self._first_ddls is None:
+            first = {p: span for p, span in spans.items() if p.holds_ddls}
+            limit = self.config.limits.message_bytes
+            self._first_ddls = tuple(first_ddls(self._reader(), format_of(self.config), first, limit))
+        return self._first_ddls
+
+    def _look(self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int) -> None:
+        """Find a watermark above the checkpoint in each partition's budget; where there is none, widen the budget."""
+        searched = list(bounds)
+        while searched:
+            self._look_back({p: (known.partitions[p].start, bounds[p]) for p in searched})
+            searched = [
+                p
+                for p in searched
+                if bounds[p] < ends[p] and (raised(self._best(known, p), ResolvedTs(0)) or 0) <= known.checkpoint_ts
+            ]
+            for p in searched:
+                bounds[p] = min(ends[p], bounds[p] + share)
+                share *= 2
+
+    def _best(self, known: Progress, p: Partition) -> ResolvedTs | None:
+        return raised(known.partitions[p].watermark, self._memory[p].watermark)
+
+    def _look_back(self, spans: Mapping[Partition, tuple[int, int]]) -> None:
+        """Look for the last watermark of each [low, high) that was not looked through yet, in growing chunks."""
+        tops = {}
+        for p, (low, high) in spans.items():
+            memory = self._memory.setdefault(p, _Memory())
+            floor = max(low, memory.looked_to, high - _LOOK_BACK)
+            if floor < high:
+                tops[p] = (floor, high)
+        size = _FIRST_CHUNK
+        while tops:
+            found = self._read_marks([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
+            for p, ts in found.items():
+                self._memory[p].watermark = raised(self._memory[p].watermark, ts)
+            left = {p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size}
+            for p in tops.keys() - left.keys():  # only now: a look that failed is done again
+                self._memory[p].looked_to = max(self._memory[p].looked_to, spans[p][1])
+            tops, size = left, min(size * _GROWTH, _LARGEST_CHUNK)
+
+    def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:
+        found: dict[Partition, ResolvedTs] = {}
+        for partition, run in self._reader().read(list(spans)):
+            self.average_bytes.setdefault(partition, float(len(run[0].value() or b" ")))
+            for message in run:
+                ts = self._watermark_ts(message)
+                if ts is not None:
+                    found[partition] = max(ts, found.get(partition, ts))
+        return found
+
+    def _watermark_ts(self, message: Any) -> ResolvedTs | None:
+        told = format_of(self.config)
+        return told.watermark_in(told.content(message.key(), message.value()), self.config.limits.message_bytes)
+
+    def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
+        """Take the highest watermark that a task saw before the offset `upto`."""
+        memory = self._memory.setdefault(partition, _Memory())
+        memory.looked_to = max(memory.looked_to, upto)
+        memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
+
+
+def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> bool:
+    """Whether a partition has a say in the global resolvedTs: not if its topic ended and nothing in it is unread."""
+    return not known.topics[partition.topic].ended or found.progress.start < found.end
+
+
+def retired_end(known: Progress, partition: Partition, start: int, end: int) -> int:
+    """Up to where a partition may be read: what came before its topic was retired is read apart from what came then."""
+    topic = known.topics[partition.topic]
+    until = topic.retired_to.get(partition.partition, 0) if topic.retired else 0
+    return min(end, until) if start < until else end
+
+
+def _check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:
+    if begin > at.start:
+        raise InputError(
+            f"retention deleted messages not applied yet: offset {at.start} is gone, the log begins at {begin}",
+            where=f"{partition} offset={at.start}",
+            hint="rebuild the target from a dump and set start-ts to its position; raise the topic's retention",
+        )

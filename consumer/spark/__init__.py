@@ -1,0 +1,1 @@
+"""Spark: its context, its daemon, its jobs. The only package that imports PySpark, the library apart."""

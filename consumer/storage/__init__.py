@@ -1,0 +1,1 @@
+"""What TiCDC's storage sink writes: its names, its files, and how tasks read them."""

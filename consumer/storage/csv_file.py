@@ -1,0 +1,316 @@
+"""CSV files of the storage sink as Canal-JSON has their rows.
+
+A line: `op, table, schema, commit-ts[, is-update], columns...`. Texts are quoted, or escaped where there is no quote;
+numbers and NULL stand bare, so a quoted text never is NULL. An UPDATE with its old row comes as `D` and `I`. Which
+columns there are, and their types, say the schema file of the directory, and the header where there is one. Source:
+TiCDC's `pkg/sink/codec/csv/csv_message.go`.
+"""
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+from consumer.formats.numbers import plain_number, whole_number
+from consumer.storage.schema_file import FileColumn, TableFile
+from ordering.errors import InputError
+
+_encode = msgspec.json.Encoder().encode
+_HEADER = "ticdc-meta$"
+_META = ("operation", "table", "schema", "commit-ts", "is-update")
+_KINDS = {"I": "INSERT", "U": "UPDATE", "D": "DELETE"}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_LINE_ENDS = {"r": "\r", "n": "\n"}
+_LAST_TSO = 2**63 - 1
+_SHOWN = 80
+_NO_COMMIT_TS = (
+    "set include-commit-ts = true in [sink.csv] of the changefeed, and begin with a new directory: without it nobody"
+    " knows the order of rows"
+)
+_HALVES = "with output-old-value, TiCDC writes an UPDATE as a D and an I: the file is truncated, or was changed"
+_HEADER_HINT = (
+    "the columns of files without a header are known only if the schema file names them all: set output-field-header ="
+    " true in [sink.csv] of the changefeed where tables have virtual columns, or columns are left out"
+)
+
+Convert = Callable[[str], str]
+
+
+class CsvRules(msgspec.Struct, frozen=True):
+    """How the changefeed's `[sink.csv]` says that files are written."""
+
+    delimiter: str = ","
+    quote: str = '"'
+    null: str = "\\N"
+    terminator: str = ""
+    """"": CRLF or LF."""
+    binary: str = "base64"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLine:
+    """A line of a file, and the number of its first one: quoted texts may hold line ends."""
+
+    number: int
+    fields: list[str | None]
+
+
+@lru_cache(16)
+def _pattern(rules: CsvRules) -> re.Pattern[str]:
+    """A field and what ends it: delimiter, line end, or nothing where the file ends within it."""
+    delimiter = re.escape(rules.delimiter)
+    end = re.escape(rules.terminator) if rules.terminator else r"\r?\n"
+    if rules.quote:
+        quote = re.escape(rules.quote)
+        quoted = rf"{quote}(?P<quoted>[^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}"
+        bare = rf"(?P<bare>(?:(?!{delimiter}|{end}|{quote}).)*)"
+        return re.compile(rf"(?:{quoted}|{bare})(?:(?P<more>{delimiter})|{end})", re.DOTALL)
+    return re.compile(rf"(?P<bare>(?:\\.|(?!{delimiter}|{end}).)*)(?:(?P<more>{delimiter})|{end})", re.DOTALL)
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _LINE_ENDS.get(found[1], found[1]), text) if "\\" in text else text
+
+
+def lines_of(text: str, rules: CsvRules) -> Iterator[CsvLine]:
+    """The lines of a file; a header is one field. Raises InputError without a place for what is no such CSV."""
+    match, quote = _pattern(rules).match, rules.quote
+    at, number, size = 0, 1, len(text)
+    if text.startswith(_HEADER):  # its names are never quoted or escaped
+        end = re.compile(re.escape(rules.terminator) if rules.terminator else r"\r?\n").search(text)
+        if end is None:
+            raise _broken(text, 0, 1)
+        yield CsvLine(1, [text[: end.start()]])
+        at, number = end.end(), 2
+    while at < size:
+        fields: list[str | None] = []
+        start, more = at, True
+        while more:
+            found = match(text, at)
+            if found is None:
+                raise _broken(text, at, number)
+            bare = found["bare"]
+            if bare is None:
+                quoted = found["quoted"]
+                fields.append(quoted.replace(quote + quote, quote) if quote in quoted else quoted)
+            elif bare == rules.null:
+                fields.append(None)
+            else:
+                fields.append(bare if quote else _unescaped(bare))
+            at, more = found.end(), found["more"] is not None
+        yield CsvLine(number, fields)
+        number += text.count("\n", start, at)
+
+
+def _broken(text: str, at: int, number: int) -> InputError:
+    rest = text[at : at + _SHOWN]
+    where = f"line {number}"
+    if "\n" not in text[at:]:
+        return InputError(f"the file ends within a line: {rest!r}", where=where, hint="half written, or truncated")
+    hint = "[source.csv] has to say what [sink.csv] of the changefeed does: delimiter, quote, null"
+    return InputError(f"no CSV as configured: {rest!r}", where=where, hint=hint)
+
+
+class CsvTable:
+    """Brings the lines of one table's version into the form that tasks read."""
+
+    def __init__(self, table: TableFile, rules: CsvRules) -> None:
+        self._table, self._rules = table, rules
+        self._columns = list(table.columns or ())
+        self._meta = 4
+        """Fields before the columns; more where the file says so."""
+        self._is_told = False
+        """Whether a header named the columns."""
+        self._held: tuple[str, int, bytes] | None = None
+        """Of the `D` of an UPDATE: its line, commitTs and image."""
+        self._key = [column.name for column in self._columns if column.primary == "true"]
+        self._made()
+
+    def _made(self) -> None:
+        kinds = {column.name: type_of(column) for column in self._columns}
+        self._convert = [(_encode(c.name) + b":", _conversion(c, self._rules)) for c in self._columns]
+        table = self._table
+        told = {"database": table.database, "table": table.table, "pkNames": self._key or None, "isDdl": False}
+        self._head = _encode({**told, "sql": "", "mysqlType": kinds})[:-1]
+
+    def canal(self, line: CsvLine) -> bytes | None:
+        """A line as Canal-JSON; None of a header. Raises InputError with the line."""
+        fields = line.fields
+        first = fields[0] or ""
+        if line.number == 1 and first.startswith(_HEADER):
+            self._read_header(first)
+            return None
+        where = f"line {line.number}"
+        kind = _KINDS.get(first)
+        if kind is None:
+            hint = "[source.csv] has to say what [sink.csv] of the changefeed does: delimiter, quote, null"
+            raise InputError(f"a line begins with {first[:_SHOWN]!r}, not I, U or D", where=where, hint=hint)
+        commit_ts = self._commit_ts(fields, where)
+        meta = self._meta_fields(fields, where)
+        if (fields[1], fields[2]) != (self._table.table, self._table.database):
+            fact = (
+                f"a row of {fields[2]}.{fields[1]} lies in the directory of {self._table.database}.{self._table.table}"
+            )
+            raise InputError(fact[:400], where=where)
+        image = self._image(fields[meta:], where)
+        if meta > len(_META) - 1 and fields[4] == "true":
+            return self._updated(kind, commit_ts, image, where)
+        self.check_ended()
+        return self._event(kind, commit_ts, image, b"{}" if kind == "UPDATE" else b"")
+
+    def _event(self, kind: str, commit_ts: int, image: bytes, old: bytes = b"") -> bytes:
+        return b'%b,"type":"%b","old":%b,"data":[%b],"_tidb":{"commitTs":%d}}' % (
+            self._head, kind.encode(), b"[%b]" % old if old else b"null", image, commit_ts
+        )  # fmt: skip
+
+    def _updated(self, kind: str, commit_ts: int, image: bytes, where: str) -> bytes | None:
+        """Take one of the two lines of an UPDATE: None of its `D`, the event of its `I`."""
+        if kind == "DELETE":
+            self.check_ended()
+            self._held = (where, commit_ts, image)
+            return None
+        held, self._held = self._held, None
+        if kind != "INSERT" or held is None or held[1] != commit_ts:
+            raise InputError("a line of an UPDATE lacks the one before it, its D", where=where, hint=_HALVES)
+        return self._event("UPDATE", commit_ts, image, held[2])
+
+    def check_ended(self) -> None:
+        """Raise InputError where an UPDATE lacks its second line."""
+        if self._held is not None:
+            raise InputError("a line of an UPDATE lacks the one behind it, its I", where=self._held[0], hint=_HALVES)
+
+    def _read_header(self, text: str) -> None:
+        delimiter = self._rules.delimiter
+        names = text.split(delimiter)
+        meta = [name.removeprefix(_HEADER) for name in names[: len(_META)] if name.startswith(_HEADER)]
+        if meta != [name for name in _META if name in meta] or meta[:3] != list(_META[:3]):
+            raise InputError(f"the header begins with {meta}", where="line 1", hint="not written by TiCDC")
+        if "commit-ts" not in meta:
+            raise InputError("the files lack commit-ts", where="line 1", hint=_NO_COMMIT_TS)
+        self._columns = _named_columns(delimiter.join(names[len(meta) :]), self._columns, delimiter)
+        self._meta, self._is_told = len(meta), True
+        self._made()
+
+    def _commit_ts(self, fields: Sequence[str | None], where: str) -> int:
+        text = fields[3] if len(fields) > 3 else None  # noqa: PLR2004 its place
+        if text is None or not (text.isascii() and text.isdigit()) or not 0 < int(text) <= _LAST_TSO:
+            raise InputError(f"a line lacks commit-ts: its fourth field is {(text or '')[:_SHOWN]!r}", where=where,
+                             hint=_NO_COMMIT_TS)  # fmt: skip
+        return int(text)
+
+    def _meta_fields(self, fields: Sequence[str | None], where: str) -> int:
+        """How many fields come before the columns."""
+        more = len(fields) - len(self._columns)
+        if self._is_told and more == self._meta:
+            return more
+        if not self._is_told and (more == 4 or (more == 5 and fields[4] in ("true", "false"))):  # noqa: PLR2004
+            return more
+        name = f"{self._table.database}.{self._table.table}"
+        fact = f"a line holds {len(fields)} fields, for {len(self._columns)} columns of {name}"
+        raise InputError(fact[:400], where=where, hint=_HEADER_HINT)
+
+    def _image(self, values: Sequence[str | None], where: str) -> bytes:
+        parts = []
+        for (name, convert), column, value in zip(self._convert, self._columns, values, strict=True):
+            try:
+                parts.append(name + (b"null" if value is None else _encode(convert(value) if convert else value)))
+            except ValueError as error:
+                fact = f"column {column.name} of {self._table.database}.{self._table.table} can't be read: {error}"
+                raise InputError(fact[:400], where=where) from None
+        return b"{%b}" % b",".join(parts)
+
+
+def _named_columns(text: str, columns: Sequence[FileColumn], delimiter: str) -> list[FileColumn]:
+    """The columns that a header names, in the order of the schema file: a name may hold the delimiter.
+
+    Raises InputError where it names another, or where it can be read in two ways.
+    """
+    found: dict[int, list[FileColumn] | None] = {0: []}
+    for column in columns:
+        for at, before in sorted(found.items(), reverse=True):
+            end = at + len(column.name)
+            if text.startswith(column.name, at) and (end == len(text) or text.startswith(delimiter, end)):
+                goes_on = end + len(delimiter)
+                found[goes_on] = None if before is None or goes_on in found else [*before, column]
+    whole = found.get(len(text) + len(delimiter), [])
+    if whole is None:
+        raise InputError("the header can be read in two ways: a column's name holds the delimiter", where="line 1")
+    if not whole:
+        left = text[max(found) :].split(delimiter, maxsplit=1)[0]
+        fact = f"the header names column {left[:_SHOWN]!r}, which the schema file lacks there"
+        raise InputError(fact, where="line 1")
+    return whole
+
+
+_KIND_NAMES = {"INTEGER": "int", "VAR_STRING": "varchar"}
+
+
+def type_of(column: FileColumn) -> str:
+    """A column's type as Canal-JSON has it."""
+    base, _, rest = column.type.partition(" ")
+    unsigned = " unsigned" if rest == "UNSIGNED" and base not in ("YEAR", "BIT") else ""
+    return _KIND_NAMES.get(base, base.lower()) + unsigned
+
+
+def _conversion(column: FileColumn, rules: CsvRules) -> Convert | None:
+    base = column.type.partition(" ")[0]
+    if "BLOB" in base or "BINARY" in base:
+        return _from_hex if rules.binary == "hex" else _from_base64
+    if base == "ENUM":
+        return _enum(column.members or ())
+    if base == "SET":
+        return _set(column.members or ())
+    if base in ("FLOAT", "DOUBLE"):
+        return plain_number
+    if base in ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "BIT"):
+        return whole_number
+    return None
+
+
+def _from_base64(text: str) -> str:
+    try:
+        return b64decode(text, validate=True).decode("latin-1")
+    except binascii.Error:
+        message = "a binary value is no base64 (source.csv.binary-encoding-method)"
+        raise ValueError(message) from None
+
+
+def _from_hex(text: str) -> str:
+    try:
+        return bytes.fromhex(text).decode("latin-1")
+    except ValueError:
+        message = "a binary value is not hexadecimal (source.csv.binary-encoding-method)"
+        raise ValueError(message) from None
+
+
+def _enum(members: Sequence[str]) -> Convert:
+    numbers = {name: str(number) for number, name in reversed(list(enumerate(members, 1)))}
+
+    def number_of(text: str) -> str:
+        if text in numbers:
+            return numbers[text]
+        if text == "":  # what TiDB stores for an invalid member
+            return "0"
+        message = f"{text[:_SHOWN]!r} is no member of its ENUM"
+        raise ValueError(message)
+
+    return number_of
+
+
+def _set(members: Sequence[str]) -> Convert:
+    bits = {name: 1 << number for number, name in reversed(list(enumerate(members)))}
+
+    def number_of(text: str) -> str:
+        if text == "":
+            return "0"
+        try:
+            return str(sum(bits[name] for name in text.split(",")))
+        except KeyError as error:
+            message = f"{error.args[0][:_SHOWN]!r} is no member of its SET"
+            raise ValueError(message) from None
+
+    return number_of

@@ -1,0 +1,195 @@
+"""Tasks read files as if each were a message that holds a batch of rows: its number is the offset.
+
+A range is one series of files, from one number to before another. Each file is read whole, its lines are brought into
+the form that tasks read, and what is wrong with one is told with file and line.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consumer.codec import canal_json
+from consumer.codec.canal_json import Plain
+from consumer.kafka.reader import Reached
+from consumer.storage.csv_file import CsvRules, CsvTable, lines_of
+from consumer.storage.layout import RowFile, directory_of, listing_of, table_places
+from consumer.storage.place import GoneError, StorageRoot
+from consumer.storage.schema_file import TableFile, table_file
+from ordering.errors import InputError, SourceUnreachableError
+from ordering.events import Partition, Position
+
+_AT_ONCE = 5_000
+"""Lines of a run."""
+Lines = tuple[Sequence[int], list[bytes]]
+"""Lines and the number of each in its file."""
+
+
+class FileLines(list[Plain]):
+    """Lines of a file that follow each other."""
+
+    def __init__(self, lines: Sequence[Plain], where: str, numbers: Sequence[int]) -> None:
+        super().__init__(lines)
+        self._where, self._numbers = where, numbers
+
+    def located(self, error: InputError, limit: int) -> InputError:
+        """The error with file and line, where a line by itself can't be read; else with the file."""
+        for number, line in zip(self._numbers, self, strict=True):
+            position = Position("", 0, line.at)
+            try:
+                message = canal_json.decode(canal_json.plain(line.content, position, limit), position)
+                if not message.is_ddl:
+                    canal_json.check_row(message, position)
+                    canal_json.decode_image((message.data or [])[0])
+            except (InputError, *canal_json.UNREADABLE):
+                return InputError(error.fact, where=f"{self._where}, line {number}", hint=error.hint)
+        return InputError(error.fact, where=self._where, hint=error.hint)
+
+
+def located(error: InputError, run: Sequence[Any], limit: int) -> InputError:
+    """The error of a run, with file and line where it is one of a file."""
+    return run.located(error, limit) if isinstance(run, FileLines) else error
+
+
+class FileReader:
+    """Reads series of files. See `Messages`."""
+
+    def __init__(self, root: StorageRoot, rules: CsvRules | None) -> None:
+        self._root, self._rules = root, rules
+        self._tables: dict[str, TableFile] = {}
+        self._at: dict[Partition, int] = {}
+        self._given: dict[Partition, int] = {}
+        self._done: set[Partition] = set()
+
+    def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, Sequence[Any]]]:
+        """See `Messages.read`. Raises InputError and SourceError, with the file and the line."""
+        self._at = {partition: start for partition, start, _ in spans}
+        self._given, self._done = dict.fromkeys(self._at, 0), set()
+        for partition, start, stop in spans:
+            files = self._files(partition.topic) if start < stop else {}
+            for number in range(start, stop):
+                if partition in self._done:
+                    break
+                yield from self._lines(partition, number, files)
+                self._at[partition] = number + 1
+                self._given[partition] += 1
+
+    def _files(self, series: str) -> dict[int, RowFile]:
+        return listing_of(self._root.paths(directory_of(series))).series.get(series, {})
+
+    def _lines(
+        self, partition: Partition, number: int, files: dict[int, RowFile]
+    ) -> Iterator[tuple[Partition, FileLines]]:
+        file = files.get(number)
+        if file is None:
+            hint = (
+                "files may expire (file-expiration-days) only after they were applied: rebuild the target from a dump"
+            )
+            raise InputError(
+                "a file is gone that was to be read", where=f"{partition.topic} number={number}", hint=hint
+            )
+        where = self._root.where(file.path)
+        try:
+            content = self._root.read(file.path)
+            lines = self._canal(file, content, where)
+            for numbers, some in lines:
+                if partition in self._done:
+                    return
+                yield partition, FileLines([Plain(number, line) for line in some], where, numbers)
+        except GoneError:
+            raise SourceUnreachableError("a file is gone while it is read", where=where) from None
+        except InputError as error:
+            if error.where.startswith("line "):
+                error = InputError(error.fact, where=f"{where}, {error.where}", hint=error.hint)
+            if "ends within a line" in error.fact and number + 1 not in files:
+                raise SourceUnreachableError(error.fact, where=error.where, hint="it may be still written") from None
+            raise error from None
+
+    def _canal(self, file: RowFile, content: bytes, where: str) -> Iterator[Lines]:
+        """The lines in the form that tasks read, in runs."""
+        is_csv = self._rules is not None
+        if (file.extension == "csv") != is_csv:
+            hint = f'set source.protocol = "{"canal-json" if is_csv else "csv"}", as in the changefeed\'s sink URI'
+            raise InputError(f"a file of source.protocol's other kind: .{file.extension}", where=where, hint=hint)
+        if not content:
+            raise InputError("the file ends within a line: it is empty", where=where, hint="half written, or truncated")
+        return self._of_csv(file, content) if is_csv else _of_json(content)
+
+    def _of_csv(self, file: RowFile, content: bytes) -> Iterator[Lines]:
+        rules = self._rules or CsvRules()
+        table = CsvTable(self._table(directory_of(file.series)), rules)
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            number = content.count(b"\n", 0, error.start) + 1
+            raise InputError(f"a text is no UTF-8: {error.reason}", where=f"line {number}") from None
+        numbers: list[int] = []
+        found: list[bytes] = []
+        for line in lines_of(text, rules):
+            canal = table.canal(line)
+            if canal is not None:
+                numbers.append(line.number)
+                found.append(canal)
+            if len(found) >= _AT_ONCE:
+                yield numbers, found
+                numbers, found = [], []
+        table.check_ended()
+        if found:
+            yield numbers, found
+
+    def _table(self, directory: str) -> TableFile:
+        """The schema of a directory's rows. Raises InputError where there is none, or where there are several."""
+        if directory not in self._tables:
+            self._tables[directory] = self._found_table(directory)
+        return self._tables[directory]
+
+    def _found_table(self, directory: str) -> TableFile:
+        for place, version in table_places(directory):
+            names = [name for name in listing_of(self._root.paths(f"{place}/meta")).schemas if name.version == version]
+            files = [(name.path, self._schema_file(name.path)) for name in names if name.directory == place]
+            if not files:
+                continue
+            path, found = files[0]
+            if any(other.columns != found.columns for _, other in files):
+                where = self._root.where(path)
+                raise InputError("two schema files of one version have different columns", where=where)
+            return found
+        where = self._root.where(directory)
+        raise InputError("rows have no schema file", where=where, hint="it was deleted, or is another directory's")
+
+    def _schema_file(self, path: str) -> TableFile:
+        try:
+            return table_file(self._root.read_schema(path), self._root.where(path))
+        except GoneError:
+            raise SourceUnreachableError("a schema file is gone while it is read", where=path) from None
+
+    def done(self, partition: Partition) -> None:
+        """See `Messages.done`."""
+        self._done.add(partition)
+
+    def reached(self, partition: Partition) -> Reached:
+        """See `Messages.reached`."""
+        return Reached(self._at[partition], self._given[partition])
+
+
+def _of_json(content: bytes) -> Iterator[Lines]:
+    lines = content.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    for start in range(0, len(lines), _AT_ONCE):
+        some = [line.removesuffix(b"\r") for line in lines[start : start + _AT_ONCE]]
+        yield range(start + 1, start + 1 + len(some)), some
+
+
+@dataclass(frozen=True, slots=True)
+class FileReaders:
+    """Readers of files. See `Readers`."""
+
+    root: StorageRoot
+    rules: CsvRules | None
+
+    def get(self) -> FileReader:
+        """See `Readers.get`."""
+        return FileReader(self.root, self.rules)
+
+    def forget(self) -> None:
+        """See `Readers.forget`: nothing is kept."""

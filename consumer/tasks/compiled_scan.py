@@ -1,0 +1,154 @@
+"""A scan and a reduction that leave what is usual to the compiled core.
+
+The core takes a run of messages up to the first one that is not usual; that one is left to `Scan`, which stays what
+tells what is right: reports, rows and errors of both are the same.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from consumer.codec import canal_json
+from consumer.codec.canal_json import envelope
+from consumer.formats.message_format import Untaken
+from consumer.native import (
+    GONE_KNOWN,
+    LEFT_OUT,
+    MOST_KEYS,
+    USUAL,
+    WHOLE_KNOWN,
+    Core,
+    CoreCrash,
+    Head,
+    Reading,
+    Rows,
+    Taken,
+)
+from consumer.tasks.read_spec import ReadSpec
+from consumer.tasks.reduction import Reduction
+from consumer.tasks.scan import Scan
+from consumer.tasks.shuffle_blocks import encode_block
+from ordering.errors import CoreError, InputError
+from ordering.events import Position
+from ordering.rows.identity import row_key_prefix
+from ordering.window import Range
+
+_AT_ONCE = 8 << 20
+"""Bytes of messages that are copied for one call."""
+_MOST_APART = 256
+"""Messages that `Scan` is given at most where one after the other is not usual."""
+_LAST_OFFSET = 2**63 - 1
+_NEED_ESCAPES = {*'"\\', *map(chr, range(0x20))}
+
+
+class CompiledReduction(Reduction):
+    """The survivors of a task, of net effects, in the core."""
+
+    def __init__(self, spec: ReadSpec, core: Core, task: int = 0) -> None:
+        super().__init__(spec, task)
+        self.core, self.rows = core, Rows(core)
+        self.add = self.rows.add
+        self.add_all = self._add_all
+
+    def _add_all(self, keys: list[bytes], orders: list[int], images: list[bytes], backs: list[int]) -> None:
+        for half in zip(keys, orders, images, backs, strict=True):
+            self.rows.add(*half)
+
+    def held(self) -> tuple[int, int]:
+        """See `Reduction.held`."""
+        return len(self.rows), self.rows.bytes_held
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """See `Reduction.blocks`."""
+        begin = encode_block(self.task, self.spelled_names(), [])[:-1]  # without the byte of an empty list
+        for bucket, halves in self.rows.blocks(self.spec.buckets):
+            self.sent[bucket + 1] += 1
+            yield bucket + 1, begin + halves
+
+
+class CompiledScan(Scan):
+    """For windows of net effects, without event filters and with a key for each row."""
+
+    def __init__(self, spec: ReadSpec, part: Range, reduction: CompiledReduction) -> None:
+        super().__init__(spec, part, reduction)
+        self._rows = reduction.rows
+        self._reading = Reading(reduction.core, max(self._low, self._base), self._high)
+        self._largest = min(spec.message_bytes, _AT_ONCE)
+
+    def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
+        """See `Scan.take`. Raises CoreError with the position where the core crashes."""
+        some = messages if isinstance(messages, list) else list(messages)
+        if unpacked or not some:
+            return super().take(some, unpacked=unpacked)
+        try:
+            values = [message.value() for message in some]
+            lens = array("I", map(len, values))
+        except (TypeError, InputError, Untaken):  # a tombstone, or what its format can't bring into our form
+            return super().take(some)
+        if sum(lens) <= _AT_ONCE or len(some) == 1:
+            return self._take(some, values, lens)
+        half = len(some) // 2
+        return self.take(some[:half]) and self.take(some[half:])
+
+    def _take(self, some: Sequence[Any], values: Sequence[bytes], lens: "array[int]") -> bool:
+        joined, counted, at, apart = b"".join(values), self._counted(some), 0, 1
+        while at < len(some):
+            try:
+                found = self._reading.take(self._rows, joined, lens, at, self._largest, counted)
+            except CoreCrash as crash:
+                raise self._crash(some[crash.at]) from crash
+            if found.messages:
+                self._took(found, some[at : at + found.messages])
+            at += found.messages
+            if found.status == USUAL:
+                continue
+            apart = 1 if found.messages >= apart else apart
+            if not super().take(some[at : at + apart]):
+                return False
+            learned = found.head is not None and self._learn(found.head, values[at])
+            at, apart = at + apart, 1 if learned else min(2 * apart, _MOST_APART)
+            counted = self._counted(some)
+        return True
+
+    def _counted(self, some: Sequence[Any]) -> "tuple[array[int], int, int] | None":
+        """What tells which messages are new; None where all are."""
+        if self._count_from <= some[0].offset() and some[-1].offset() < self._count_to:
+            return None
+        return array("q", [message.offset() for message in some]), self._count_from, min(self._count_to, _LAST_OFFSET)
+
+    def _took(self, found: Taken, some: Sequence[Any]) -> None:
+        """Add what the core took to the report."""
+        report = self.report
+        report.read += self.messages_in(some)
+        report.stop = some[-1].offset() + 1
+        report.messages += found.messages
+        report.events += found.events
+        report.size += found.size
+        report.deletes += found.deletes
+        self._fingerprints.frombytes(found.prints)
+        self._contents.frombytes(found.contents)
+        self._commits.frombytes(found.commits)
+        self._more.frombytes(found.left)
+
+    def _learn(self, head: Head, value: bytes) -> bool:
+        """Let the core take this table's further messages, as far as `Scan` has looked at a first one; if it can."""
+        try:
+            message = envelope(value)
+        except canal_json.UNREADABLE:
+            return False
+        keys = self._keys.get((message.database, message.table, message.primary_key))
+        if keys is None:
+            accepts = self.spec.accepts(message.database, message.table)
+            return not accepts and self._reading.learn(head, b"", (), LEFT_OUT)
+        if keys not in self._met or len(keys.names) > MOST_KEYS or not _NEED_ESCAPES.isdisjoint("".join(keys.names)):
+            return False
+        flags = WHOLE_KNOWN * ((keys.name, False) in self._typed) | GONE_KNOWN * ((keys.name, True) in self._typed)
+        prefix = row_key_prefix(keys.name, len(keys.names))
+        return self._reading.learn(head, prefix, [name.encode() for name in keys.names], flags)
+
+    def _crash(self, message: Any) -> CoreError:
+        return CoreError(
+            "the compiled core crashed while it read a message",
+            where=str(Position(*self.report.range.partition, message.offset())),
+            hint="set spark.native = false, which reads it in Python, and report this message",
+        )

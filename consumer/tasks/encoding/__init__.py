@@ -1,0 +1,1 @@
+"""Rows of a bucket to chunks: in Python, and with the compiled core."""

@@ -1,0 +1,81 @@
+"""The SQL that makes the target's rows as they are upstream: in each table all deletes before all writes (R5).
+
+Rows of a table whose other unique keys could collide are deleted and inserted; others are updated, so that columns of
+the target's own keep their values.
+"""
+
+from collections.abc import Callable, Iterator
+
+from consumer.verify.narrow import Difference
+from consumer.verify.plan import Comparison
+from consumer.verify.report import TableOutcome, VerifyOutcome
+from ordering.errors import TargetError
+from ordering.timestamps import utc_text
+from sinks.compare.repair_sql import Mender
+
+
+def repair(outcome: VerifyOutcome, mender: Mender) -> Iterator[str]:
+    """The lines of the file, each a whole statement or a comment; deterministic."""
+    at = f"{outcome.checkpoint_ts} ({utc_text(outcome.checkpoint_ts)} UTC)"
+    yield f"-- makes {outcome.sides[1]} as {outcome.sides[0]} was at checkpoint {at}; look through it before you run it"
+    yield "-- run it so that it ends at the first error: psql -v ON_ERROR_STOP=1, mysql without --force, sqlite3 -bail"
+    yield "-- right only while the checkpoint is this one: stop `reconciler run` first, start it again afterwards"
+    yield from (f"-- not repaired here: {_plain(f'{name}: {text}')}" for name, _, text in outcome.plan.schema)
+    differing = [table for table in outcome.tables if table.differences]
+    for table in differing:
+        for one in table.differences:
+            if one.kind == "unnamed":
+                yield f"-- not repaired here: {_plain(f'{table.comparison.name}: {one.note}')}"
+    yield from mender.head(sorted({table.comparison.right.here.database for table in differing}))
+    for table in differing:
+        yield f"-- {_plain(str(table.comparison.name))}"
+        yield from filter(None, _deletes(table, mender))
+        yield from filter(None, _writes(table, mender))
+    yield from mender.tail()
+
+
+def _plain(text: str) -> str:
+    """A text that stays in its line."""
+    return text if text.isprintable() else repr(text)
+
+
+def _replaces(comparison: Comparison) -> bool:
+    return not comparison.unique or comparison.right.has_other_unique_keys(tuple(p.right.name for p in comparison.keys))
+
+
+def _deletes(table: TableOutcome, mender: Mender) -> Iterator[str]:
+    for one in table.differences:
+        if one.right is not None and (one.left is None or _replaces(table.comparison)):
+            yield _told(lambda one=one: _delete(table.comparison, one, mender))  # type: ignore[misc]
+
+
+def _told(statement: Callable[[], str]) -> str:
+    """A statement; where the target can't hold a value, why there is none."""
+    try:
+        return statement()
+    except TargetError as error:
+        return f"-- not repaired here: {_plain(error.fact)}"
+
+
+def _delete(comparison: Comparison, one: Difference, mender: Mender) -> str:
+    row = one.right or ()
+    if comparison.keys and comparison.unique:
+        return mender.delete(comparison.right.here, comparison.keys, _key(comparison, row))
+    return mender.delete_one(comparison.right.here, comparison.pairs, row, comparison.right.columns)
+
+
+def _writes(table: TableOutcome, mender: Mender) -> Iterator[str]:
+    for one in table.differences:
+        if one.left is not None:
+            yield _told(lambda one=one: _write(table.comparison, one, mender))  # type: ignore[misc]
+
+
+def _write(comparison: Comparison, one: Difference, mender: Mender) -> str:
+    if one.right is None or _replaces(comparison):
+        return mender.insert(comparison.right.here, comparison.pairs, one.left or ())
+    changed = [(pair, value) for pair, value, _ in one.changed(comparison)]
+    return mender.update(comparison.right, comparison.keys, _key(comparison, one.right), changed)
+
+
+def _key(comparison: Comparison, row: tuple[str | None, ...]) -> list[str | None]:
+    return [row[comparison.pairs.index(pair)] for pair in comparison.keys]

@@ -1,0 +1,69 @@
+"""From a config to what works by it: the one place where an implementation is chosen."""
+
+from consumer.config.model import Config
+from consumer.config.routes import names_of, read_routes
+from consumer.formats.canal_json import CANAL_JSON, CanalJson
+from consumer.formats.known_schemas import KnownSchemas
+from consumer.formats.message_format import MessageFormat
+from consumer.formats.open_protocol import OpenProtocol
+from consumer.formats.simple_json import SimpleJson
+from consumer.kafka.properties import reader_settings
+from consumer.kafka.reader import KafkaReaders, Readers
+from consumer.large_messages.claim_check import Claims
+from consumer.large_messages.fetch import Bodies
+from consumer.large_messages.handle_key_only import UpstreamRows
+from consumer.storage.csv_file import CsvRules
+from consumer.storage.place import StorageRoot
+from consumer.storage.reader import FileReaders
+from sinks.registry import open_target
+from sinks.rows.values import ValueRules
+from sinks.target import Target
+from sinks.uri import parse_upstream_uri
+
+
+def target_of(config: Config) -> Target:
+    """The target of a changefeed, not yet connected."""
+    target = config.target
+    rules = ValueRules(config.source.time_zone, target.invalid_dates, target.volatile_defaults)
+    concurrent, names = target.concurrent_indexes, names_of(read_routes(config.sink))
+    return open_target(target.uri, rules, target.cdc_write_source, concurrent_indexes=concurrent, names=names)
+
+
+def format_of(config: Config) -> MessageFormat:
+    """How the changefeed's messages are read, by `source.protocol`."""
+    if config.source.storage:
+        return CanalJson(sends_batches=True)  # a file counts as a message
+    protocol = config.source.protocol
+    if protocol == "simple":
+        return SimpleJson(config.source.time_zone)
+    return OpenProtocol() if protocol == "open-protocol" else CANAL_JSON
+
+
+def storage_of(config: Config) -> StorageRoot:
+    """The directory of files that a changefeed reads."""
+    return StorageRoot(config.source.storage, config.source.storage_options)
+
+
+def readers_of(config: Config) -> Readers:
+    """What tasks read with."""
+    source = config.source
+    if not source.storage:
+        return KafkaReaders(reader_settings(source.bootstrap_servers, source.kafka))
+    csv = source.csv
+    rules = CsvRules(csv.delimiter, csv.quote, csv.null, csv.terminator, csv.binary_encoding_method)
+    return FileReaders(storage_of(config), rules if source.protocol == "csv" else None)
+
+
+def schemas_of(config: Config, target: Target) -> KnownSchemas:
+    """What a changefeed knows of upstream's schemas, of which its target keeps some."""
+    found = format_of(config)
+    return KnownSchemas(found, target.schemas.all(config.changefeed) if found.keeps_schemas else ())
+
+
+def bodies_of(config: Config) -> Bodies:
+    """What a config says of them."""
+    section, uri = config.source.claim_check, config.source.upstream.uri
+    claims = Claims(
+        tuple(section.locations), section.map, section.options, config.limits.message_bytes, format_of(config)
+    )
+    return Bodies(claims, UpstreamRows(parse_upstream_uri(uri), config.source.time_zone) if uri else None)

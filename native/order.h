@@ -1,0 +1,277 @@
+/* A bucket's rows on their way to the target: blocks in, and by table, cut into slices, lines out.
+ *
+ * What `consumer.tasks.encoding` does with netted rows; a slice that is not usual is handed back as its rows.
+ */
+#ifndef TICDC_ORDER_H
+#define TICDC_ORDER_H
+
+#include "fields.h"
+#include "message.h"
+#include "rows.h"
+
+enum { MOST_COLUMNS = 4096 };
+enum { ALL_ROWS = 0, GONE_ROWS = 1, WRITTEN_ROWS = 2 };
+
+typedef struct {
+    uint32_t *by_table, *starts; /* rows grouped by table in the order in which they came; where each group begins */
+    uint32_t tables;
+    sink lines;
+    uint8_t *scratch;
+    size_t room;
+    span *names; /* the columns of the slice's first image, in quotes, with their colons */
+} ordering;
+
+static void clear_ordering(ordering *o) {
+    free(o->by_table);
+    free(o->starts);
+    free(o->lines.bytes);
+    free(o->scratch);
+    free(o->names);
+    memset(o, 0, sizeof *o);
+}
+
+static bool take_big(cursor *c, size_t bytes, uint64_t *value) {
+    if (left_of(c) < bytes) return false;
+    for (*value = 0; bytes-- > 0;) *value = *value << 8 | *c->p++;
+    return true;
+}
+
+static bool take_uint(cursor *c, uint64_t *value) {
+    if (c->p >= c->end) return false;
+    uint8_t code = *c->p++;
+    if (code < 0x80) return *value = code, true;
+    return code >= 0xCC && code <= 0xCF && take_big(c, (size_t)1 << (code - 0xCC), value);
+}
+
+static bool take_span(cursor *c, uint64_t len, span *found) {
+    if (left_of(c) < len || len > UINT32_MAX) return false;
+    *found = (span){c->p, (size_t)len};
+    c->p += len;
+    return true;
+}
+
+static bool take_binary(cursor *c, span *found) {
+    uint64_t len;
+    if (c->p >= c->end || *c->p < 0xC4 || *c->p > 0xC6) return false;
+    size_t bytes = (size_t)1 << (*c->p++ - 0xC4);
+    return take_big(c, bytes, &len) && take_span(c, len, found);
+}
+
+static bool take_string(cursor *c, span *found) {
+    uint64_t len;
+    if (c->p >= c->end) return false;
+    uint8_t code = *c->p++;
+    if (code >= 0xA0 && code <= 0xBF) return take_span(c, code & 0x1F, found);
+    return code >= 0xD9 && code <= 0xDB && take_big(c, (size_t)1 << (code - 0xD9), &len) && take_span(c, len, found);
+}
+
+static bool take_array(cursor *c, uint64_t *count) {
+    if (c->p >= c->end) return false;
+    uint8_t code = *c->p++;
+    if (code >= 0x90 && code <= 0x9F) return *count = code & 0xF, true;
+    return (code == 0xDC || code == 0xDD) && take_big(c, code == 0xDC ? 2 : 4, count);
+}
+
+/* Reduce the halves of a block. A reference to a row elsewhere, which begins with a zero byte, is not usual. */
+static int take_block(rows *net, cursor c) {
+    uint64_t count;
+    if (!take_array(&c, &count)) return NOT_USUAL;
+    for (; count > 0; count--) {
+        span key, image;
+        row half = {.order = 0};
+        if (!take(&c, 0x94) || !take_binary(&c, &key) || !take_uint(&c, &half.order)) return NOT_USUAL;
+        if (!take_binary(&c, &image) || !take_uint(&c, &half.back)) return NOT_USUAL;
+        if (image.len > 0 && *image.p == 0) return NOT_USUAL;
+        half.key = (uint8_t *)(uintptr_t)key.p; /* only read: `reduce` copies both */
+        half.image = (uint8_t *)(uintptr_t)image.p;
+        half.key_len = (uint32_t)key.len;
+        half.image_len = (uint32_t)image.len;
+        if (!reduce(net, half)) return NO_MEMORY;
+    }
+    return c.p == c.end ? USUAL : NOT_USUAL;
+}
+
+/* Where the values begin in a row key; what lies before, but for the array's head, names the table. */
+static bool table_in(const row *one, span *name, uint64_t *values) {
+    span ignored;
+    cursor c = {one->key, one->key + one->key_len};
+    if (!take_array(&c, values) || *values < 2) return false;
+    name->p = c.p;
+    if (!take_string(&c, &ignored) || !take_string(&c, &ignored)) return false;
+    name->len = (size_t)(c.p - name->p);
+    *values -= 2;
+    return true;
+}
+
+typedef struct {
+    span *names; /* of the tables */
+    uint32_t *slots, mask, count, room;
+} name_table;
+
+/* The number of a table, which is made known. -1: no memory. */
+static int64_t number_of(name_table *all, span name, uint64_t seed) {
+    if (all->count >= all->room / 2) {
+        uint32_t room = all->room == 0 ? 64 : all->room * 2, *slots = calloc(room, sizeof *slots);
+        span *names = realloc(all->names, room * sizeof *names);
+        if (names != NULL) all->names = names;
+        if (names == NULL || slots == NULL) return free(slots), -1;
+        for (uint32_t i = 0; i < all->count; i++) {
+            uint32_t at = (uint32_t)xxh3(names[i].p, names[i].len, seed) & (room - 1);
+            while (slots[at] != 0) at = (at + 1) & (room - 1);
+            slots[at] = i + 1;
+        }
+        free(all->slots);
+        all->slots = slots;
+        all->room = room;
+        all->mask = room - 1;
+    }
+    uint32_t at = (uint32_t)xxh3(name.p, name.len, seed) & all->mask;
+    for (; all->slots[at] != 0; at = (at + 1) & all->mask)
+        if (same(all->names[all->slots[at] - 1], name.p, name.len)) return all->slots[at] - 1;
+    all->names[all->count++] = name;
+    all->slots[at] = all->count;
+    return all->count - 1;
+}
+
+/* The table of each row, in `of`. */
+static int find_tables(const rows *net, name_table *all, uint32_t *of) {
+    span last = {NULL, 0};
+    for (uint32_t i = 0; i < net->count; i++) {
+        span name;
+        uint64_t values;
+        if (!table_in(&net->rows[i], &name, &values)) return NOT_USUAL;
+        if (i > 0 && same(last, name.p, name.len)) {
+            of[i] = of[i - 1];
+            continue;
+        }
+        int64_t number = number_of(all, name, net->seed);
+        if (number < 0) return NO_MEMORY;
+        of[i] = (uint32_t)number;
+        last = name;
+    }
+    return USUAL;
+}
+
+static int group_rows(ordering *o, const rows *net) {
+    name_table all = {.room = 0};
+    uint32_t *of = malloc(((size_t)net->count + 1) * sizeof *of);
+    int found = of == NULL ? NO_MEMORY : find_tables(net, &all, of);
+    if (found == USUAL) {
+        o->tables = all.count;
+        o->starts = calloc((size_t)all.count + 2, sizeof *o->starts);
+        o->by_table = malloc(((size_t)net->count + 1) * sizeof *o->by_table);
+        found = o->starts == NULL || o->by_table == NULL ? NO_MEMORY : USUAL;
+    }
+    if (found == USUAL) { /* starts[t + 1] goes from where t begins to where it ends, which is where t + 1 begins */
+        for (uint32_t i = 0; i < net->count; i++) o->starts[of[i] + 2]++;
+        for (uint32_t t = 2; t < all.count + 2; t++) o->starts[t] += o->starts[t - 1];
+        for (uint32_t i = 0; i < net->count; i++) o->by_table[o->starts[of[i] + 1]++] = i;
+    }
+    free(of);
+    free(all.names);
+    free(all.slots);
+    return found;
+}
+
+static inline bool is_wanted(const row *one, uint32_t which) {
+    return which == ALL_ROWS || (which == WRITTEN_ROWS) == ((one->order & 1) == 1);
+}
+
+/* A slice of a table's rows from `from` on, which moves behind it; it ends with the row that fills it. */
+static uint32_t select_rows(const ordering *o, const rows *net, uint32_t of, uint32_t which, uint32_t *from,
+                            uint32_t most_rows, uint64_t most_bytes, uint32_t *to) {
+    uint32_t count = 0, end = o->starts[of + 1];
+    uint64_t held = 0;
+    while (*from < end && count < most_rows && held < most_bytes) {
+        uint32_t i = o->by_table[(*from)++];
+        if (!is_wanted(&net->rows[i], which)) continue;
+        to[count++] = i;
+        held += net->rows[i].image_len;
+    }
+    return count;
+}
+
+/* A value as JSON spells it, or null. */
+static bool put_value(ordering *o, cursor *c, const rule *of) {
+    text found;
+    if (is_next(c, 'n')) {
+        if (!TAKE(c, "null") || of->flags & NOT_NULL || !reserve(&o->lines, 2)) return false;
+        if (of->kind != SKIPPED) put_span(&o->lines, (span){(const uint8_t *)"\\N", 2});
+        return true;
+    }
+    if (!take_text(c, &found)) return false;
+    if (of->kind == SKIPPED) return is_utf8(found.raw);
+    if (!found.escaped) return put_field(&o->lines, of, found.raw, true);
+    if (found.raw.len > o->room) {
+        free(o->scratch);
+        o->room = 0;
+        if ((o->scratch = malloc(found.raw.len * 2)) == NULL) return false;
+        o->room = found.raw.len * 2;
+    }
+    size_t len = unescaped(&found, o->scratch);
+    return put_field(&o->lines, of, (span){o->scratch, len}, false);
+}
+
+/* Past a column's name; the first image tells which there have to be. */
+static bool take_name(ordering *o, cursor *c, uint32_t column, bool first) {
+    text name;
+    if (!first) {
+        span known = o->names[column];
+        if (left_of(c) < known.len || memcmp(c->p, known.p, known.len) != 0) return false;
+        c->p += known.len;
+        return true;
+    }
+    o->names[column].p = c->p;
+    if (!take_text(c, &name) || !take(c, ':')) return false;
+    o->names[column].len = (size_t)(c->p - o->names[column].p);
+    return true;
+}
+
+/* The line of an image; false where it is not usual. */
+static bool put_image(ordering *o, const row *one, const rule *rules, uint32_t columns, bool first) {
+    cursor c = {one->image, one->image + one->image_len};
+    bool began = false;
+    if (!take(&c, '{')) return false;
+    for (uint32_t i = 0; i < columns; i++) {
+        if ((i > 0 && !take(&c, ',')) || !take_name(o, &c, i, first) || !reserve(&o->lines, 2)) return false;
+        if (began && rules[i].kind != SKIPPED) put_byte(&o->lines, '\t');
+        began = began || rules[i].kind != SKIPPED;
+        if (!put_value(o, &c, &rules[i])) return false;
+    }
+    if (!take(&c, '}') || c.p != c.end || !reserve(&o->lines, 1)) return false;
+    put_byte(&o->lines, '\n');
+    return true;
+}
+
+static bool put_key_line(ordering *o, const row *one, const rule *rules, uint32_t columns) {
+    span name, value;
+    uint64_t values;
+    if (!table_in(one, &name, &values) || values != columns) return false;
+    cursor c = {name.p + name.len, one->key + one->key_len};
+    for (uint32_t i = 0; i < columns; i++) {
+        if (!take_string(&c, &value) || !reserve(&o->lines, 2)) return false;
+        if (i > 0) put_byte(&o->lines, '\t');
+        if (!put_field(&o->lines, &rules[i], value, false)) return false;
+    }
+    if (c.p != c.end || !reserve(&o->lines, 1)) return false;
+    put_byte(&o->lines, '\n');
+    return true;
+}
+
+/* The lines of a slice: of its images, or of its keys. */
+static int put_lines(ordering *o, const rows *net, const uint32_t *slice, uint64_t count, const rule *rules,
+                     uint32_t columns, bool images) {
+    o->lines.len = 0;
+    if (columns == 0 || columns > MOST_COLUMNS) return NOT_USUAL;
+    if (o->names == NULL && (o->names = malloc(MOST_COLUMNS * sizeof *o->names)) == NULL) return NO_MEMORY;
+    for (uint64_t i = 0; i < count; i++) {
+        const row *one = &net->rows[slice[i]];
+#ifdef CORE_FAULT /* of the tests: an image of this length ends like a wrong address would */
+        if (one->image_len == CORE_FAULT) *(volatile uint8_t *)(uintptr_t)one->image_len = 0;
+#endif
+        if (!(images ? put_image(o, one, rules, columns, i == 0) : put_key_line(o, one, rules, columns))) return NOT_USUAL;
+    }
+    return USUAL;
+}
+
+#endif

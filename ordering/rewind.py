@@ -1,0 +1,60 @@
+"""Going back to an earlier commitTs W while the target holds rows of the future, up to its checkpoint C.
+
+Everything in (W, C] is applied once more as one unit, before anything else. It comes out right whatever of (W, C] the
+target holds, even if each row stands at another moment in between: a row that an event of (W, C] touches gets its state
+at C, one that none touches had this state all the time; and as all touched keys are deleted before any row is written
+(R5), a row of the future never takes the place of a unique value. A smaller unit would meet such rows.
+
+A DDL in between was executed, and rows from before it need not fit the table any more, so none may lie in (W, C]. Rows
+without a key can't be applied again.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ordering.events import Partition
+from ordering.progress import Progress
+from ordering.timestamps import CheckpointTs, ResolvedTs
+from ordering.window import Range, Window
+
+
+def reached(progress: Progress) -> CheckpointTs:
+    """Up to where the target may hold rows: its checkpoint, or the end of the window that was begun."""
+    window = progress.window
+    return progress.checkpoint_ts if window is None else CheckpointTs(max(window.high, progress.checkpoint_ts))
+
+
+def rewound(
+    progress: Progress,
+    to: CheckpointTs,
+    spans: Mapping[Partition, tuple[int, int]],
+    executed: Collection[str],
+    ledger: str,
+) -> Progress:
+    """The progress that has gone back to `to`, with the window that is to be applied again.
+
+    `spans`: where each partition begins to hold what is above `to`, and where it ends. `executed`: identities of the
+    DDLs that were executed or passed over at `to`; those at the old checkpoint are kept as well. `ledger`: the name of
+    a new one, for the old one tells of another past; its key is made when it is first used.
+    """
+    high = ResolvedTs(reached(progress))
+    partitions = {
+        p: replace(at, start=min(at.start, spans[p][0]), passed=None) if p in spans else at
+        for p, at in progress.partitions.items()
+    }
+    ranges = tuple(
+        Range(p, partitions[p].start, end, partitions[p].counted_to)
+        for p, (_, end) in sorted(spans.items())
+        if p in partitions and partitions[p].start < end
+    )
+    window = Window(to, to, high, high, ranges, rewound=True)
+    return replace(
+        progress,
+        checkpoint_ts=to,
+        base_ts=to,
+        partitions=partitions,
+        executed=progress.executed | frozenset(executed),
+        ledger=ledger,
+        ledger_key="",
+        window=window,
+    )

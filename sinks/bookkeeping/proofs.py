@@ -1,0 +1,65 @@
+"""The table `proof`: what each proof of a changefeed's tables found, and from where the next one goes on.
+
+A line is a certificate, JSON for people and programs ("" where nothing was compared), and the state, which the latest
+line alone keeps. Two processes may write at once: each state is right by itself, and the later one counts.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from sinks.bookkeeping.tables import Book
+
+KEPT = timedelta(days=30)
+"""So long a certificate is kept."""
+
+
+class ProofTable:
+    """What proofs of the tables have found. Raises TargetError and its kinds."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    @property
+    def _table(self) -> str:
+        return self._book.place("proof")
+
+    def make(self) -> None:
+        """Make the table where it is missing; not inside a transaction."""
+        types = self._book.types
+        columns = (
+            f"changefeed {types.short} NOT NULL, proved_at {types.short} NOT NULL, checkpoint_ts {types.tso} NOT NULL,"
+            f" certificate {types.text} NOT NULL, state {types.text} NOT NULL, PRIMARY KEY (changefeed, proved_at)"
+        )
+        self._book.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}){types.tail}")
+
+    def state(self, changefeed: str) -> str:
+        """From where the next proof goes on; "" before the first. Changes nothing."""
+        if not self._book.has("proof"):
+            return ""
+        sql = f"SELECT state FROM {self._table} WHERE changefeed = ? AND state <> ''"  # noqa: S608 constants
+        rows = self._book.query(f"{sql} ORDER BY proved_at DESC", (changefeed,))
+        return str(rows[0][0]) if rows else ""
+
+    def add(self, changefeed: str, checkpoint_ts: int, certificate: str, state: str) -> None:
+        """Add a certificate; earlier states and old certificates go. One that fails in between is done again."""
+        moment = self._after_all(changefeed)
+        now = moment.isoformat()
+        insert = f"INSERT INTO {self._table} VALUES (?, ?, ?, ?, ?)"  # noqa: S608 constants
+        self._book.run(insert, (changefeed, now, checkpoint_ts, certificate, state))
+        old = f"DELETE FROM {self._table} WHERE changefeed = ? AND proved_at < ?"  # noqa: S608 constants
+        self._book.run(f"{old} AND (certificate = '' OR proved_at < ?)", (changefeed, now, (moment - KEPT).isoformat()))
+        update = f"UPDATE {self._table} SET state = '' WHERE changefeed = ? AND proved_at < ? AND state <> ''"  # noqa: S608 constants
+        self._book.run(update, (changefeed, now))
+
+    def _after_all(self, changefeed: str) -> datetime:
+        """Now, or just after the latest line: another machine's clock may be ahead."""
+        sql = f"SELECT MAX(proved_at) FROM {self._table} WHERE changefeed = ?"  # noqa: S608 constants
+        ((last,),) = self._book.query(sql, (changefeed,))
+        now = datetime.now(UTC)
+        return now if last is None else max(now, datetime.fromisoformat(str(last)) + timedelta(microseconds=1))
+
+    def certificates(self, changefeed: str, limit: int) -> list[str]:
+        """The latest certificates, newest first."""
+        sql = f"SELECT certificate FROM {self._table} WHERE changefeed = ? AND certificate <> ''"  # noqa: S608 constants
+        return [
+            str(one) for (one,) in self._book.query(f"{sql} ORDER BY proved_at DESC LIMIT {limit:d}", (changefeed,))
+        ]

@@ -1,0 +1,1 @@
+"""Comparing tables: digests, forms in which values are compared, SQL that repairs."""

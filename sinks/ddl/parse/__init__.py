@@ -1,0 +1,1 @@
+"""Reading DDL statements as TiDB prints them, in one linear pass."""

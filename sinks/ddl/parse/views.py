@@ -1,0 +1,101 @@
+"""Views, for targets that are not of the MySQL family: the statement's parts, and its query in another dialect.
+
+A view changes no row, so one that can't be said in the target's SQL with the same meaning is left out, with the reason
+in the DDL log. What is taken over is what means the same everywhere: columns, comparisons, arithmetic without
+division, joins, groups. sqlglot writes it in the target's dialect.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from ordering.events import TableName
+from sinks.ddl.parse.statement import TableReference
+from sinks.ddl.parse.words import Words
+
+_INTRODUCER = re.compile(r"\b_UTF8MB4(?=')", re.IGNORECASE)
+LONGEST = 128 << 10
+"""Characters of a query: sqlglot takes about a second for as many, and its tree 60 MiB."""
+_DEEP = "its query is nested too deeply"
+_SAME = (
+    exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Column, exp.Identifier, exp.Alias, exp.Star,
+    exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Union,
+    exp.Subquery, exp.Paren, exp.Literal, exp.Null, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT,
+    exp.LTE, exp.Is, exp.In, exp.Exists, exp.Between, exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Coalesce, exp.Case,
+    exp.If, exp.Count, exp.Sum, exp.Min, exp.Max,
+)  # fmt: skip
+"""What means the same in every dialect."""
+
+
+class CannotSayError(Exception):
+    """A view that the target's SQL can't express; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A CREATE VIEW: what it is called, its columns ("" where the query names them), its query's source."""
+
+    name: TableReference
+    columns: tuple[str, ...]
+    query: str
+
+    def tables(self) -> Iterator[exp.Table]:
+        """The tables and views in the query. Raises CannotSayError."""
+        yield from self.parsed().find_all(exp.Table)
+
+    def unqualified(self) -> frozenset[str]:
+        """The tables that are named without a database. Raises CannotSayError."""
+        return frozenset(table.name for table in self.tables() if not table.db)
+
+    def parsed(self) -> exp.Expr:
+        """The query. Raises CannotSayError."""
+        if len(self.query) > LONGEST:
+            message = f"its query has {len(self.query)} characters, more than the {LONGEST} that are read"
+            raise CannotSayError(message)
+        try:
+            found = sqlglot.parse_one(_INTRODUCER.sub("", self.query), read="mysql")
+        except SqlglotError as error:
+            message = f"its query can't be read: {error}"
+            raise CannotSayError(message) from error
+        except RecursionError as error:
+            raise CannotSayError(_DEEP) from error
+        return found
+
+
+def read_view(sql: str) -> View:
+    """The parts of a CREATE VIEW. Raises InputError."""
+    words = Words(sql)
+    words.skip_to("VIEW")
+    first = words.name()
+    name = TableReference(first, words.name()) if words.skip(".") else TableReference(None, first)
+    columns: tuple[str, ...] = ()
+    if words.peek() == "(":
+        inner = Words(words.in_brackets())
+        columns = tuple(word.text for word in inner.words if word.text != ",")
+    words.expect("AS")
+    return View(name, columns, words.sql[words.words[words.at].start :])
+
+
+def translated(view: View, database: str, dialect: str, *, qualified: bool) -> str:
+    """The query for a target; `database` is that of unqualified names. Raises CannotSayError."""
+    tree = view.parsed()
+    strange = next((node for node in tree.walk() if not isinstance(node, _SAME)), None)
+    if strange is not None:
+        message = f"{strange.sql(dialect='mysql')[:100]!r} may mean something else here"
+        raise CannotSayError(message)
+    for table in tree.find_all(exp.Table):
+        place = exp.to_identifier(table.db or database, quoted=True)
+        table.set("db", place if qualified else None)
+    try:
+        return tree.sql(dialect=dialect, identify=True)
+    except RecursionError as error:
+        raise CannotSayError(_DEEP) from error
+
+
+def tables_of(view: View, database: str) -> frozenset[TableName]:
+    """The tables and views that a view reads. Raises CannotSayError."""
+    return frozenset(TableName(table.db or database, table.name) for table in view.tables())

@@ -1,0 +1,119 @@
+"""Iceberg behind the documented protocol; tables and progress move in one transaction of the catalog's database."""
+
+from collections.abc import Callable, Sequence
+
+from ordering.drift import Met
+from ordering.errors import TargetError
+from ordering.events import DdlEvent, TableName
+from ordering.progress import Progress
+from sinks.bookkeeping.tables import BookTypes
+from sinks.compare.digests import TableReader
+from sinks.ddl.name_resolution import older_database, respelled
+from sinks.ddl.parse.statement import read_statement
+from sinks.ddl.rows.default_values import filling_of
+from sinks.ddl_execution import TransactionalDdl
+from sinks.iceberg.ddl import execute
+from sinks.iceberg.encoder import IcebergEncoder
+from sinks.iceberg.session import LakeSession
+from sinks.leadership import EpochsAlone
+from sinks.rows.chunk import Encoder
+from sinks.rows.schema import Catalog, TableSchema
+from sinks.rows.spool import Group
+from sinks.rows.values import ValueRules
+from sinks.sqlite.encoder import decode_rows
+from sinks.target_session import TargetSession
+from sinks.uri import TargetUri
+
+
+class IcebergDialect:
+    """See `sinks.dialect.Dialect`."""
+
+    books = BookTypes(
+        short="TEXT",
+        text="TEXT",
+        binary="BLOB",
+        tso="INTEGER",
+        moment="MOMENT",
+        identity="INTEGER",
+        clock="((julianday('now') - 2440587.5) * 86400.0)",
+        moment_format="%Y-%m-%d %H:%M:%S.%f",
+    )
+    has_savepoints = False
+
+    def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
+        self.name = f"{uri.kind} at {uri.place}"
+        self._uri, self._rules, self._values = uri, rules, IcebergEncoder(rules)
+        self.encoder: Encoder = self._values
+
+    def connect(self) -> LakeSession:
+        """A new connection to the catalog."""
+        return LakeSession(self._uri.path, dict(self._uri.options)["warehouse"])
+
+    def connect_beside(self) -> LakeSession:
+        """See `Dialect.connect_beside`."""
+        return self.connect()
+
+    def prepare(self, at: TargetSession[LakeSession]) -> None:
+        """See `Dialect.prepare`."""
+        if not all(map(at.book.has, ("instance", "ddl", "quarantine"))):
+            with at.transaction():
+                at.book.make()
+                at.books.quarantine.make()
+        at.db.make_catalog()
+
+    def leadership(self, at: TargetSession[LakeSession]) -> EpochsAlone:
+        """See `Dialect.leadership`."""
+        del at
+        return EpochsAlone()
+
+    def ddl(self, at: TargetSession[LakeSession]) -> TransactionalDdl[LakeSession]:
+        """See `Dialect.ddl`."""
+        return TransactionalDdl(at, self._execute)
+
+    def check(self, at: TargetSession[LakeSession]) -> Sequence[str]:
+        """The catalog can be read."""
+        session = at.db
+        found = len(session.names()) if session.has_table("iceberg_tables") else 0
+        return [f"{session.where}: {found} tables"]
+
+    def catalog(self, session: LakeSession) -> Catalog:
+        """All tables that were made by DDL of upstream."""
+        tables = {table.name: table.described() for table in session.tables()}
+        return Catalog(tables, empty=frozenset(session.databases()))
+
+    def delete(self, session: LakeSession, group: Group, schema: TableSchema) -> Met:
+        """Note what is to go; the commit finds it."""
+        if group.first.by_content or not schema.handle_key:
+            raise TargetError(f"table {schema.name} has no key", hint="Iceberg takes no such tables here")
+        for payload in group.payloads():
+            session.table(schema.name).delete(group.first.columns, decode_rows(payload))
+        return Met(0, group.rows)
+
+    def write(self, session: LakeSession, group: Group, schema: TableSchema) -> Met:
+        """Note what is to be there; the commit writes it."""
+        for payload in group.payloads():
+            session.table(schema.name).write(group.first.columns, decode_rows(payload))
+        return Met(0, group.rows)
+
+    def finish_rows(self, session: LakeSession, progress: Progress, confirm: Callable[[], None]) -> None:
+        """Write files, for which nobody has to wait; then move pointers, under the catalog's lock."""
+        session.write_files(progress.checkpoint_ts)
+        if session.begin_to_write():
+            confirm()
+        session.move_pointers()
+
+    def is_empty(self, session: LakeSession, table: TableName) -> bool:
+        """Refused: files of a dump are written by several processes, and a table changes in one transaction."""
+        hint = "begin with a topic that holds all rows, or load another target"
+        raise TargetError(f"`load` does not write Iceberg (table {table})", where=session.where, hint=hint)
+
+    def _execute(self, session: LakeSession, ddl: DdlEvent, catalog: Catalog) -> Sequence[str]:
+        """Change metadata, in the transaction that saves the progress."""
+        statement = read_statement(respelled(ddl.statement, ddl.own_database, catalog))
+        own = catalog.database(ddl.own_database)
+        placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
+        return execute(session, placed, self._values, filling_of(ddl, self._rules))
+
+    def reader(self, at: TargetSession[LakeSession]) -> TableReader:
+        """None yet: compare with another reader."""
+        raise TargetError("`verify` and `prove` do not read Iceberg", where=at.name)

@@ -1,0 +1,273 @@
+"""The catalog's database: pointers to tables beside our own tables, and one transaction for both.
+
+The rows are those of the SQL catalog that Iceberg's own libraries read (Java's JdbcCatalog, pyiceberg's SqlCatalog,
+its version 1). Here it is a SQLite file: it is attached, as `ticdc_reconciler`, so names mean the same as on a server.
+
+    BEGIN -> epoch read -> files written and synced -> BEGIN IMMEDIATE -> epoch read -> pointers, progress -> COMMIT
+
+The file is in WAL mode: readers never wait, and while files are written the transaction holds no lock. So a leader that
+was stopped there keeps nobody out; when it goes on, the epoch has changed. A pointer moves only from where it was read.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.serializers import FromInputFile, ToOutputFile
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
+from ordering.events import TableName
+from sinks.iceberg.files import LakeFiles
+from sinks.iceberg.table import COLUMNS, PROPERTIES, LakeTable
+from sinks.private_files import make_directory, make_file
+
+CATALOG = "ticdc"
+"""The catalog's name in its rows: what readers call it."""
+_WAIT_S = 60
+_UNSAFE = re.compile(r"[^\w-]", re.ASCII)
+"""What the name of a directory does without."""
+_TABLES = (
+    (
+        "CREATE TABLE IF NOT EXISTS ticdc_reconciler.iceberg_tables (catalog_name VARCHAR(255) NOT NULL,"
+        " table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000),"
+        " previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5),"
+        " PRIMARY KEY (catalog_name, table_namespace, table_name))"
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS ticdc_reconciler.iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL,"
+        " namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),"
+        " PRIMARY KEY (catalog_name, namespace, property_key))"
+    ),
+)
+_PLACE = "catalog_name = %s AND table_namespace = %s AND table_name = %s"
+sqlite3.register_converter("MOMENT", lambda text: datetime.fromisoformat(text.decode()).replace(tzinfo=UTC))
+
+
+class LakeSession:
+    """A connection to the catalog, and the tables that its transaction has touched."""
+
+    def __init__(self, path: str, warehouse: str) -> None:
+        self.where = f"Iceberg catalog {path}"
+        self._warehouse = f"file://{Path(warehouse).absolute()}"
+        self.io = LakeFiles(Path(warehouse))
+        self._read: dict[str, TableMetadata] = {}
+        self._tables: dict[TableName, LakeTable] = {}
+        self._changes = 0
+        """What the connection had changed when its transaction began."""
+        try:
+            make_directory(Path(path).parent)
+            make_directory(Path(warehouse))
+            make_file(Path(path))
+            self._connection = sqlite3.connect(
+                ":memory:",
+                timeout=_WAIT_S,
+                isolation_level=None,
+                detect_types=sqlite3.PARSE_DECLTYPES,
+                check_same_thread=False,  # the list of instances is closed by another thread than wrote it
+            )
+            self._connection.execute("ATTACH ? AS ticdc_reconciler", (path,))
+            self._connection.execute("PRAGMA ticdc_reconciler.synchronous = FULL")
+        except (OSError, sqlite3.Error) as error:
+            raise TargetUnreachableError(f"can't open the catalog: {error}", where=self.where) from error
+
+    def make_catalog(self) -> None:
+        """Make the catalog's tables where they are missing; WAL stands in the file."""
+        mode = self.value("PRAGMA ticdc_reconciler.journal_mode = WAL")
+        if mode != "wal":
+            hint = "put it on a local disk: network file systems have no shared memory"
+            raise TargetError(f"the catalog's journal mode is {mode}, not wal", where=self.where, hint=hint)
+        for statement in _TABLES:
+            self.run(statement)
+
+    def _execute(self, sql: str, parameters: Sequence[Any] | None) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql.replace("%s", "?"), list(parameters or ()))
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error) or "busy" in str(error):
+                raise TargetBusyError(f"the catalog is locked: {error}", where=self.where) from error
+            raise TargetError(f"the catalog refuses: {error}", where=self.where) from error
+        except sqlite3.Error as error:
+            raise TargetError(f"the catalog refuses: {error}", where=self.where) from error
+
+    def run(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
+        """See `DatabaseSession.run`."""
+        return self._execute(sql, parameters).rowcount
+
+    def query(self, sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+        """See `DatabaseSession.query`."""
+        return self._execute(sql, parameters).fetchall()
+
+    def value(self, sql: str, parameters: Sequence[Any] | None = None) -> Any:
+        """See `DatabaseSession.value`."""
+        rows = self.query(sql, parameters)
+        return rows[0][0] if rows else None
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is this table of ours."""
+        look = "SELECT COUNT(*) FROM ticdc_reconciler.sqlite_master WHERE type = 'table' AND name = %s"
+        return bool(self.value(look, (name,)))
+
+    def begin(self) -> None:
+        """See `DatabaseSession.begin`."""
+        self._tables.clear()  # what was read before may have changed since
+        self._changes = self._connection.total_changes
+        self.run("BEGIN")
+
+    def save_point(self) -> None:
+        """See `DatabaseSession.save_point`: never called."""
+
+    def back_to_point(self) -> None:
+        """See `DatabaseSession.back_to_point`: never called."""
+
+    def rollback(self) -> None:
+        """Drop the transaction, and the files that it has written."""
+        self._tables.clear()
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self.io.discard()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def write_files(self, checkpoint_ts: int) -> None:
+        """Write data files, then metadata, of all touched tables, and sync them: a power failure leaves them, too.
+
+        The tables change no more in this transaction.
+        """
+        try:
+            for table in self._tables.values():
+                table.apply(checkpoint_ts)
+            self.write_metadata()
+        except OSError as error:
+            raise TargetUnreachableError(f"the warehouse can't be written: {error}", where=self._warehouse) from error
+        except (pa.ArrowException, ArithmeticError, ValueError) as error:
+            raise TargetError(f"rows can't be written: {error}", where=self.where) from error
+
+    def begin_to_write(self) -> bool:
+        """Hold the catalog's lock; whether others may have changed it since the transaction began."""
+        if self._connection.total_changes != self._changes:
+            return False  # it is held since the first change
+        self.run("ROLLBACK")
+        self._execute("BEGIN IMMEDIATE", ())
+        return True
+
+    def move_pointers(self) -> None:
+        """Let the catalog name what was written."""
+        for table in self._tables.values():
+            if table.moved_to:
+                self._move(table)
+
+    def commit(self) -> None:
+        """Commit. Files stay if it fails: a COMMIT whose end is not known may have happened."""
+        if any(table.is_open for table in self._tables.values()):
+            raise TargetError("tables were changed behind the progress", where=self.where)
+        self.io.keep()
+        self.run("COMMIT")
+        for table in self._tables.values():
+            if table.moved_to:
+                self._read.pop(table.pointer, None)
+        self._tables.clear()
+
+    def write_metadata(self) -> None:
+        """Write the metadata of all touched tables, and sync what was written. Raises OSError."""
+        for table in self._tables.values():
+            found = table.finished()
+            if found is not None:
+                metadata, table.moved_to = found
+                ToOutputFile.table_metadata(metadata, self.io.new_output(table.moved_to))
+                self._read[table.moved_to] = metadata
+        self.io.sync()
+
+    def _move(self, table: LakeTable) -> None:
+        moved = self.run(
+            "UPDATE ticdc_reconciler.iceberg_tables SET metadata_location = %s, previous_metadata_location = %s"  # noqa: S608
+            f" WHERE {_PLACE} AND metadata_location = %s",
+            (table.moved_to, table.pointer, CATALOG, *table.name, table.pointer),
+        )
+        if moved != 1:
+            raise TargetBusyError(f"another writer has changed table {table.name}", where=self.where)
+
+    def names(self) -> list[TableName]:
+        """All tables of the catalog."""
+        look = "SELECT table_namespace, table_name FROM ticdc_reconciler.iceberg_tables WHERE catalog_name = %s"
+        return [TableName(*row) for row in self.query(look, (CATALOG,))]
+
+    def databases(self) -> set[str]:
+        """All namespaces."""
+        look = "SELECT namespace FROM ticdc_reconciler.iceberg_namespace_properties WHERE catalog_name = %s"
+        return {name for (name,) in self.query(look, (CATALOG,))}
+
+    def tables(self) -> Iterator[LakeTable]:
+        """All tables that this changefeed's kind has made: others are none of ours."""
+        for name in self.names():
+            table = self.table(name)
+            if table.fact(COLUMNS) is not None:
+                yield table
+
+    def table(self, name: TableName) -> LakeTable:
+        """A table, as this transaction leaves it. Raises TargetError where there is none."""
+        if name not in self._tables:
+            look = f"SELECT metadata_location FROM ticdc_reconciler.iceberg_tables WHERE {_PLACE}"  # noqa: S608
+            pointer = self.value(look, (CATALOG, *name))
+            if pointer is None:
+                raise TargetError(f"table {name} is missing in the catalog", where=self.where)
+            self._tables[name] = LakeTable(name, self._metadata(pointer), pointer, self.io)
+        return self._tables[name]
+
+    def _metadata(self, pointer: str) -> TableMetadata:
+        if pointer not in self._read:
+            try:
+                self._read[pointer] = FromInputFile.table_metadata(self.io.new_input(pointer))
+            except OSError as error:
+                raise TargetError(f"a table's metadata can't be read: {error}", where=pointer) from error
+        return self._read[pointer]
+
+    def create(self, name: TableName, schema: Schema) -> LakeTable:
+        """A new, empty table; its directory has a name of its own, as tables are renamed."""
+        self.create_database(name.database)
+        place = "/".join(_UNSAFE.sub("_", part) for part in name)
+        location = f"{self._warehouse}/{place}-{uuid4().hex[:8]}"
+        metadata = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, location, PROPERTIES)
+        pointer = load_location_provider(location, {}).new_table_metadata_file_location()
+        ToOutputFile.table_metadata(metadata, self.io.new_output(pointer))
+        insert = "INSERT INTO ticdc_reconciler.iceberg_tables VALUES (%s, %s, %s, %s, NULL, 'TABLE')"
+        self.run(insert, (CATALOG, *name, pointer))
+        self._read[pointer] = metadata
+        return self.table(name)
+
+    def drop(self, name: TableName) -> None:
+        """A table goes; its files stay, for readers of its snapshots."""
+        self._tables.pop(name, None)
+        self.run(f"DELETE FROM ticdc_reconciler.iceberg_tables WHERE {_PLACE}", (CATALOG, *name))  # noqa: S608
+
+    def rename(self, old: TableName, new: TableName) -> None:
+        """A table gets another name."""
+        self._tables.pop(old, None)
+        self.create_database(new.database)
+        change = "UPDATE ticdc_reconciler.iceberg_tables SET table_namespace = %s, table_name = %s"
+        if self.run(f"{change} WHERE {_PLACE}", (*new, CATALOG, *old)) != 1:
+            raise TargetError(f"table {old} is missing in the catalog", where=self.where)
+
+    def create_database(self, name: str) -> None:
+        """Make a namespace where there is none."""
+        insert = "INSERT OR IGNORE INTO ticdc_reconciler.iceberg_namespace_properties VALUES (%s, %s, 'exists', 'true')"
+        self.run(insert, (CATALOG, name))
+
+    def drop_database(self, name: str) -> None:
+        """A namespace goes, with its tables."""
+        for table in self.names():
+            if table.database == name:
+                self.drop(table)
+        delete = "DELETE FROM ticdc_reconciler.iceberg_namespace_properties WHERE catalog_name = %s AND namespace = %s"
+        self.run(delete, (CATALOG, name))

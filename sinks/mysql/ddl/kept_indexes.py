@@ -1,0 +1,61 @@
+"""Indexes that upstream has dropped and the target has kept: TiCDC does not replicate the loss of a last valid index.
+
+A later statement that makes one of the same name, or another primary key, finds the old one in its way. It is dropped
+before the intent is recorded: after a crash in between it is simply gone, and one that is as wanted is left alone.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ordering.events import TableName
+from sinks.ddl.model import AddIndex, DropIndex, IndexDef, IndexKind
+from sinks.ddl.parse.statement import DdlKind, Statement, named
+from sinks.ddl.parse.tables import read_changes, read_index
+from sinks.mysql.catalog import quoted
+from sinks.rows.schema import Catalog
+
+Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
+_PARTS = """
+SELECT NON_UNIQUE, LOWER(COLUMN_NAME) FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND LOWER(INDEX_NAME) = LOWER(%s) ORDER BY SEQ_IN_INDEX"""
+
+
+def drops(query: Query, statement: Statement, session: str | None, catalog: Catalog) -> Iterator[str]:
+    """Statements that drop what is left over."""
+    for name, index in _made(statement, session, catalog):
+        if _parts(query, name, index) not in ([], _wanted(index)):
+            key = "PRIMARY KEY" if index.kind is IndexKind.PRIMARY else f"INDEX {quoted(index.known_as)}"
+            yield f"ALTER TABLE {quoted(name.database)}.{quoted(name.table)} DROP {key}"
+
+
+def all_there(query: Query, statement: Statement, session: str | None, catalog: Catalog) -> bool:
+    """Whether all that the statement makes is there, as it would be made."""
+    clauses = 1 if statement.kind is DdlKind.CREATE_INDEX else len(_changes(statement))
+    made = list(_made(statement, session, catalog))
+    return 0 < len(made) == clauses and all(_parts(query, name, index) == _wanted(index) for name, index in made)
+
+
+def _changes(statement: Statement) -> list[Any]:
+    return list(read_changes(statement.sql)) if statement.kind is DdlKind.ALTER_TABLE else []
+
+
+def _made(statement: Statement, session: str | None, catalog: Catalog) -> Iterator[tuple[TableName, IndexDef]]:
+    """The indexes that a statement makes under names of its own, and their table."""
+    changes = _changes(statement)
+    indexes = [change.index for change in changes if isinstance(change, AddIndex)]
+    if statement.kind is DdlKind.CREATE_INDEX:
+        indexes = [read_index(statement.sql)]
+    dropped = {change.name.lower() for change in changes if isinstance(change, DropIndex)}
+    for index in indexes:
+        if (index.name or index.kind is IndexKind.PRIMARY) and index.known_as.lower() not in dropped:
+            (table,) = map(named, statement.placed(session or "", lambda _: session or "").tables)
+            yield catalog.spelled(table), index
+
+
+def _parts(query: Query, table: TableName, index: IndexDef) -> list[Any]:
+    rows = query(_PARTS, (*table, index.known_as))
+    return [not int(rows[0][0]), *(column for _, column in rows)] if rows else []
+
+
+def _wanted(index: IndexDef) -> list[Any]:
+    return [index.kind.unique, *(part.column.lower() or None for part in index.parts)]

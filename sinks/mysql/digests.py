@@ -1,0 +1,158 @@
+"""How the MySQL family spells values, rows and digests, and begins a snapshot."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ordering.events import TableName
+from sinks.compare.digests import DIGITS, TableReader
+from sinks.compare.value_forms import Form, Trait
+from sinks.mysql.catalog import place_of, quoted, read_catalog
+from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.repair_sql import MysqlMender
+from sinks.rows.schema import Catalog, Column, Shape
+
+_SPATIAL = {
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+    "geomcollection", "geometrycollection",
+}  # fmt: skip
+_FORMS = {
+    Shape.INTEGER: Form.NUMBER,
+    Shape.BYTES: Form.BYTES,
+    Shape.BIT: Form.BITS,
+    Shape.DATE: Form.DATE,
+    Shape.DATETIME: Form.DATETIME,
+    Shape.TIMESTAMP: Form.TIMESTAMP,
+    Shape.TIME: Form.TIME,
+    Shape.JSON: Form.JSON,
+}
+_FRACTIONS = {Form.DATETIME, Form.TIMESTAMP, Form.TIME}
+
+
+def _base(column: Column) -> str:
+    return column.type.lower().partition("(")[0].partition(" ")[0]
+
+
+def _scale(column: Column) -> int:
+    """Digits behind the point, or of a second."""
+    inside = column.type.partition("(")[2].partition(")")[0]
+    return int(inside.rpartition(",")[2]) if inside.replace(",", "").isdigit() else 0
+
+
+class MysqlReader(TableReader):
+    """MySQL and MariaDB: each connection has a snapshot of its own."""
+
+    def __init__(self, db: MysqlConnection) -> None:
+        self._db = db
+
+    def begin(self, snapshot: str = "") -> str:
+        """See `TableReader.begin`."""
+        del snapshot
+        self._db.rollback()
+        self._db.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self._db.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        return ""
+
+    def mender(self) -> MysqlMender:
+        """See `TableReader.mender`."""
+        return MysqlMender(self)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `TableReader.query`."""
+        return self._db.query(sql)
+
+    def catalog(self) -> Catalog:
+        """See `TableReader.catalog`."""
+        return read_catalog(self._db.query, self._db.made_indexes, mariadb=self._db.is_mariadb)
+
+    def close(self) -> None:
+        """See `TableReader.close`."""
+        self._db.close()
+
+    def place(self, table: TableName) -> str:
+        """See `TableReader.place`."""
+        return place_of(table)
+
+    def quoted(self, name: str) -> str:
+        """See `TableReader.quoted`."""
+        return quoted(name)
+
+    def is_comparable(self, column: Column) -> bool:
+        """See `TableReader.is_comparable`."""
+        return _base(column) not in _SPATIAL
+
+    def trait(self, column: Column) -> Trait | None:
+        """See `TableReader.trait`."""
+        if _base(column) == "decimal":
+            return Trait(Form.NUMBER, _scale(column))
+        if column.shape is Shape.REAL:
+            return Trait(Form.FLOAT if _base(column) == "float" else Form.REAL)
+        form = _FORMS.get(column.shape, Form.TEXT)
+        if form in _FRACTIONS:
+            return Trait(form, _scale(column))
+        return Trait(form, 0 if form is Form.NUMBER else None)
+
+    def is_whole_number(self, column: Column) -> bool:
+        """See `TableReader.is_whole_number`: a year is compared with a number as with one of two digits."""
+        return _base(column) != "year" and super().is_whole_number(column)
+
+    def text(self, form: Form, column: Column) -> str:
+        """See `TableReader.text`."""
+        name = quoted(column.name)
+        own = self.trait(column)
+        if form is Form.BYTES:
+            return f"HEX({name})"
+        if own is None or own.form is not form:
+            return f"CONVERT({name} USING utf8mb4)"
+        return self._own_text(form, column, name)
+
+    def _own_text(self, form: Form, column: Column, name: str) -> str:
+        """The text of a value in its column's own form."""
+        if form in {Form.TEXT, Form.JSON}:
+            return f"CAST({name} AS CHAR)" if _base(column) == "vector" else f"CONVERT({name} USING utf8mb4)"
+        if form is Form.BITS or column.shape is Shape.INTEGER or "zerofill" in column.type.lower():
+            return f"CAST({name} + 0 AS CHAR)"  # not as bytes, and without the zeros of ZEROFILL
+        if form is Form.FLOAT:
+            return f"CAST({name} + 0e0 AS CHAR)"  # of a FLOAT the server tells six digits
+        if form in _FRACTIONS and _scale(column):
+            return f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))"
+        return f"CAST({name} AS CHAR)"
+
+    def fetched(self, form: Form, column: Column) -> str:
+        """See `TableReader.fetched`; what passes max_allowed_packet in another charset equals nothing, not NULL."""
+        if form is Form.BYTES and column.shape is Shape.BYTES:
+            return quoted(column.name)
+        text = self.text(form, column)
+        if form not in {Form.TEXT, Form.JSON}:
+            return text
+        too_long = "CONCAT('longer than max_allowed_packet: ', RAND())"
+        return f"CASE WHEN {quoted(column.name)} IS NOT NULL THEN COALESCE({text}, {too_long}) END"
+
+    def sized(self, text: str) -> str:
+        """See `TableReader.sized`."""
+        return f"CONCAT(LENGTH({text}), ':', {text})"
+
+    def joined(self, parts: Sequence[str]) -> str:
+        """See `TableReader.joined`."""
+        between = ", '|', "
+        return f"CONCAT({between.join(parts)})" if parts else "''"
+
+    def digest(self, text: str) -> str:
+        """See `TableReader.digest`.
+
+        A text beyond max_allowed_packet becomes NULL (MySQL documentation, "String Functions and Operators"). A random
+        number in its place makes the sum differ, so that such rows are compared one by one.
+        """
+        digits = f"LEFT(SHA2({text}, 256), {DIGITS})"
+        return f"COALESCE(CAST(CONV({digits}, 16, 10) AS UNSIGNED), CAST(1e18 * RAND() AS UNSIGNED))"
+
+    def hashed(self, text: str) -> str:
+        """See `TableReader.hashed`."""
+        return f"SHA2({text}, 256)"
+
+    def number_of(self, digits: str, at: int, count: int) -> str:
+        """See `TableReader.number_of`."""
+        return f"CAST(CONV(SUBSTR({digits}, {at}, {count}), 16, 10) AS UNSIGNED)"
+
+    def added(self, digest: str) -> str:
+        """See `TableReader.added`."""
+        return f"SUM({digest})"

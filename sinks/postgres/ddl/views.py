@@ -1,0 +1,92 @@
+"""Views in PostgreSQL: made of tables, not of names as upstream's are, so they are created again around a DDL.
+
+Each is kept as a statement with what it reads. Before a DDL the views over its tables go, afterwards they are made
+again; one that can't be made now (its table is gone, say) is made once it can. What others granted on them is lost.
+"""
+
+from collections.abc import Iterator
+
+from ordering.errors import TargetError, TargetUnreachableError
+from ordering.events import TableName
+from sinks.ddl.kept_definitions import Definitions, KnownView
+from sinks.ddl.parse.statement import DdlKind, Statement, named
+from sinks.ddl.parse.views import CannotSayError, View, read_view, tables_of, translated
+from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.ddl.indexes import note
+from sinks.postgres.names import place, quoted
+
+_CONCERNED = {
+    DdlKind.CREATE_TABLE, DdlKind.DROP_TABLE, DdlKind.RENAME_TABLE, DdlKind.ALTER_TABLE, DdlKind.DROP_DATABASE,
+    DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW,
+}  # fmt: skip
+
+
+class Views:
+    """The kept views around one placed statement."""
+
+    def __init__(self, statement: Statement, definitions: Definitions, db: PostgresConnection) -> None:
+        self._definitions, self._db = definitions, db
+        self._views = definitions.views() if statement.kind in _CONCERNED else {}
+        pairs = (name for pair in statement.renames for name in pair)
+        touched = {named(reference) for reference in (*statement.tables, *pairs)}
+        if statement.kind is DdlKind.DROP_DATABASE:
+            known = {name for name in self._views if name.database == statement.database}
+            read = {TableName(*r) for view in self._views.values() for r in view.reads if r[0] == statement.database}
+            touched = known | read
+        self._concerned = self._over(touched)
+
+    def _over(self, touched: set[TableName]) -> set[TableName]:
+        """The views so named, over tables so named, and over those views."""
+        found: set[TableName] = set()
+        while more := {n for n, v in self._views.items() if n in touched or touched & {TableName(*r) for r in v.reads}}:
+            if more <= found:
+                break
+            found |= more
+            touched = touched | more
+        return found
+
+    def dropped(self) -> Iterator[str]:
+        """What takes the concerned views away."""
+        if self._concerned:
+            yield f"DROP VIEW IF EXISTS {', '.join(map(place, sorted(self._concerned)))}"
+
+    def keep(self, statement: Statement, session: str) -> Iterator[str]:
+        """Keep the view of a CREATE VIEW, which `made` will make; or a note on why it can't be."""
+        name = named(statement.tables[0])
+        view = read_view(statement.sql)
+        try:
+            query = translated(view, session, "postgres", qualified=True)
+            reads = tables_of(view, session)
+        except CannotSayError as error:
+            self._definitions.drop(name)
+            yield note(f"left out: view {name}: {error}")
+            return
+        sql = f"CREATE VIEW {place(name)} {_columns(view)}AS {query}"
+        self._definitions.put(name, KnownView(sql, frozenset(map(tuple, reads))))  # type: ignore[arg-type]
+        self._concerned.add(name)
+
+    def made(self) -> Iterator[str]:
+        """Make the views that are concerned and still kept, in whatever order they can be; tells of the others."""
+        kept = self._definitions.views()
+        waiting = {name: kept[name].view for name in sorted(self._concerned & kept.keys())}
+        reasons: dict[TableName, str] = {}
+        while made := [name for name, sql in waiting.items() if self._could_make(name, sql, reasons)]:
+            yield from (waiting.pop(name) for name in made)
+        yield from (note(f"view {name} waits until it can be made: {reasons[name]}") for name in waiting)
+
+    def _could_make(self, name: TableName, sql: str, reasons: dict[TableName, str]) -> bool:
+        self._db.run("SAVEPOINT view")
+        try:
+            self._db.run(sql)
+        except TargetUnreachableError:
+            raise
+        except TargetError as error:
+            reasons[name] = error.fact
+            self._db.run("ROLLBACK TO SAVEPOINT view")
+            return False
+        self._db.run("RELEASE SAVEPOINT view")
+        return True
+
+
+def _columns(view: View) -> str:
+    return f"({', '.join(map(quoted, view.columns))}) " if view.columns else ""

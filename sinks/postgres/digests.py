@@ -1,0 +1,141 @@
+"""How PostgreSQL spells values, rows and digests, and begins or joins a snapshot."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ordering.events import TableName
+from sinks.compare.digests import DIGITS, TableReader
+from sinks.compare.value_forms import Form, Trait
+from sinks.postgres.catalog import read_catalog
+from sinks.postgres.connection import PostgresConnection
+from sinks.postgres.exact_keys import base_type
+from sinks.postgres.names import literal, place, quoted
+from sinks.postgres.repair_sql import PostgresMender
+from sinks.rows.schema import Catalog, Column, Shape
+
+_FORMS = {
+    Shape.INTEGER: Form.NUMBER,
+    Shape.BYTES: Form.BYTES,
+    Shape.BIT: Form.BITS,
+    Shape.DATE: Form.DATE,
+    Shape.DATETIME: Form.DATETIME,
+    Shape.TIMESTAMP: Form.TIMESTAMP,
+    Shape.TIME: Form.TIME,
+    Shape.JSON: Form.JSON,
+}
+_TWO_TO_64 = 1 << 64
+
+
+class PostgresReader(TableReader):
+    """A transaction whose snapshot others may join (PostgreSQL manual, "Snapshot Synchronization Functions")."""
+
+    calendar_only = True
+
+    def __init__(self, db: PostgresConnection) -> None:
+        self._db = db
+
+    def begin(self, snapshot: str = "") -> str:
+        """See `TableReader.begin`."""
+        self._db.rollback()
+        self._db.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if snapshot:
+            self._db.run(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+            return snapshot
+        return str(self._db.value("SELECT pg_export_snapshot()"))
+
+    def mender(self) -> PostgresMender:
+        """See `TableReader.mender`."""
+        return PostgresMender(self)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `TableReader.query`."""
+        return self._db.query(sql)
+
+    def catalog(self) -> Catalog:
+        """See `TableReader.catalog`."""
+        return read_catalog(self._db.query)
+
+    def close(self) -> None:
+        """See `TableReader.close`."""
+        self._db.close()
+
+    def place(self, table: TableName) -> str:
+        """See `TableReader.place`."""
+        return place(table)
+
+    def quoted(self, name: str) -> str:
+        """See `TableReader.quoted`."""
+        return quoted(name)
+
+    def is_comparable(self, column: Column) -> bool:
+        """See `TableReader.is_comparable`."""
+        return base_type(column.type) != "bit varying"
+
+    def trait(self, column: Column) -> Trait | None:
+        """See `TableReader.trait`."""
+        base = base_type(column.type)
+        if base == "numeric":
+            inside = column.type.partition("(")[2].partition(")")[0]
+            return Trait(Form.NUMBER, int(inside.rpartition(",")[2]) if "," in inside else 0 if inside else None)
+        if base == "boolean":
+            return Trait(Form.NUMBER, 0)
+        if column.shape is Shape.REAL:
+            return Trait(Form.FLOAT if base == "real" else Form.REAL)
+        form = _FORMS.get(column.shape, Form.TEXT)
+        return Trait(form, 0 if form is Form.NUMBER else None)
+
+    def is_whole_number(self, column: Column) -> bool:
+        """See `TableReader.is_whole_number`."""
+        return base_type(column.type) != "boolean" and super().is_whole_number(column)
+
+    def text(self, form: Form, column: Column) -> str:
+        """See `TableReader.text`."""
+        name, own = quoted(column.name), self.trait(column)
+        if form is Form.BYTES:
+            held = name if column.shape is Shape.BYTES else f"convert_to({name}::text, 'UTF8')"
+            return f"upper(encode({held}, 'hex'))"
+        if own is None or own.form is not form:
+            return f"{name}::text"
+        return self._own_text(form, column, name)
+
+    def _own_text(self, form: Form, column: Column, name: str) -> str:
+        """The text of a value in its column's own form."""
+        if base_type(column.type) == "boolean":
+            return f"{name}::integer::text"
+        if form is Form.BITS:
+            number = f"{name}::bigint"
+            return f"({number}::numeric + CASE WHEN {number} < 0 THEN {_TWO_TO_64} ELSE 0 END)::text"
+        if form is Form.FLOAT:
+            return f"{name}::float8::text"
+        if form is Form.TIMESTAMP:
+            return f"({name} AT TIME ZONE 'UTC')::text"
+        return f"{name}::text"
+
+    def fetched(self, form: Form, column: Column) -> str:
+        """See `TableReader.fetched`."""
+        return quoted(column.name) if form is Form.BYTES and column.shape is Shape.BYTES else self.text(form, column)
+
+    def sized(self, text: str) -> str:
+        """See `TableReader.sized`."""
+        return f"octet_length({text})::text || ':' || {text}"
+
+    def joined(self, parts: Sequence[str]) -> str:
+        """See `TableReader.joined`."""
+        return " || '|' || ".join(parts) if parts else "''"
+
+    def digest(self, text: str) -> str:
+        """See `TableReader.digest`."""
+        digits = f"left(encode(sha256(convert_to({text}, 'UTF8')), 'hex'), {DIGITS})"
+        return f"('x' || {digits})::bit({4 * DIGITS})::bigint"
+
+    def hashed(self, text: str) -> str:
+        """See `TableReader.hashed`."""
+        return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
+
+    def number_of(self, digits: str, at: int, count: int) -> str:
+        """See `TableReader.number_of`."""
+        return f"('x' || SUBSTR({digits}, {at}, {count}))::bit({4 * count})::bigint"
+
+    def added(self, digest: str) -> str:
+        """See `TableReader.added`."""
+        return f"SUM({digest})"

@@ -1,0 +1,55 @@
+"""From a URI to a target."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ordering.errors import ConfigError
+from sinks.dialect import Dialect
+from sinks.mysql.dialect import MysqlDialect
+from sinks.postgres.dialect import PostgresDialect
+from sinks.rows.routed import NameMap
+from sinks.rows.values import ValueRules
+from sinks.sqlite.dialect import SqliteDialect
+from sinks.target import Target
+from sinks.tidb.dialect import TidbDialect
+from sinks.uri import TargetUri, parse_target_uri
+
+
+def _iceberg(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
+    """Iceberg's libraries are an extra, and take long to load."""
+    try:
+        from sinks.iceberg.dialect import IcebergDialect  # noqa: PLC0415
+    except ImportError as error:
+        hint = "pip install 'ticdc-reconciler[lake]'"
+        raise ConfigError(f"Iceberg's libraries are missing: {error}", where="target.uri", hint=hint) from error
+    return IcebergDialect(uri, rules)
+
+
+DIALECTS: dict[str, Callable[[TargetUri, ValueRules], Dialect[Any]]] = {
+    "mysql": MysqlDialect,
+    "mariadb": MysqlDialect,
+    "tidb": TidbDialect,
+    "postgresql": PostgresDialect,
+    "iceberg+sqlite": _iceberg,
+    "sqlite": SqliteDialect,
+}
+"""A URI's kind, and the dialect of its target: a new one is a line here, and its scheme in `sinks.uri`."""
+
+
+def open_target(
+    uri: str,
+    rules: ValueRules,
+    write_source: int = 0,
+    *,
+    concurrent_indexes: bool = False,
+    names: NameMap | None = None,
+) -> Target:
+    """The target of a URI, not yet connected. Raises ConfigError.
+
+    `write_source`: how TiDB marks what is written, so that its own changefeeds leave it out; 0: not at all.
+    `concurrent_indexes`: whether PostgreSQL makes indexes without locking the table. `names`: where tables of upstream
+    lie in the target, if under other names.
+    """
+    parsed = replace(parse_target_uri(uri), write_source=write_source, concurrent_indexes=concurrent_indexes)
+    return Target(DIALECTS[parsed.kind](parsed, rules), names=names)

@@ -1,0 +1,125 @@
+"""Tables that lie in the target under other names than upstream, and the one place where the names are mapped.
+
+All but a target's own parts knows tables by their names upstream: messages, filters, the DDL log, the quarantine. A
+target looks for each of them at its *place*. Which upstream table has which place is kept with the progress
+(`Progress.sources`), so that a place has one source: two tables in one would overwrite each other's rows.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from ordering.errors import InputError
+from ordering.events import TableName
+
+Route = Callable[[TableName], TableName]
+"""From an upstream table to its place, as the config has it; its own name where no rule is about it."""
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+class NameMap:
+    """What the routes say, and which tables are known to have which place. Upstream's names fold case."""
+
+    def __init__(self, route: Route, sources: Mapping[TableName, TableName]) -> None:
+        self.route, self.sources = route, sources
+        self._known = {name.folded: (name, place) for name, place in sources.items()}
+        self._owners = {place.folded: name for name, place in sources.items()}
+
+    def learn(self, name: TableName, place: TableName) -> None:
+        """Take in where a table lies; `sources` stays what this was made of."""
+        self._known[name.folded], self._owners[place.folded] = (name, place), name
+
+    def place(self, name: TableName) -> TableName:
+        """Where a table of upstream lies, or will."""
+        known = self._known.get(name.folded)
+        return self.route(name) if known is None else known[1]
+
+    def known_as(self, name: TableName) -> TableName | None:
+        """A table as it was spelled when it was first met; None for one that was not."""
+        known = self._known.get(name.folded)
+        return None if known is None else known[0]
+
+    def owner(self, place: TableName) -> TableName | None:
+        """Which table of upstream has a place; None where that is not known."""
+        return self._owners.get(place.folded)
+
+    def other_owner(self, name: TableName) -> TableName | None:
+        """Which other table of upstream has a table's place; None: no other one is known to."""
+        owner = self.owner(self.place(name))
+        return None if owner is None or owner.folded == name.folded else owner
+
+    def own_place(self, name: TableName) -> TableName:
+        """The place of a table. Raises InputError where another one has it."""
+        other = self.other_owner(name)
+        if other is not None:
+            raise InputError(
+                f"sink.dispatchers lead {other} and {name} to one table, {self.place(name)}: tables are not merged",
+                hint="give each a table of its own, by {schema} or {table} in target-schema or target-table; or leave"
+                " one of them out by filter.rules",
+            )
+        return self.place(name)
+
+
+class RoutedTables(Mapping[TableName, V], Generic[V]):
+    """What is known of a target's tables, by upstream's names; all of its methods but iteration take any name.
+
+    It iterates over the tables whose names upstream are known: those that have come, and those that keep their name.
+    """
+
+    def __init__(self, here: Mapping[TableName, V], names: NameMap, renamed: Callable[[V, TableName], V]) -> None:
+        self._here, self._names, self._renamed = here, names, renamed
+        self._folded: dict[TableName, list[TableName]] = {}
+        for name in here:
+            self._folded.setdefault(name.folded, []).append(name)
+
+    def _found(self, name: TableName) -> TableName | None:
+        """The target's own name of a table of upstream; None where it is missing, or another one's."""
+        if self._names.other_owner(name) is not None:
+            return None
+        place = self._names.place(name)
+        same = self._folded.get(place.folded, [])
+        return place if place in self._here else same[0] if len(same) == 1 else None
+
+    def spelled(self, name: TableName) -> TableName:
+        """A table of upstream in the one spelling that it has here, so that two spellings are no two tables."""
+        known, found = self._names.known_as(name), self._found(name)
+        if known is not None or found is None:
+            return known or name
+        return found if found.folded == name.folded else name.folded
+
+    def __getitem__(self, name: TableName) -> V:
+        """What is known of a table of upstream."""
+        found = self._found(name)
+        if found is None:
+            raise KeyError(name)
+        return self._renamed(self._here[found], name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the target has this table, spelled so."""
+        return isinstance(name, TableName) and self._found(name) is not None and self.spelled(name) == name
+
+    def __iter__(self) -> Iterator[TableName]:
+        """Upstream's names."""
+        for place in self._here:
+            owner = self._names.owner(place)
+            if owner is not None and self._found(owner) == place:
+                yield owner
+            elif owner is None and self._names.known_as(place) is None and self._found(place) == place:
+                yield place
+
+    def __len__(self) -> int:
+        """How many it iterates over."""
+        return sum(1 for _ in self)
+
+    def of(self, told: Callable[[V], W]) -> "RoutedTables[W]":
+        """The same tables with something else that is known of them."""
+        return RoutedTables({name: told(value) for name, value in self._here.items()}, self._names, _as_it_is)
+
+
+def _as_it_is(value: W, _name: TableName) -> W:
+    return value
+
+
+def by_table(tables: Mapping[TableName, V], told: Callable[[V], W]) -> Mapping[TableName, W]:
+    """What is told of each table."""
+    return tables.of(told) if isinstance(tables, RoutedTables) else {name: told(one) for name, one in tables.items()}

@@ -1,0 +1,28 @@
+"""TiDB's snapshots are moments: a session's `tidb_snapshot` shows data and schema as of a TSO, to any number of them.
+
+(TiDB documentation, "Read Historical Data Using the System Variable tidb_snapshot".)
+"""
+
+from sinks.mysql.digests import MysqlReader
+from sinks.mysql.repair_sql import TidbMender
+
+
+class TidbReader(MysqlReader):
+    """As MySQL's, at a TSO."""
+
+    def begin(self, snapshot: str = "") -> str:
+        """See `Reader.begin`."""
+        self._db.run("SET SESSION tidb_snapshot = ''")
+        at = snapshot or self._now()
+        self._db.run("SET SESSION tidb_snapshot = %s", (at,))
+        return at
+
+    def mender(self) -> TidbMender:
+        """See `Reader.mender`."""
+        return TidbMender(self)
+
+    def _now(self) -> str:
+        self._db.run("START TRANSACTION")
+        found = self._db.value("SELECT @@tidb_current_ts")
+        self._db.rollback()
+        return str(found)

@@ -1,0 +1,76 @@
+"""Which cells of a product of parameters a run of the tests takes. See docs/development/testing.md.
+
+A test marked `cells("recording", ("target", "consistency"))` has more combinations of its parameters than a run needs.
+Each run takes a few of them, so that each recording occurs, and each target in each consistency. Which ones follows
+from a seed; the long tests (`--soak`) take all.
+"""
+
+import os
+import random
+import subprocess
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SEED = "TEST_CELLS"
+"""The environment variable: a seed, or `all`."""
+_ALL = "all"
+_SPLITS = ("tidb", "spark")
+"""Cells with these marks are chosen apart from the others: they run elsewhere, or show something else."""
+
+
+def seed() -> str:
+    """The seed of this run, also for its other processes: the commit, so that each commit sees other cells."""
+    if SEED not in os.environ:
+        command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=10", "HEAD"]
+        try:
+            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):  # not a repository
+            told = datetime.now(UTC).date().isoformat()
+        os.environ[SEED] = told
+    return os.environ[SEED]
+
+
+def half(numbers: range) -> list[int]:
+    """Of the seeds of a random test those that are this run's."""
+    return sorted(random.Random(f"{seed()} {numbers}").sample(numbers, (len(numbers) + 1) // 2))
+
+
+def spare(config: pytest.Config, items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    """The cells that this run can leave out. None of tests that were named, `file.py::test`."""
+    products = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("cells") and not item.get_closest_marker("soak"):
+            marks = tuple(mark for mark in _SPLITS if item.get_closest_marker(mark))
+            products[item.nodeid.partition("[")[0], marks].append(item)
+    if seed() == _ALL or any("::" in argument for argument in config.args):
+        return
+    for (name, marks), cells in products.items():
+        taken = chosen({item.nodeid: facts(item) for item in cells}, f"{seed()} {name} {marks}")
+        yield from (item for item in cells if item.nodeid not in taken)
+
+
+def facts(item: Any) -> set[Hashable]:
+    """What has to occur somewhere, of what this cell has."""
+    parameters = item.callspec.params
+    told = [name for mark in item.iter_markers("cells") for name in mark.args]
+    groups = [(name,) if isinstance(name, str) else tuple(name) for name in told]
+    return {(group, tuple(repr(parameters[name]) for name in group)) for group in groups}
+
+
+def chosen(cells: Mapping[str, AbstractSet[Hashable]], seed: str) -> set[str]:
+    """Some of the cells, few, in which every fact occurs that occurs in any of them."""
+    names = sorted(cells)
+    random.Random(seed).shuffle(names)
+    missing = set().union(*cells.values())
+    taken = set()
+    while missing:
+        best = max(names, key=lambda name: len(cells[name] & missing))  # of equal ones the first in the random order
+        taken.add(best)
+        missing -= cells[best]
+    return taken

@@ -1,0 +1,82 @@
+"""What `reconciler status` says first, and how it spells time."""
+
+from typing import Any
+
+import pytest
+
+from consumer.cli.status_text import duration, status_lines, verdict
+
+FOUND: dict[str, Any] = {
+    "changefeed": "c", "target": "t", "state": "known", "checkpoint_ts": 1, "checkpoint_time": "then",
+    "updated_at": "now",
+    **dict.fromkeys(("events", "duplicates", "duplicates_proven", "filtered", "quarantined"), 0),
+    "rows_written": 0, "ddls": 0, "windows": 0, "leader_epoch": 1, "ledger": {"state": "connected"},
+    "leader": {"name": "app", "silent_seconds": 0.4}, "stand_bys": [], "ddl_history": [], "drift": [], "proof": [],
+    "retired_topics": [], "source": {"state": "connected", "lag_seconds": 0.0, "partitions": []},
+}  # fmt: skip
+FAILED = {
+    "state": "failed",
+    "commit_ts": 7,
+    "time": "t",
+    "duration_ms": 1,
+    "reason": "",
+    "executed": "",
+    "statement": "x",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "running; everything up to the watermark is applied"),
+        ({"source": {"state": "connected", "lag_seconds": 75.0}}, "running; 1 min 15 s behind"),
+        ({"leader": None}, "not running; everything up to the watermark is applied"),
+        ({"state": "new", "leader": None}, "new: nothing has been applied yet"),
+        ({"source": {"state": "connected", "lag_seconds": None}}, "no watermark has been seen yet"),
+        ({"source": {"state": "broker gone"}}, "running; how far it is behind is unknown: Kafka: broker gone"),
+        ({"ddl_history": [FAILED]}, "stopped by the DDL at 7"),
+    ],
+)
+def test_the_state_in_a_line(changes: dict[str, Any], said: str) -> None:
+    assert said in verdict({**FOUND, **changes})
+    assert any(line.startswith("state ") and said in line for line in status_lines({**FOUND, **changes}))
+
+
+def test_what_is_not_known_is_not_printed_as_none() -> None:
+    partition = {"topic": "t", "partition": 0, "offset": 0, "end_offset": 0, "resolved_time": ""}
+    partitions = [{**partition, "watermark_age_seconds": None}]
+    source = {"state": "connected", "lag_seconds": None, "partitions": partitions}
+    lines = list(status_lines({**FOUND, "state": "new", "leader": None, "updated_at": None, "source": source}))
+    assert not any("None" in line for line in lines)
+    assert any("nothing saved yet" in line for line in lines)
+
+
+def test_retired_topics_are_named() -> None:
+    (line,) = (line for line in status_lines({**FOUND, "retired_topics": ["old"]}) if line.startswith("retired"))
+    assert "topic old: nothing more is expected from it" in line
+    assert "reconciler topic return" in line
+
+
+def test_a_topic_that_gets_no_watermarks_while_others_do_is_named_with_what_to_do() -> None:
+    partitions = [_partition("a", 3.0), _partition("b", 3000.0), _partition("b", None)]
+    source = {"state": "connected", "lag_seconds": 2900.0, "held_back_by": ["topic=b partition=0"]}
+    text = "\n".join(status_lines({**FOUND, "source": {**source, "partitions": partitions}}))
+    assert "topic b gets no watermarks" in text
+    assert "reconciler topic retire CONFIG b" in text
+    alone = {**FOUND, "source": {**source, "partitions": [_partition("b", 3000.0)]}}
+    assert "topic retire" not in "\n".join(status_lines(alone)), "where all stand still, TiCDC is the cause"
+
+
+def _partition(topic: str, age: float | None) -> dict[str, Any]:
+    return {
+        "topic": topic, "partition": 0, "resolved_time": "-", "watermark_age_seconds": age, "offset": 0, "end_offset": 0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 s"), (0.4, "0.4 s"), (42, "42 s"), (59.6, "1 min"), (75, "1 min 15 s"), (3600, "1 h"), (7830, "2 h 10 min"),
+     (28_181_022, "326 d 4 h")],
+)  # fmt: skip
+def test_durations_are_for_people(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

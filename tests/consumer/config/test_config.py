@@ -1,0 +1,78 @@
+"""What a config may hold is found out before anything is started."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumer.config.model import config_from, load_config
+from ordering.errors import ConfigError
+
+
+def values(**sections: dict[str, Any]) -> dict[str, Any]:
+    least = {"source": {"bootstrap-servers": "h:1", "topics": ["t"]}, "target": {"uri": "sqlite:////tmp/x"}}
+    merged = {name: {**least.get(name, {}), **sections.get(name, {})} for name in {*least, *sections}}
+    return {"changefeed": "c", **merged}
+
+
+def event_filter(**values: Any) -> dict[str, dict[str, Any]]:
+    return {"filter": {"event-filters": [{"matcher": ["*.*"], **values}]}}
+
+
+def test_the_least_config_is_enough() -> None:
+    assert config_from(values(), "here").filter.rules == ["*.*"]
+
+
+@pytest.mark.parametrize(
+    ("sections", "told"),
+    [
+        ({"filter": {"rules": ["nodot"]}}, "'filter.rules': 'nodot' is not of the form schema.table"),
+        ({"filter": {"rules": ["/(/.t"]}}, "holds no regular expression"),
+        ({"filter": {"ignore-txn-start-ts": [1]}}, "messages do not tell at which TSO"),
+        (event_filter(matcher=["a.%"]), "'filter.event-filters.0.matcher': 'a.%' holds '%'"),
+        (event_filter(matcher=[]), "'filter.event-filters.0.matcher'"),
+        ({"filter": {"event-filters": [{}]}}, "key 'filter.event-filters.0.matcher' is missing"),
+        (
+            event_filter(**{"ignore-event": ["all"]}),
+            "'filter.event-filters.0.ignore-event': unknown event 'all'",
+        ),
+        (event_filter(**{"ignore-sql": ["a", "(?=b)"]}), "'(?=b)' holds no regular expression"),
+        (
+            event_filter(**{"ignore-insert-value-expr": "a >"}),
+            "'filter.event-filters.0.ignore-insert-value-expr': 'a >' is no SQL condition",
+        ),
+        (event_filter(**{"ignore-delete-value-expr": "now() > a"}), "can't be computed here; what can be: comparisons"),
+        (event_filter(colour=1), "unknown key 'filter.event-filters.0.colour'"),
+        ({"source": {"topics": ["~("]}}, "'source.topics': '~(' is no regular expression"),
+        ({"source": {"topics": ["~a", "b"]}}, "beside other entries"),
+        ({"source": {"topics": []}}, "'source.topics'"),
+        ({"source": {"time-zone": "Mars/Base"}}, "'source.time-zone' must be a time zone"),
+        ({"limits": {"window-bytes": "many"}}, "'limits.window-bytes' must be a number of bytes"),
+        ({"target": {"uri": "oracle://h"}}, "unknown scheme 'oracle'"),
+        ({"source": {"colour": 1}}, "unknown key 'source.colour'"),
+        ({"spark": {"mastr": "local[2]"}}, "'mastr' is neither master, native nor a setting"),
+        ({"spark": {"spark": {"driver": {"memory": "2g"}}}}, "'spark' is neither master, native nor a setting"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_key(sections: dict[str, dict[str, Any]], told: str) -> None:
+    with pytest.raises(ConfigError, match="the config is wrong") as caught:
+        config_from(values(**sections), "here")
+    assert told in str(caught.value)
+
+
+def test_rules_come_from_files_beside_the_config(tmp_path: Path) -> None:
+    (tmp_path / "tables.txt").write_text("# mine\na.*\n!a.b\n")
+    (tmp_path / "config.toml").write_text("""
+changefeed = "c"
+source = { bootstrap-servers = "h:1", topics = ["t"] }
+target = { uri = "sqlite:////tmp/x" }
+[filter]
+rules = ["@tables.txt", "c.*"]
+ignore-txn-start-ts = []
+[[filter.event-filters]]
+matcher = ["@tables.txt"]
+ignore-event = ["all dml"]
+""")
+    found = load_config(tmp_path / "config.toml").filter
+    assert found.rules == ["a.*", "!a.b", "c.*"]
+    assert found.event_filters[0].matcher == ["a.*", "!a.b"]

@@ -1,0 +1,45 @@
+"""Stops that are promised in docs/ddl.md, each with the words by which it is known."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.differential.playing import Verdict
+
+_LOOSE = ("SET sql_mode = ''", "SET sql_mode = 'ANSI_QUOTES'")
+"""Sessions in which upstream makes something of every value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Where it happens, what is said then, and what it is."""
+
+    kinds: tuple[str, ...]
+    said: str
+    reason: str
+    loose: bool = False
+    """Only behind one of `_LOOSE`."""
+
+
+_ALL = ("sqlite", "postgres", "mariadb", "tidb")
+KNOWN = (
+    Known(_ALL[:3], r"rows can't be converted exactly from", "no rule for these types"),
+    Known(("mariadb",), r"the server makes .* what TiDB makes", "the server converts in another way"),
+    Known(("mariadb",), r"1406 Data too long for column 'c' at .* (MODIFY|CHANGE) COLUMN", "likewise: a longer text"),
+    Known(("mariadb",), r"1292 Incorrect datetime value: .* (MODIFY|CHANGE) COLUMN [^,]* YEAR\b", "a moment to YEAR"),
+    Known(("mariadb",), r"MariaDB may compute VIRTUAL column", "a VIRTUAL column that may be another there"),
+    Known(("mariadb",), r"1298 Unknown or incorrect time zone", "a server without time zone tables"),
+    Known(("postgres",), r"22P02 invalid input syntax", "a text that is no number in such a session", loose=True),
+    Known(_ALL[:3], r"can't be converted", "a value that only a session without strict mode converts", loose=True),
+    Known(("mariadb",), r"what TiDB is not known here", "the same, tried on the server first", loose=True),
+    Known(_ALL, r"the target refuses: 1(264|265|292|366|406)", "the same, as the server says it", loose=True),
+)
+
+
+def why(kind: str, verdict: Verdict, statements: Sequence[str]) -> str:
+    """Why a stop is right; empty if nothing explains it."""
+    is_loose = any(statement in _LOOSE for statement in statements)
+    for known in KNOWN:
+        if kind in known.kinds and is_loose >= known.loose and re.search(known.said, verdict.stopped):
+            return known.reason
+    return ""

@@ -1,0 +1,76 @@
+"""Random scripts of DDL and rows, compared with TiDB cell by cell: recorded ones, and with a recorder new ones.
+
+With `--recorder PROGRAM` (see `tests.histories`) also two minutes of new scripts, with `--soak` an hour.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.differential.__main__ import main
+from tests.differential.explained import why
+from tests.differential.playing import Place
+from tests.differential.recording import Recording, kept, kept_in
+from tests.service.cells import VECTORS
+
+CONSISTENCIES = ("snapshot", "transaction", "row")
+SCRIPTS = {"sqlite": 150, "mariadb": 60, "postgres": 60, "tidb": 10}
+"""How many of the recorded scripts are played: some twenty seconds each."""
+
+
+@pytest.fixture(scope="module")
+def recordings() -> list[Recording]:
+    return [one for path in kept_in(VECTORS / "scripts") for one in kept(path)]
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    tmp_path.chmod(0o755)
+    with ExitStack() as stack:
+        yield Place(request.param, tmp_path / "target", stack)
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("place", SCRIPTS, indirect=True)
+def test_recorded_scripts_leave_what_they_leave_upstream(place: Place, recordings: list[Recording]) -> None:
+    wrong, clean = [], 0
+    step = -(-len(recordings) // SCRIPTS[place.kind])
+    for number, recording in enumerate(recordings[::step]):
+        verdict = place.play(recording, CONSISTENCIES[number % len(CONSISTENCIES)])
+        clean += verdict.what == "as upstream"
+        if verdict.what != "as upstream" and not why(place.kind, verdict, recording.statements):
+            wrong.append(f"seed {recording.seed} {verdict.what}: {verdict.said[:500]}")
+    assert wrong == []
+    assert clean >= len(recordings[::step]) * 0.8
+
+
+@pytest.mark.recorder
+@pytest.mark.parametrize(
+    ("minutes", "seed"), [(2, 1000), pytest.param(60, 100_000, marks=[pytest.mark.soak, pytest.mark.timeout(5400)])]
+)
+@pytest.mark.service
+@pytest.mark.tidb
+def test_new_scripts_leave_what_they_leave_upstream(minutes: int, seed: int, pytestconfig: pytest.Config) -> None:
+    recorder = str(pytestconfig.getoption("--recorder"))
+    assert main(["--recorder", recorder, "--minutes", str(minutes), "--seed", str(seed), "--shrink", "3"]) == 0
+
+
+def test_a_verdict_tells_a_difference_from_a_stop(recordings: list[Recording], tmp_path: Path) -> None:
+    """Of the harness itself: a table that upstream does not hold, a row that it does, a message that can't be read."""
+    (one, *_) = [r for r in recordings if any(table["rows"] for table in r.upstream.values())]
+    with ExitStack() as stack:
+        place = Place("sqlite", tmp_path / "target", stack)
+        assert place.play(one, "row").what == "as upstream"
+        (name, table), *others = one.upstream.items()
+        less = {name: {**table, "rows": table["rows"][1:]}, **dict(others)}
+        assert place.play(_with(one, upstream=less), "row").what == "SILENT"
+        assert place.play(_with(one, upstream={}), "row").silent == (f"{name}: not upstream",)
+        broken = [m._replace(value=m.value.replace(b'"type"', b'"typo"')) for m in one.messages]
+        assert place.play(_with(one, messages=broken), "row").what == "STOPS"
+
+
+def _with(one: Recording, **changed: object) -> Recording:
+    values = {"messages": one.messages, "upstream": one.upstream, **changed}
+    return Recording(one.seed, one.zone, one.statements, **values)  # type: ignore[arg-type]

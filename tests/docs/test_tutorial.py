@@ -1,0 +1,112 @@
+"""The tutorial, command by command in its order: what it shows is what comes out, but for numbers."""
+
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_readme import page
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+
+PAGE = page("tutorial")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SAVED = re.findall(r"Save this as `(\w+\.py)`:\n\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+PROGRAMS = {"reconciler": [sys.executable, "-m", "consumer.cli"], "python3": [sys.executable]}
+
+
+def words_of(line: str) -> list[str]:
+    """A command of the page, with the programs of this environment."""
+    program, *words = shlex.split(line)
+    return [*PROGRAMS[program], *words]
+
+
+def pattern(line: str) -> str:
+    """A line of output with any numbers in place of its own."""
+    return re.sub(r"\d[\d,]*", r"\\d[\\d,]*", re.escape(line.strip()).replace(r"\,", ","))
+
+
+class Walk:
+    """A terminal in which the tutorial's commands are typed, and one for the sandbox."""
+
+    def __init__(self, place: Path, port: int) -> None:
+        self.place, self.port = place, port
+        self.background: list[subprocess.Popen[str]] = []
+
+    def typed(self, line: str) -> str:
+        if line.startswith("reconciler sandbox"):
+            return self._sandbox(line)
+        if line.endswith(" &"):
+            return self._serve(line.removesuffix(" &").replace("8300", str(self.port)))
+        if line.startswith("pkill"):
+            assert re.fullmatch(r"pkill -9 -f 'reconciler serve'", line), "what follows kills exactly that"
+            service = self.background.pop()
+            service.kill()
+            service.wait()
+            return ""
+        done = subprocess.run(words_of(line), cwd=self.place, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == (6 if "--fix-sql" in line else 0), done.stdout + done.stderr
+        return done.stdout
+
+    def _started(self, line: str) -> subprocess.Popen[str]:
+        log = (self.place / f"{len(self.background)}.log").open("w")
+        process = subprocess.Popen(words_of(line), cwd=self.place, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.background.append(process)
+        return process
+
+    def _sandbox(self, line: str) -> str:
+        process = self._started(line)
+        assert process.stdout
+        out = ""
+        while "config:" not in out:
+            told = process.stdout.readline()
+            assert told, "the sandbox ended"
+            out += told
+        return out
+
+    def _serve(self, line: str) -> str:
+        process = self._started(line)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            assert process.poll() is None
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5) as answer:
+                    assert answer.status == 200
+                    return ""
+            except urllib.error.URLError:
+                time.sleep(0.2)  # the server is asked again until it answers
+        raise AssertionError("the page does not answer")
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Iterator[Walk]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    walk = Walk(tmp_path, port)
+    yield walk
+    for process in reversed(walk.background):
+        process.send_signal(signal.SIGINT)
+    assert [process.wait(60) for process in reversed(walk.background)] == [0] * len(walk.background)
+
+
+def test_every_command_does_what_is_shown(walk: Walk) -> None:
+    for name, text in SAVED:
+        (walk.place / name).write_text(text)
+    out = ""
+    for language, text in BLOCKS:
+        if language == "bash":
+            out = "".join(walk.typed(line) for line in text.splitlines())
+        elif language == "text":
+            for line in text.splitlines():
+                assert re.search(pattern(line), out), f"{line!r} is not in:\n{out}"
+    assert len(SAVED) == 2
+    assert len(walk.background) == 1, "the service was killed, the sandbox runs"

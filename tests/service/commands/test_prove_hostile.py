@@ -1,0 +1,132 @@
+"""What must never pass as proven: tables and columns that are gone, differences before a DDL, events skipped."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.service import corruption
+from tests.service.cells import OURS
+from tests.service.commands.test_prove import changes, every, feed, prove, reason, verdicts
+from tests.service.commands.test_scrub import Clock, filled, rounds, scrub_of
+from tests.service.local import LocalFeed
+from tests.service.messages import begun, ddl, insert, watermarks
+
+__all__ = ["every", "feed"]
+pytestmark = pytest.mark.service
+DROPPED = "no DDL has dropped it"
+
+
+def proven(feed: LocalFeed) -> None:
+    feed.send([*begun(), ddl("d.other", 3, "CREATE TABLE `other` (id INT PRIMARY KEY)"), *watermarks(3)])
+    feed.apply()
+    assert set(verdicts(prove(feed)).values()) == {"equal"}
+
+
+def test_a_table_that_is_gone_without_a_ddl_differs_until_it_is_back_and_taken_as_right(every: LocalFeed) -> None:
+    proven(every)
+    every.cells.run("d", "DROP TABLE t")
+    for _ in range(2):
+        found = prove(every)
+        assert verdicts(found) == {"t": "different", "other": "equal"}
+        assert DROPPED in reason(found)
+    every.cells.run("d", "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(10))")
+    for _ in range(2):
+        assert verdicts(prove(every))["t"] != "equal", "nobody has compared its rows"
+    prove(every, "d.t")
+    assert verdicts(prove(every))["t"] == "equal"
+
+
+def test_the_scrub_finds_a_table_that_is_gone_once(feed: LocalFeed) -> None:
+    clock = Clock()
+    scrub = scrub_of(filled(feed), clock)
+    rounds(scrub)
+    feed.cells.run("d", "DROP TABLE t")
+    clock.later()
+    found = rounds(scrub, 1)
+    assert (verdicts(found), DROPPED in reason(found)) == ({"t": "different"}, True)
+    assert verdicts(scrub.round()) == {}, "that is known"
+    assert verdicts(prove(feed)) == {"t": "different"}
+
+
+@pytest.mark.parametrize(
+    "sql", ["DROP TABLE `d`.`t`", "RENAME TABLE `d`.`t` TO `d`.`z`", "DROP DATABASE `d`", "TRUNCATE TABLE `d`.`t`"]
+)
+def test_what_a_ddl_takes_away_is_no_difference(feed: LocalFeed, sql: str) -> None:
+    proven(feed)
+    feed.send([ddl("d.t", 5, sql, kind="QUERY"), *watermarks(9)])
+    feed.apply()
+    assert "different" not in verdicts(prove(feed)).values()
+    assert "different" not in verdicts(prove(feed)).values()
+
+
+def test_a_column_that_is_gone_without_a_ddl_differs(every: LocalFeed) -> None:
+    proven(every)
+    every.cells.run("d", "ALTER TABLE t DROP COLUMN s")
+    for _ in range(2):
+        found = prove(every)
+        assert verdicts(found)["t"] == "different"
+        assert "the column s is gone" in reason(found)
+
+
+def test_a_column_of_the_targets_own_is_no_difference(feed: LocalFeed) -> None:
+    proven(feed)
+    feed.cells.run("d", "ALTER TABLE t ADD COLUMN own INT")
+    assert verdicts(prove(feed))["t"] == "base"
+
+
+def test_a_difference_that_a_ddl_covers_is_never_equal_again_by_itself(feed: LocalFeed) -> None:
+    proven(feed)
+    feed.cells.run("d", "UPDATE t SET v = 9")
+    assert verdicts(prove(feed))["t"] == "different"
+    feed.send([ddl("d.t", 5, "ALTER TABLE `t` ADD COLUMN `x` INT", kind="ALTER"), *watermarks(9)])
+    feed.apply()
+    assert verdicts(prove(feed))["t"] == "base"
+    for _ in range(2):
+        found = prove(feed)
+        assert verdicts(found)["t"] == "unproven"
+        assert "it differed" in reason(found)
+    feed.cells.run("d", "UPDATE t SET v = 8")
+    assert verdicts(prove(feed))["t"] == "different"
+    prove(feed, "d.t")
+    assert verdicts(prove(feed))["t"] == "equal"
+
+
+def test_the_scrub_does_not_forget_a_difference_at_a_ddl_either(feed: LocalFeed) -> None:
+    clock = Clock()
+    scrub = scrub_of(filled(feed), clock)
+    feed.cells.run("d", "DELETE FROM t WHERE id = 100")
+    assert verdicts(rounds(scrub)) == {"t": "different"}
+    feed.send([ddl("d.t", 15, "ALTER TABLE `t` ADD COLUMN `x` INT", kind="ALTER"), *watermarks(19)])
+    feed.apply()
+    for _ in range(4):
+        clock.later()
+        assert set(verdicts(scrub.round()).values()) <= {"unproven", "base"}
+    assert verdicts(prove(feed)) == {"t": "unproven"}
+
+
+def test_events_that_a_run_skips_by_its_offsets_are_found(feed: LocalFeed) -> None:
+    """Offsets that go too far hide an event from all later runs; a proof keeps its own."""
+    proven(feed)
+    feed.send([*changes(4), *watermarks(9), insert("d.t", 12, id=500, v=5, s="x")])
+    feed.apply()
+    assert verdicts(prove(feed))["t"] == "equal"
+    feed.send(watermarks(11))
+    feed.apply()
+    assert verdicts(prove(feed))["t"] == "equal"
+    offsets = json.loads(feed.cells.progress(feed.name)["offsets"])
+    for entry in (one for topic in offsets.values() for one in topic.values()):
+        entry["offset"] = max(entry["offset"], entry["read_to"])
+    feed.cells.run(OURS, f"UPDATE checkpoint SET offsets = '{json.dumps(offsets)}'")
+    assert verdicts(prove(feed))["t"] == "equal"
+    feed.send(watermarks(19))
+    feed.apply()
+    assert 500 not in {row["id"] for row in feed.cells.tables(["d"])["d.t"][1]}
+    assert verdicts(prove(feed))["t"] == "different"
+
+
+def test_random_corruption_is_found(tmp_path: Path) -> None:
+    """A sample; `python -m tests.service.corruption` plays thousands, on each target."""
+    found = list(corruption.trials("sqlite", 16, 3, tmp_path))
+    assert [what for what, was_found in found if not was_found] == []
+    assert len({what for what, _ in found}) > 5

@@ -1,0 +1,224 @@
+"""Random corruption of a target, each found by the next scrub: `python -m tests.service.corruption TARGET TRIALS SEED`.
+
+TARGET is sqlite, mariadb or postgres. A trial changes one thing by hand (a flipped bit or another value in a column of
+any type that is in the sums, a row that is lost, doubled under another key, foreign, or of which the key changed),
+lets the scrub look, and takes the change back, which has to be found equal again.
+"""
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from consumer.proof import scrub as scrubbing
+from consumer.proof.report import ProofVerdict
+from consumer.proof.scrub import Scrub
+from tests.embedded.mariadb import MariaDbServer
+from tests.embedded.postgres import PostgresServer
+from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.local import LocalFeed
+from tests.service.messages import ddl, insert, typed, watermarks
+from tests.service.postgres_cells import PostgresCells
+
+COLUMNS = {
+    "i": "int", "b": "bigint", "u": "bigint unsigned", "n": "decimal(30,10)", "c": "char(8)", "s": "varchar(40)",
+    "x": "text", "bin": "varbinary(20)", "blob_": "blob", "d": "date", "dt": "datetime(6)", "ts": "timestamp(3)",
+    "tm": "time(3)", "y": "year", "bt": "bit(20)", "e": "enum('a','b','c')", "st": "set('p','q','r')",
+    "f": "float", "g": "double",
+}  # fmt: skip
+"""Column -> its type upstream."""
+ROWS = 40
+PIECE = 15
+Change = tuple[str, str, str]
+"""What it is, the statement, and the one that takes it back."""
+
+
+def values(chance: random.Random, number: int) -> dict[str, object]:
+    """A row, as messages spell it; some values are NULL."""
+    moment = datetime(2000, 1, 1, tzinfo=UTC) + timedelta(seconds=chance.randrange(10**9))
+    found: dict[str, object] = {
+        "i": chance.randrange(-(2**31), 2**31), "b": chance.randrange(-(2**63), 2**63), "u": chance.randrange(2**63),
+        "n": f"{chance.randrange(-(10**19), 10**19)}.{chance.randrange(10**10):010}",
+        "c": f"c{number}", "s": "".join(chance.choices("abcdef'|: é漢", k=12)) + ".", "x": f"text {number}\n" * 3,
+        "bin": "".join(map(chr, chance.choices(range(1, 256), k=12))),
+        "blob_": "".join(map(chr, chance.choices(range(1, 256), k=30))),
+        "d": f"{moment:%Y-%m-%d}", "dt": f"{moment:%Y-%m-%d %H:%M:%S}.{chance.randrange(10**6):06}",
+        "ts": f"{moment:%Y-%m-%d %H:%M:%S}.{chance.randrange(1000):03}",
+        "tm": f"{chance.randrange(24):02}:{chance.randrange(60):02}:07.{chance.randrange(1000):03}",
+        "y": chance.randrange(1901, 2156), "bt": chance.randrange(2**20), "e": chance.randrange(1, 4),
+        "st": chance.randrange(8), "f": chance.choice([0, -0.5, 1234.56, 1.5e-06, chance.randrange(10**6) / 100]),
+        "g": chance.choice([0, 1e300, 0.1, 123456789.12345679, chance.uniform(-1e14, 1e14)]),
+    }  # fmt: skip
+    for name in chance.sample(sorted(found), 2):
+        found[name] = None
+    return found
+
+
+@dataclass
+class Corruption:
+    """One target with one table, and its scrub."""
+
+    feed: LocalFeed
+    kind: str
+    chance: random.Random
+    at: float = 0.0
+    scrub: Scrub = field(init=False)
+
+    def begin(self) -> None:
+        """Make the table, fill it, prove it once."""
+        columns = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
+        self.feed.send([ddl("cor.", 1, "CREATE DATABASE `cor`", kind="QUERY")])
+        self.feed.send([ddl("cor.t", 2, f"CREATE TABLE `t` (id INT PRIMARY KEY, {columns})")])
+        rows = ({"id": i, **values(self.chance, i)} for i in range(ROWS))
+        self.feed.send(typed(insert("cor.t", 3, row["id"] % 3, **row), **COLUMNS) for row in rows)  # type: ignore[operator]
+        self.feed.send(watermarks(4))
+        self.feed.apply()
+        log = self.feed.log_of_messages
+        config = self.feed.with_(proof={"rows-per-second": 10**6}).config
+        self.scrub = Scrub(config, begins=log.begins, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
+        self.scrub.round()
+        assert self.verdict() == "equal"
+
+    def verdict(self) -> str:
+        """What the next scrub says."""
+        self.at += 7200
+        proof = self.scrub.round()
+        ((_, found),) = proof.tables.values()
+        assert found.verdict in {ProofVerdict.EQUAL, ProofVerdict.DIFFERENT}, found.reason
+        return str(found.verdict.value)
+
+    def change(self) -> Change:
+        """A change, and its opposite. The copy `cor_kept` of the table holds what was right."""
+        number, new = self.chance.randrange(ROWS), ROWS + self.chance.randrange(1000)
+        back = f"DELETE FROM t WHERE id = {number}; INSERT INTO t SELECT * FROM kept WHERE id = {number}"
+        names = ", ".join(COLUMNS)
+        which = self.chance.randrange(8)
+        if which == 0:
+            return "lost row", f"DELETE FROM t WHERE id = {number}", back
+        if which == 1:
+            copied = f"INSERT INTO t (id, {names}) SELECT {new}, {names} FROM t WHERE id = {number}"
+            return "doubled row", copied, f"DELETE FROM t WHERE id = {new}"
+        if which == 2:
+            return "foreign row", f"INSERT INTO t (id, i) VALUES ({new}, 1)", f"DELETE FROM t WHERE id = {new}"
+        if which == 3:
+            moved = f"UPDATE t SET id = {new} WHERE id = {number}"
+            return "moved row", moved, f"DELETE FROM t WHERE id = {new}; {back}"
+        column = self.chance.choice(list(COLUMNS))
+        return f"changed {COLUMNS[column]}", f"UPDATE t SET {column} = {self.other(column)} WHERE id = {number}", back
+
+    def other(self, column: str) -> str:
+        """An expression for a value that differs a little from the one that is there."""
+        kind = COLUMNS[column].split("(", maxsplit=1)[0]
+        known = {
+            "int": self._number, "bigint": self._number, "bigint unsigned": self._number, "year": self._number,
+            "decimal": self._decimal, "varchar": self._longer, "text": self._longer, "varbinary": self._flipped,
+            "blob": self._flipped, "bit": self._bits, "float": self._next, "double": self._next,
+        }  # fmt: skip
+        return known[kind](column) if kind in known else self._one_of_two(column, kind)
+
+    def _number(self, column: str) -> str:
+        """Neither direction leaves the type's range, a year's neither."""
+        return f"CASE WHEN {column} IS NULL THEN 2000 WHEN {column} > 1950 THEN {column} - 1 ELSE {column} + 1 END"
+
+    def _next(self, column: str) -> str:
+        """Also from what is proven by its value to what is only known to be very large or small, and back."""
+        return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE 0 END"
+
+    def _decimal(self, column: str) -> str:
+        tiny = "0.0000000001"
+        more = f"{column} || '1'" if self.kind == "sqlite" else f"{column} + {tiny}"
+        return f"CASE WHEN {column} IS NULL THEN {tiny} ELSE {more} END"
+
+    def _longer(self, column: str) -> str:
+        more = f"CONCAT({column}, '~')" if self.kind == "mariadb" else f"{column} || '~'"
+        return f"CASE WHEN {column} IS NULL THEN '' ELSE {more} END"
+
+    def _flipped(self, column: str) -> str:
+        if self.kind == "postgres":
+            bit = self.chance.randrange(64)
+            other = f"set_bit({column}, {bit}, 1 - get_bit({column}, {bit}))"
+            return f"CASE WHEN {column} IS NULL THEN ''::bytea ELSE {other} END"
+        more = f"CONCAT({column}, X'00')" if self.kind == "mariadb" else f"CAST({column} || X'00' AS BLOB)"
+        return f"CASE WHEN {column} IS NULL THEN X'' ELSE {more} END"
+
+    def _bits(self, column: str) -> str:
+        if self.kind == "postgres":
+            bit = 1 << self.chance.randrange(20)
+            return f"CASE WHEN {column} IS NULL THEN 1::bit(20) ELSE {column} # {bit}::bit(20) END"
+        return f"CASE WHEN {column} IS NULL THEN 1 WHEN {column} > 9 THEN {column} - 1 ELSE {column} + 1 END"
+
+    def _one_of_two(self, column: str, kind: str) -> str:
+        first, second = {
+            "char": ("z", "y"), "enum": ("a", "b"), "set": ("p", "q,r"),
+            "date": ("2001-02-03", "2001-02-04"), "time": ("01:02:03.004", "01:02:03.005"),
+            "datetime": ("2001-02-03 04:05:06.000007", "2001-02-03 04:05:06.000008"),
+            "timestamp": ("2001-02-03 04:05:06.007", "2001-02-03 04:05:06.008"),
+        }[kind]  # fmt: skip
+        types = {"date": "date", "time": "interval", "datetime": "timestamp", "timestamp": "timestamptz"}
+        cast = f"::{types[kind]}" if self.kind == "postgres" and kind in types else ""
+        return f"CASE WHEN {column} = '{first}' THEN '{second}'{cast} ELSE '{first}'{cast} END"
+
+    def keep(self) -> None:
+        """Make the copy of what is right, which the scrub is not to see."""
+        self.feed.cells.run("cor", "CREATE TABLE kept AS SELECT * FROM t")
+
+    def trial(self) -> tuple[str, bool]:
+        """Change, look, take back, look: what was changed, and whether it was found."""
+        what, there, back = self.change()
+        self.feed.cells.run("cor", there)
+        found = self.verdict() == "different"
+        for statement in back.split("; "):
+            self.feed.cells.run("cor", statement)
+        assert self.verdict() == "equal", (what, there, back)
+        return what, found
+
+
+def opened(kind: str, place: Path, stack: ExitStack) -> LocalFeed:
+    """A changefeed into a new target; the copy of what is right is no table of upstream's."""
+    topic = f"t{uuid4().hex[:8]}"
+    if kind == "sqlite":
+        target = place / "target"
+        feed = LocalFeed(None, "nowhere:1", topic, f"sqlite:///{target}", SqliteCells(target), place)  # type: ignore[arg-type]
+    elif kind == "mariadb":
+        server = stack.enter_context(MariaDbServer(place))
+        feed = LocalFeed(None, "nowhere:1", topic, server.uri, MariaDbCells(server.uri), place)  # type: ignore[arg-type]
+    else:
+        other = stack.enter_context(PostgresServer(place))
+        feed = LocalFeed(None, "nowhere:1", topic, other.uri, PostgresCells(other.uri), place)  # type: ignore[arg-type]
+    return feed.with_(filter={"rules": ["*.*", "!*.kept"]})  # type: ignore[return-value]
+
+
+def trials(kind: str, count: int, seed: int, place: Path) -> Iterator[tuple[str, bool]]:
+    """So many trials on a target of its own."""
+    scrubbing.PIECE_ROWS = scrubbing.LOCKED_ROWS = PIECE
+    with ExitStack() as stack:
+        one = Corruption(opened(kind, place, stack), kind, random.Random(seed))
+        one.begin()
+        one.keep()
+        for _ in range(count):
+            yield one.trial()
+
+
+def main() -> int:
+    """Play; 1 if one was not found."""
+    kind, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    tried: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as place:
+        for what, found in trials(kind, count, seed, Path(place)):
+            tried[what] += 1
+            missed[what] += not found
+            if sum(tried.values()) % 100 == 0:
+                print(f"{kind}: {sum(tried.values())} tried, {sum(missed.values())} missed", flush=True)
+    print(dict(sorted(tried.items())), "missed:", dict(+missed))
+    return 1 if +missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

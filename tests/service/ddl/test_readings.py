@@ -1,0 +1,144 @@
+"""What a statement does not say: the database of a name, the moment of a default."""
+
+from contextlib import closing
+
+import pytest
+
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.wiring import target_of
+from ordering.errors import InputError, TargetError
+from tests.service.ddl.test_ddl import TARGETS, made
+from tests.service.local import LocalFeed
+from tests.service.messages import ddl, insert, watermarks
+
+__all__ = ["made"]
+pytestmark = pytest.mark.service
+
+TWO = [
+    ddl("d1.", 1, "CREATE DATABASE `d1`"),
+    ddl("d2.", 2, "CREATE DATABASE `d2`"),
+    ddl("d1.t", 3, "CREATE TABLE `t` (`id` INT PRIMARY KEY)"),
+    insert("d1.t", 4, id=1),
+]
+BOTH = ddl("d2.t", 5, "CREATE TABLE `d2`.`t` (`id` INT PRIMARY KEY,`v` INT)")
+
+
+def ids(feed: LocalFeed) -> dict[str, list[int]]:
+    return {name: [row["id"] for row in rows] for name, (_, rows) in feed.cells.tables(["d1", "d2"]).items()}
+
+
+def sent(feed: LocalFeed, *messages: Message) -> None:
+    feed.send([*messages, *watermarks(9)])
+    feed.apply()
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_the_database_that_has_such_a_table_is_meant(made: LocalFeed) -> None:
+    sent(made, *TWO, ddl("d2.u", 6, "CREATE TABLE `d2`.`u` LIKE `t`"), ddl("d2.w", 7, "RENAME TABLE `t` TO `d2`.`w`"))
+    assert ids(made) == {"d2.u": [], "d2.w": [1]}
+
+
+@pytest.mark.parametrize(
+    ("place", "sql"),
+    [
+        ("d2.u", "CREATE TABLE `d2`.`u` LIKE `t`"),
+        ("d2.w", "RENAME TABLE `t` TO `d2`.`w`"),
+        ("d2.w", "ALTER TABLE `t` RENAME AS `d2`.`w`"),
+        ("d2.v", "CREATE VIEW `d2`.`v` AS SELECT `id` FROM `t`"),
+    ],
+)
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_two_readings_are_refused(made: LocalFeed, place: str, sql: str) -> None:
+    with pytest.raises(InputError, match="specify all database names") as raised:
+        sent(made, *TWO, BOTH, ddl(place, 6, sql))
+    assert raised.value.exit_code == 3
+    assert ids(made) == {"d1.t": [1], "d2.t": []}
+
+
+@pytest.mark.parametrize("sql", ["RENAME TABLE `t` TO `d2`.`t`", "ALTER TABLE `t` RENAME AS `d2`.`t`"])
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_table_may_take_its_name_along_into_another_database(made: LocalFeed, sql: str, apart: bool) -> None:
+    """Read before the table was made, such a statement seemed to swap names, and the run stopped."""
+    made.send([*TWO, *(watermarks(4) if apart else [])])
+    if apart:
+        made.apply()
+    again = [ddl("d1.t", 8, "CREATE TABLE `t` (`id` INT PRIMARY KEY)"), insert("d1.t", 9, id=3)]
+    sent(made, ddl("d2.t", 6, sql), insert("d2.t", 7, id=2), *again)
+    assert ids(made) == {"d1.t": [3], "d2.t": [1, 2]}
+    made.send([insert("d2.t", 11, id=5), insert("d1.t", 12, id=4), *watermarks(13)])
+    made.apply()
+    assert ids(made) == {"d1.t": [3, 4], "d2.t": [1, 2, 5]}
+
+
+RENAMED = ddl("d2.w", 7, "RENAME TABLE `t` TO `d2`.`w`")
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_table_that_has_rows_later_was_not_renamed(made: LocalFeed) -> None:
+    sent(made, *TWO, BOTH, insert("d2.t", 6, id=7), RENAMED, insert("d1.t", 8, 1, id=2))
+    assert ids(made) == {"d1.t": [1, 2], "d2.w": [7]}
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+@pytest.mark.parametrize("again", ["CREATE TABLE `d1`.`t` (`id` INT PRIMARY KEY)", "RECOVER TABLE `d1`.`t`"])
+def test_rows_of_a_table_that_may_be_another_by_then_tell_nothing(made: LocalFeed, again: str) -> None:
+    with pytest.raises(InputError, match="specify all database names"):
+        sent(made, *TWO, BOTH, RENAMED, ddl("d1.t", 8, again), insert("d1.t", 9, 1, id=2))
+    assert ids(made) == {"d1.t": [1], "d2.t": []}
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_rows_behind_what_was_read_tell_nothing(made: LocalFeed) -> None:
+    """A DDL that lies between may come: what is read up to a watermark alone is whole."""
+    with pytest.raises(InputError, match="specify all database names"):
+        sent(made, *TWO, BOTH, RENAMED, insert("d1.t", 12, 1, id=2))
+    assert ids(made) == {"d1.t": [1], "d2.t": []}
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_names_beside_one_without_database_are_the_message_s(made: LocalFeed) -> None:
+    new = ddl("d1.u", 6, "CREATE TABLE `u` LIKE `t`")
+    sent(made, *TWO, BOTH, new, ddl("d1.w", 7, "RENAME TABLE `t` TO `w`"), insert("d1.u", 8, id=5))
+    assert ids(made) == {"d1.u": [5], "d1.w": [1], "d2.t": []}
+
+
+ADD = "ALTER TABLE `t` ADD COLUMN `c` TIMESTAMP(3) DEFAULT CURRENT_TIMESTAMP(3), ADD COLUMN `d` DATETIME DEFAULT NOW()"
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_default_of_the_moment_is_the_commit_time_and_the_log_says_so(made: LocalFeed) -> None:
+    sent(made, *TWO, ddl("d1.t", 5, ADD))
+    ((row,),) = [rows for _, rows in made.cells.tables(["d1"]).values()]
+    assert [str(row["c"])[:23], str(row["d"])] == ["2026-01-01 00:00:00.005", "2026-01-01 00:00:00"]
+    with closing(target_of(made.config)) as target:
+        target.connect()
+        (line,) = [line for line in target.ddl_log.latest(made.config.changefeed, 10) if "ADD COLUMN" in line.sql]
+    assert line.executed.count("rows that were there show the commit time") == 2
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_default_of_the_day_is_the_day_of_the_commit(made: LocalFeed) -> None:
+    """TiDB itself computes it again with each SELECT: what it showed then is in no snapshot."""
+    sent(made, *TWO, ddl("d1.t", 5, "ALTER TABLE `t` ADD COLUMN `d` DATE DEFAULT (CURRENT_DATE)"))
+    ((row,),) = [rows for _, rows in made.cells.tables(["d1"]).values()]
+    assert str(row["d"]) == "2026-01-01"
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_default_of_the_moment_is_an_error_by_choice(made: LocalFeed) -> None:
+    made.with_(source={"time-zone": "+08:00"}, target={"volatile-defaults": "error"})
+    with pytest.raises(TargetError, match="volatile-defaults"):
+        sent(made, *TWO, ddl("d1.t", 5, ADD))
+    assert ids(made) == {"d1.t": [1]}
+    made.with_(target={"volatile-defaults": "commit-time"}).apply()
+    ((row,),) = [rows for _, rows in made.cells.tables(["d1"]).values()]
+    assert str(row["c"])[:23] == "2026-01-01 00:00:00.005"
+    assert str(row["d"]) == "2026-01-01 08:00:00"
+    assert ids(made) == {"d1.t": [1]}
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_an_empty_table_takes_a_default_of_the_moment(made: LocalFeed) -> None:
+    sent(made, *TWO[:3], ddl("d1.t", 5, ADD))
+    assert made.cells.tables(["d1"])["d1.t"] == (["id", "c", "d"], [])

@@ -1,0 +1,255 @@
+"""Random histories with crashes, proven after each part: `python -m tests.service.proof_histories TRIALS SEED`.
+
+A history has rows that come, change, move to another key and go in three tables, DDLs, repeated messages, and runs that
+are killed at any step in any consistency; in between the tables are proven, at once or piece by piece. No table may
+differ. At its end somebody changes one cell or one row of the target: the next proof has to name that table, and no
+other one. Errors name the seed of the trial.
+"""
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from unittest.mock import patch
+from uuid import uuid4
+
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.proof import scrub as scrubbing
+from consumer.proof.report import Proof, ProofVerdict
+from consumer.proof.run import Proving
+from consumer.proof.scrub import Scrub
+from sinks.steps import Step
+from tests.service.cells import SqliteCells
+from tests.service.local import Killed, LocalFeed
+from tests.service.messages import ddl, delete, insert, keyed, update, watermarks
+
+TABLES = {
+    "t": ("CREATE TABLE `t` (id INT PRIMARY KEY, v INT, s VARCHAR(20))", ("id",)),
+    "k": ("CREATE TABLE `k` (id VARCHAR(20) PRIMARY KEY, v INT, s VARCHAR(20))", ("id",)),
+    "c": ("CREATE TABLE `c` (id INT, v INT, s VARCHAR(20), PRIMARY KEY (id, v))", ("id", "v")),
+}
+DDLS = ("CREATE INDEX `i{n}` ON `{t}` (`s`)", "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT", "TRUNCATE TABLE `{t}`")
+PARTS = 5
+Row = dict[str, object]
+
+
+@dataclass
+class History:
+    """One history: what upstream holds, and what was sent of it."""
+
+    chance: random.Random
+    rows: dict[str, dict[tuple[object, ...], Row]] = field(default_factory=lambda: {name: {} for name in TABLES})
+    columns: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    number: int = 10
+    last: list[Message] = field(default_factory=list)
+    """The row messages of the last part, which a restart of TiCDC repeats."""
+
+    def begun(self) -> list[Message]:
+        """The database and its tables."""
+        made = (ddl(f"d.{name}", 2, sql) for name, (sql, _) in TABLES.items())
+        return [ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), *made, *watermarks(3)]
+
+    def part(self) -> list[Message]:
+        """Some transactions, a DDL among them at times, repetitions, and watermarks up to their middle or end."""
+        repeated = (
+            self.last[self.chance.randrange(len(self.last)) :] if self.last and self.chance.random() < 0.4 else []
+        )
+        sent: list[Message] = []
+        for _ in range(self.chance.randrange(1, 12)):
+            self.number += 1
+            if self.chance.random() < 0.05:
+                sent += self.ddl()
+                self.last = repeated = []
+            else:
+                some = self.transaction()
+                self.last = [*self.last[-30:], *some]
+                sent += some
+        self.number += 1
+        return [*repeated, *sent, *watermarks(self.number)]
+
+    def ddl(self) -> list[Message]:
+        """A DDL, once all before it is resolved."""
+        name, number = self.chance.choice(list(TABLES)), self.number
+        sql = self.chance.choice(DDLS).format(t=name, n=number)
+        if "ADD COLUMN" in sql:
+            self.columns[name].append(f"x{number}")
+            for row in self.rows[name].values():
+                row[f"x{number}"] = None
+        elif "TRUNCATE" in sql:
+            self.rows[name].clear()
+        return [*watermarks(number - 1), ddl(f"d.{name}", number, sql, kind=sql.split(maxsplit=1)[0])]
+
+    def transaction(self) -> list[Message]:
+        """Changes of different rows at one commitTs, in the partitions of their keys."""
+        name = self.chance.choice(list(TABLES))
+        keys = TABLES[name][1]
+        found: list[Message] = []
+        touched: set[tuple[object, ...]] = set()
+        for _ in range(self.chance.randrange(1, 5)):
+            new = self.row(name)
+            key = tuple(new[column] for column in keys)
+            if key in touched:
+                continue
+            touched.add(key)
+            old = self.rows[name].get(key)
+            found += self.change(name, key, old, new)
+        return [keyed(message, *keys) for message in found]
+
+    def change(self, name: str, key: tuple[object, ...], old: Row | None, new: Row) -> Iterator[Message]:
+        """One row comes, changes or goes."""
+        place = hash_of(key)
+        if old is None:
+            self.rows[name][key] = new
+            yield insert(f"d.{name}", self.number, place, **new)
+        elif self.chance.random() < 0.4:
+            del self.rows[name][key]
+            yield delete(f"d.{name}", self.number, place, **old)
+        else:
+            self.rows[name][key] = new
+            changed = {column: value for column, value in old.items() if new[column] != value}
+            yield update(f"d.{name}", self.number, changed, place, **new)
+
+    def row(self, name: str) -> Row:
+        """A row; few keys, so that they meet."""
+        key: object = self.chance.randrange(20)
+        text = "".join(self.chance.choices("ab|: N1", k=self.chance.randrange(6)))
+        more = {column: self.chance.choice([None, 1, 2]) for column in self.columns[name]}
+        value = self.chance.choice([None, *range(4)]) if name != "c" else self.chance.randrange(3)
+        return {"id": f"key {key}" if name == "k" else key, "v": value, "s": self.chance.choice([None, text]), **more}
+
+
+def hash_of(key: tuple[object, ...]) -> int:
+    """A partition."""
+    return sum(map(ord, str(key))) % 3
+
+
+@dataclass
+class Trial:
+    """A history, a target and its proofs. `counts`: what was tried."""
+
+    seed: int
+    place: Path
+    counts: Counter[str]
+    feed: LocalFeed = field(init=False)
+    chance: random.Random = field(init=False)
+    at: float = 0.0
+    scrub: Scrub | None = None
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        target = self.place / f"target{self.seed}"
+        cells = SqliteCells(target)
+        self.feed = LocalFeed(None, "nowhere:1", f"t{uuid4().hex[:8]}", f"sqlite:///{target}", cells, self.place)  # type: ignore[arg-type]
+
+    def play(self) -> None:
+        """The whole of it. Raises AssertionError that names the seed."""
+        history = History(self.chance)
+        self.feed.send(history.begun())
+        self.apply()
+        for _ in range(PARTS):
+            self.feed.send(history.part())
+            self.apply()
+            self.look()
+        for _ in range(2):  # the second one compares what a DDL has made start over
+            final = self.prove()
+        assert set(verdicts(final).values()) == {"equal"}, (self.seed, final.as_json())
+        self.corrupt(history)
+
+    def apply(self) -> None:
+        """A run that is killed at some step, perhaps, and one that ends."""
+        consistency = self.chance.choice(["snapshot", "transaction", "row"])
+        self.feed.with_(target={"consistency": consistency})
+        if self.chance.random() < 0.6:
+            left = count(-self.chance.randrange(1, 25))
+
+            def kill(_: Step) -> None:
+                if not next(left):
+                    raise Killed
+
+            self.counts["kills"] += not self.feed.lives(kill)
+        self.feed.apply()
+
+    def look(self) -> None:
+        """Prove at once, piece by piece, or not; by another process at times."""
+        way = self.chance.randrange(4)
+        if way == 0:
+            return
+        found = self.prove() if way == 1 else self.scrubbed(is_new=way == 3)
+        assert found.having(ProofVerdict.DIFFERENT) == [], (self.seed, found.as_json())
+
+    def prove(self) -> Proof:
+        """All tables at once."""
+        self.counts["proofs"] += 1
+        log = self.feed.log_of_messages
+        return Proving(self.feed.config, begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+
+    def scrubbed(self, *, is_new: bool) -> Proof:
+        """A round of the scrub."""
+        self.counts["scrubs"] += 1
+        self.at += 7200
+        log = self.feed.log_of_messages
+        if is_new or self.scrub is None:
+            config = self.feed.with_(proof={"rows-per-second": 10**6}).config
+            self.scrub = Scrub(config, begins=log.begins, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
+            self.scrub.round()
+        return self.scrub.round()
+
+    def corrupt(self, history: History) -> None:
+        """Change a cell or a row by hand: just that table differs."""
+        filled = [name for name, rows in history.rows.items() if rows]
+        if not filled:
+            return
+        name = self.chance.choice(filled)
+        row = self.chance.choice(list(history.rows[name].values()))
+        where = " AND ".join(f"{column} = {sql(row[column])}" for column in TABLES[name][1])
+        columns = [column for column in row if column not in TABLES[name][1]]
+        column = self.chance.choice(columns)
+        what = {
+            "cell": f"UPDATE {name} SET {column} = CASE WHEN {column} IS 1 THEN 2 ELSE 1 END WHERE {where}",
+            "lost row": f"DELETE FROM {name} WHERE {where}",
+            "foreign row": f"INSERT INTO {name} (id, v) VALUES ({sql('other') if name == 'k' else 999}, 1)",
+            "moved row": f"UPDATE {name} SET id = {sql('other') if name == 'k' else 999} WHERE {where}",
+        }
+        kind = self.chance.choice(list(what))
+        self.feed.cells.run("d", what[kind])
+        found = self.prove() if self.chance.random() < 0.5 else self.scrubbed(is_new=True)
+        differing = {table for table, verdict in verdicts(found).items() if verdict == "different"}
+        assert differing == {name}, (self.seed, kind, what[kind], found.as_json())
+        self.counts[kind] += 1
+
+
+def sql(value: object) -> str:
+    """A value as SQL spells it."""
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def verdicts(proof: Proof) -> dict[str, str]:
+    """What was found of each table."""
+    return {name.table: one.verdict.value for name, (_, one) in proof.tables.items()}
+
+
+def play(trials: int, first: int, place: Path) -> Counter[str]:
+    """So many trials, each with a seed of its own; what was tried."""
+    counts: Counter[str] = Counter()
+    with patch.object(scrubbing, "LOCKED_ROWS", 3):
+        for seed in range(first, first + trials):
+            Trial(seed, place, counts).play()
+            counts["trials"] += 1
+            if counts["trials"] % 50 == 0:
+                print(dict(counts), flush=True)
+    return counts
+
+
+def main() -> int:
+    """Play."""
+    with tempfile.TemporaryDirectory() as place:
+        print(dict(play(int(sys.argv[1]), int(sys.argv[2]), Path(place))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""The choice among cells: everything occurs in each run, and different runs see different cells."""
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cells import chosen
+
+_FACTS = st.frozensets(st.integers(0, 9), min_size=1, max_size=4)
+
+
+@given(st.dictionaries(st.text("abc", max_size=3), _FACTS, min_size=1), st.text(max_size=3))
+def test_every_fact_occurs(cells: dict[str, frozenset[int]], seed: str) -> None:
+    taken = chosen(cells, seed)
+    assert set().union(*(cells[name] for name in taken)) == set().union(*cells.values())
+    assert taken == chosen(dict(reversed(cells.items())), seed), "the order of collection decides"
+
+
+def test_a_product_needs_no_more_cells_than_its_longest_side() -> None:
+    cells = {f"{a}-{b}": {("a", a), ("b", b)} for a, b in product(range(20), range(3))}
+    assert len(chosen(cells, "x")) == 20
+
+
+def test_in_time_all_cells_are_seen() -> None:
+    cells = {f"{a}-{b}": {("a", a), ("b", b)} for a, b in product(range(4), range(3))}
+    assert set().union(*(chosen(cells, str(seed)) for seed in range(60))) == set(cells)

@@ -1,0 +1,105 @@
+"""Events, target and upstream: which two differ says who is wrong."""
+
+from dataclasses import replace
+
+import pytest
+
+from consumer.proof.ddls import under_way
+from consumer.proof.report import Proof, ProofOf, ProofVerdict
+from consumer.proof.run import Proving
+from consumer.proof.state import ExpectedTable
+from consumer.proof.upstream import UpstreamAnswer, with_upstream
+from ordering.events import TableName
+from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
+from tests.service.lab import eventually
+from tests.service.pipeline.test_upstream import Origin
+from tests.verifying.test_moments import made, origin, run, verified
+from tests.verifying.upstreams import Verified
+
+__all__ = ["origin", "verified"]
+EQUAL, DIFFERENT, BASE, UNPROVEN = ProofVerdict.EQUAL, ProofVerdict.DIFFERENT, ProofVerdict.BASE, ProofVerdict.UNPROVEN
+KEPT = ExpectedTable(("id\tint\tnumber",), {}, 1, doubt="it differed at an earlier proof")
+
+
+@pytest.mark.parametrize(
+    ("before", "is_equal", "after", "reason", "doubted"),
+    [
+        (EQUAL, True, EQUAL, "", False),
+        (EQUAL, False, DIFFERENT, "the target, which holds what the events say", True),
+        (BASE, True, EQUAL, "", False),
+        (BASE, False, DIFFERENT, "the upstream holds other rows", True),
+        (UNPROVEN, True, EQUAL, "", False),
+        (UNPROVEN, False, DIFFERENT, "the upstream holds other rows", True),
+        (DIFFERENT, True, DIFFERENT, "the events say something else", True),
+        (DIFFERENT, False, DIFFERENT, "the upstream holds other rows", True),
+        (EQUAL, None, EQUAL, "", True),
+    ],
+)
+def test_who_is_wrong(
+    before: ProofVerdict, is_equal: bool | None, after: ProofVerdict, reason: str, doubted: bool
+) -> None:
+    found = with_upstream(ProofOf(before, "", {}, KEPT), UpstreamAnswer(is_equal))
+    assert found.verdict is after
+    assert reason in found.reason
+    assert (found.reason == "") == (reason == "")
+    assert found.expected is not None
+    assert bool(found.expected.doubt) is doubted
+
+
+def test_a_table_without_a_key_is_proven_by_the_upstream_alone() -> None:
+    keyless = ProofOf(UNPROVEN, "its rows have no key that tells them apart", {}, None)
+    assert with_upstream(keyless, UpstreamAnswer(True)).verdict is EQUAL
+    assert with_upstream(keyless, None) == keyless
+    assert with_upstream(replace(keyless), UpstreamAnswer(False)).verdict is DIFFERENT
+
+
+def test_tables_that_a_ddl_has_taken_further_than_the_checkpoint_are_not_judged_by_it() -> None:
+    def line(number: int, commit_ts: int, sql: str, state: DdlState) -> DdlRecord:
+        return DdlRecord(number, commit_ts, "d", "", sql, "", state.value, "", None, "")
+
+    tables = [TableName("d", name) for name in ("a", "b", "c", "z")]
+    lines = [
+        line(1, 9, "ALTER TABLE `d`.`a` ADD COLUMN x INT", DdlState.DONE),
+        line(2, 10, "ALTER TABLE `d`.`z` ADD COLUMN x INT", DdlState.DONE),
+        line(3, 10, "ALTER TABLE `d`.`b` ADD COLUMN x INT", DdlState.INTENT),
+        line(4, 11, "CREATE TABLE `d`.`c` (id INT PRIMARY KEY)", DdlState.DONE),
+    ]
+    assert under_way(lines, 10, tables) == {TableName("d", "b"), TableName("d", "c")}
+
+
+def proof_of(verified: Verified) -> Proof:
+    log = verified.feed.log_of_messages
+    return Proving(verified.feed.config, begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+
+
+def verdict(verified: Verified, name: str = "t") -> tuple[ProofVerdict, str, str]:
+    found = {table.table: one for table, (_, one) in proof_of(verified).tables.items()}[name]
+    return found.verdict, found.reason, found.upstream
+
+
+@pytest.mark.service
+def test_the_upstream_is_asked_as_of_c(origin: Origin, verified: Verified) -> None:
+    made(origin, verified)
+    checkpoint = verified.cells.progress(verified.feed.name)["checkpoint_ts"]
+    eventually("the origin's clock has passed the checkpoint", lambda: origin.clock() > checkpoint)
+    # the rows were written by hand on both sides: no event says them, so the events are what is wrong
+    assert verdict(verified)[0] is DIFFERENT
+    assert "the events say something else" in verdict(verified)[1]
+    log = verified.feed.log_of_messages
+    rebased = Proving(verified.feed.config, ("*.*",), begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+    assert [one.verdict for _, one in rebased.tables.values()] == [EQUAL], "the upstream says so"
+    origin.run(f"UPDATE {origin.database}.t SET v = 77")
+    assert verdict(verified) == (EQUAL, "", "equal"), "what came later does not count"
+    run(verified, origin, "UPDATE t SET v = 9 WHERE id = 1")
+    assert verdict(verified)[::2] == (DIFFERENT, "different")
+    verified.repaired(tables=(f"{origin.database}.t",))
+    assert verdict(verified)[::2] == (EQUAL, "equal"), "the command that the hint names has repaired it"
+
+
+@pytest.mark.service
+def test_an_upstream_that_is_away_is_said_and_decides_nothing(origin: Origin, verified: Verified) -> None:
+    made(origin, verified)
+    verified.feed.with_(source={"upstream": {"uri": "tidb://root@127.0.0.1:9"}})
+    found = proof_of(verified)
+    assert "the upstream was not asked" in found.fault
+    assert [one.upstream for _, one in found.tables.values()] == [""]
