@@ -135,11 +135,37 @@ def start_spark(
         raise ConfigError(
             f"Spark can't start: {error}{_quoted(begun)}", where=f"spark.master = {config.master}", hint=hint
         ) from error
+    close_interrupted_calls(context)
     context.setLogLevel("OFF")
     # where the JVM dies, this thread's traceback says nothing that the failed job does not say
     AccumulatorTCPServer.handle_error = _log_accumulator_error
     make_in_background()
     return context
+
+
+def close_interrupted_calls(context: SparkContext) -> None:
+    """Have a call that a signal's exception cuts through close its connection to the JVM; the next call opens another.
+
+    Py4J itself does so for KeyboardInterrupt alone. The answer to such a call would be taken for that of the thread's
+    next one: what ends jobs and the context failed, or had a wrong answer.
+    """
+    client: Any = context._gateway._gateway_client  # noqa: SLF001
+    if getattr(client.send_command, "__func__", None) is not type(client).send_command:
+        return  # a process keeps its JVM from one context to the next
+    sent = client.send_command
+
+    def send_command(*args: Any, **options: Any) -> Any:
+        try:
+            return sent(*args, **options)
+        except Exception:
+            raise
+        except BaseException:
+            connection = client.get_thread_connection()
+            if connection is not None:
+                connection.close()
+            raise
+
+    client.send_command = send_command
 
 
 def _prepare(config: SparkSection) -> None:

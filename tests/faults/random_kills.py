@@ -236,7 +236,11 @@ def under_load(place: Place, disturb: Disturb, *, seed: int, per_second: int = 1
     config = write_config(path, changefeed=name, bootstrap=place.bootstrap, topic=name, uri=uri, extra=place.extra)
     report, begun = Report(uri.partition(":")[0], audited=audited), time.monotonic()
     view = view_of(uri, database, name)
-    with Upstream(place.bootstrap, name, view_of(uri, database, name), seed, per_second=per_second) as upstream:
+    with ExitStack() as left:
+        left.callback(view.drop)  # other tests compare all that their server holds
+        upstream = left.enter_context(
+            Upstream(place.bootstrap, name, view_of(uri, database, name), seed, per_second=per_second)
+        )
         auditor = Auditor(view_of(uri, database, name), upstream.bank, report)
         with auditor if audited else nullcontext():
             disturb(config, view, report)
@@ -244,7 +248,6 @@ def under_load(place: Place, disturb: Disturb, *, seed: int, per_second: int = 1
             _finish(config, view, upstream)
         report.equal = view.state()[1] == comparable(upstream.bank.database.snapshot())
         report.transactions = upstream.transactions
-    view.drop()
     report.seconds = round(time.monotonic() - begun, 1)
     return report
 

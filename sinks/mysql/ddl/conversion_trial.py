@@ -28,6 +28,7 @@ from sinks.ddl.rows.out_of_range import shortest
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.pre_conversion import prepared
+from sinks.mysql.ddl.translate import upstreams
 from sinks.rows.schema import Catalog, Column, TableSchema
 
 _DATABASE = "ticdc_reconciler"
@@ -88,7 +89,7 @@ def _conversions(
     for change, source in changed_columns(sql):
         if (column := own.get(change.old.lower())) is not None:
             charset = charset or _charset(db, schema.name)
-            old, changed = type_there(column), in_charset(change, charset.rpartition(" ")[2])
+            old, changed = type_there(column), in_charset(change, upstreams(charset.rpartition(" ")[2]))
             if isinstance(changed, ChangeColumn) and not _keeps(old, changed):
                 yield _Conversion(schema.name, column, old, changed.column.type, source, copy, charset)
 

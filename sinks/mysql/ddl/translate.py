@@ -26,6 +26,8 @@ NEAREST = {
 }
 """Collations of TiDB that some servers lack, and what comes nearest in case, accents and padding, best first."""
 
+_FURTHER = {name: upstream for upstream, names in NEAREST.items() for name in names if "_nopad_" in name}
+"""Those among them that TiDB has not: where a target's table has one, upstream's has the other."""
 _OTHER_THERE = {"utf8mb4_0900_bin"}
 """Collations whose names MariaDB knows for others: since 11.4.5 this one is its utf8mb4_bin, which pads with blanks."""
 _OTHER_ENGINES = {
@@ -62,6 +64,11 @@ def server_of(connection: MysqlConnection) -> Server:
         cache(lambda name: name not in others and bool(connection.value(f"{collations} {column} = %s", (name,)))),
         cache(lambda name: name == "utf8" or bool(connection.value(charsets, (name,)))),
     )
+
+
+def upstreams(collation: str) -> str:
+    """The collation upstream, of a table that has this one in the target."""
+    return _FURTHER.get(collation, collation)
 
 
 @dataclass(slots=True)

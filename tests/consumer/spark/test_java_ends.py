@@ -1,12 +1,17 @@
 """The error of a job that lost its JVM says how Java ended."""
 
+import os
+import signal
 import subprocess
 import sys
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
 from pyspark import SparkContext
 
+from consumer.runtime.signals import Stopped, handled
+from consumer.spark.context import is_alive
 from consumer.spark.jobs import _failures
 from ordering.errors import WorkerLostError
 
@@ -33,3 +38,27 @@ def test_a_job_that_failed_with_its_jvm_alive_says_nothing_of_it(monkeypatch: py
     with pytest.raises(WorkerLostError) as raised, _failures():
         raise ConnectionRefusedError("refused")
     assert "Java" not in str(raised.value)
+
+
+def test_a_job_that_a_signal_cuts_through_leaves_a_jvm_that_answers(spark: SparkContext) -> None:
+    """Its answer was taken for that of the next call, in the midst of a stop: exit code 1, `KeyError: 'c'`."""
+
+    def interrupt(_: int, driver: int = os.getpid()) -> None:
+        os.kill(driver, signal.SIGUSR1)
+        Event().wait(600)  # until it is cancelled
+
+    def stop(_number: int, _frame: object) -> None:
+        raise Stopped
+
+    def answers() -> int:
+        assert is_alive(spark)
+        spark.cancelAllJobs()
+        return spark.parallelize(range(5), 1).count()
+
+    with handled(stop, [signal.SIGUSR1]):
+        try:
+            spark.parallelize([0], 1).foreach(interrupt)
+        except Stopped:
+            assert answers() == len(range(5))  # while the call that was cut through is still referred to
+        else:
+            pytest.fail("no signal came")
