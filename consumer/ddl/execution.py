@@ -14,13 +14,14 @@ from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.config.routes import Routes
 from consumer.ddl.asking import Asking
 from consumer.ddl.guard import reading, refuse_what_is_not_theirs
+from consumer.ddl.lost_keys import drops_of_lost_keys, may_make_key
 from consumer.ddl.policy import replicated, why_ignored
 from consumer.ddl.routing import RoutedDdl, left, routed
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
-from sinks.bookkeeping.ddl_log import DECIDED, DdlRecord, DdlState
+from sinks.bookkeeping.ddl_log import DECIDED, KEPT, DdlRecord, DdlState
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.steps import Observer
 from sinks.target import Target
@@ -49,9 +50,16 @@ class Execution:
         return self.asking.placed(ddl, self.target.catalog(), stayed)
 
     def settle(
-        self, ddl: DdlEvent, waiting: Iterable[DdlEvent], unsettled: Iterable[DdlRecord], progress: Progress
+        self,
+        ddl: DdlEvent,
+        waiting: Iterable[DdlEvent],
+        unsettled: Collection[DdlRecord],
+        before: Progress,
+        progress: Progress,
     ) -> Progress:
         """Do with the DDL what is to be done; the progress that was saved. `waiting`: all DDLs still to be executed.
+
+        `before` and `progress`: without the DDL and with it.
 
         Raises InputError or TargetError, with the DDL's position, if it can't be done.
         """
@@ -67,17 +75,38 @@ class Execution:
                 self._ignore(ddl, because, progress)
                 return progress
             refuse_what_is_not_theirs(ddl)
-            found = self._routed(self.asking.completed(self._replicated(ddl)), progress, torn=torn)
-            ddl, progress = found.ddl, replace(progress, sources=found.sources)
-            if found.because:
-                self._ignore(ddl, found.because, progress)
-                return progress
-            log.info(
-                "executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.statement[:_SHOWN]
-            )
-            with _named(ddl), reading(ddl):
-                self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+        for drop in self._lost_keys(ddl):
+            self._drop_lost(drop, unsettled, before)
+        with self._noting(ddl):
+            return self._execute(self.asking.completed(self._replicated(ddl)), progress, torn=torn)
+
+    def _execute(self, ddl: DdlEvent, progress: Progress, *, torn: bool) -> Progress:
+        found = self._routed(ddl, progress, torn=torn)
+        ddl, progress = found.ddl, replace(progress, sources=found.sources)
+        if found.because:
+            self._ignore(ddl, found.because, progress)
             return progress
+        log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.statement[:_SHOWN])
+        with _named(ddl), reading(ddl):
+            self.target.execute_ddl(ddl, progress, self.lease, self.observe)
+        return progress
+
+    def _lost_keys(self, ddl: DdlEvent) -> list[DdlEvent]:
+        """The DDLs to execute before this one: they drop keys that upstream dropped before, and the target kept."""
+        with reading(ddl):
+            if self.wanted.force_replicate or not may_make_key(ddl.sql):
+                return []
+            lines = self.target.ddl_log.latest(self.lease.changefeed, KEPT)
+            return drops_of_lost_keys(ddl, lines, self.target.catalog())
+
+    def _drop_lost(self, drop: DdlEvent, unsettled: Collection[DdlRecord], before: Progress) -> None:
+        """Drop a key as `settle` executes a DDL; it has a line of its own in the DDL log, and moves no progress."""
+        line = next((line for line in unsettled if line.is_of(drop)), None)
+        if line is not None and DdlState(line.state) in DECIDED:
+            self._pass(drop, line, before)
+            return
+        with self._noting(drop):
+            self._execute(drop, before, torn=line is not None and line.state == DdlState.INTENT.value)
 
     def _routed(self, ddl: DdlEvent, progress: Progress, *, torn: bool) -> RoutedDdl:
         """The DDL by the target's names."""

@@ -6,13 +6,14 @@ from dataclasses import replace
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
 from consumer.ddl.guard import MALFORMED, check_whole, reading
+from consumer.ddl.lost_keys import WHY_KEPT, adds_key
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import TableFilter
 from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import CommitTs
-from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropIndex, IndexKind
+from sinks.ddl.model import AddIndex, ChangeColumn, DropIndex, IndexKind
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, naming_database, read_statement
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_table, without
 from sinks.ddl.ticdc_allow_list import Clauses, Event, clauses_of, replicates
@@ -114,7 +115,7 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
     if not replicated_so and not (schema is not None and _gives_key(schema, ddl.sql)):
         return f"table {name} has no valid index, and filter.force-replicate is false"
     if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
-        return f"it drops the last valid index of table {name}, whose rows could not be told apart any more"
+        return f"{WHY_KEPT} {name}, whose rows could not be told apart any more"
     if schema is not None and _keeps_key(schema, ddl.sql, clauses):
         return f"table {name} has this primary key: it was not dropped in the target"
     return ""
@@ -194,17 +195,4 @@ def _last_keys(schema: TableSchema, sql: str, catalog: Catalog) -> set[str]:
     }
     keys = {name for name, known in dropped.items() if known in ours}
     left = ours - set(dropped.values())
-    return keys if keys and not left and not _adds_key(schema, changes) else set()
-
-
-def _adds_key(schema: TableSchema, changes: Sequence[Change]) -> bool:
-    """Whether one of the clauses makes a valid index."""
-    nullable = {column.name.lower(): column.nullable or column.virtual for column in schema.columns}
-    for change in changes:
-        if isinstance(change, AddColumn | ChangeColumn):
-            nullable[change.column.name.lower()] = change.column.nullable or change.column.virtual
-    return any(
-        index.kind is IndexKind.PRIMARY
-        or (index.kind is IndexKind.UNIQUE and not any(nullable.get(p.column.lower(), True) for p in index.parts))
-        for index in (change.index for change in changes if isinstance(change, AddIndex))
-    )
+    return keys if keys and not left and not adds_key(schema, changes) else set()

@@ -55,4 +55,4 @@ class DueDdls:
         progress = session.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity)
         progress = read_on(progress, reports, waiting)
         progress = replace(progress, topics=carried_after(ddl, progress, reports))
-        session.progress = self._execution.settle(ddl, together, self._unsettled, progress)
+        session.progress = self._execution.settle(ddl, together, self._unsettled, session.progress, progress)
