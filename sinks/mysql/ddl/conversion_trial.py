@@ -141,7 +141,7 @@ def _copied(db: MysqlConnection, conversion: _Conversion) -> Iterator[None]:
 
 def _check(db: MysqlConnection, conversion: _Conversion) -> bool:
     """See `check_conversions`."""
-    before = list(_values(db, conversion, conversion.old))
+    before = list(_values(db, conversion, conversion.old, rounded=conversion.old.base == "double"))
     if not before:
         return False
     convert = converter(conversion.old, conversion.new)
@@ -171,10 +171,18 @@ def _changed(db: MysqlConnection, sql: str) -> bool:
     return False
 
 
-def _values(db: MysqlConnection, conversion: _Conversion, kind: TypeDef) -> Iterator[tuple[int, str]]:
-    """The values as messages spell them, by their numbers."""
+def _values(
+    db: MysqlConnection, conversion: _Conversion, kind: TypeDef, *, rounded: bool = False
+) -> Iterator[tuple[int, str]]:
+    """The values as messages spell them, by their numbers; `rounded`: as the column's own digits show them."""
     number = kind.base in {"enum", "set", "bit"}
-    shown = f"{_COLUMN} + 0" if number else f"{_COLUMN} + 0e0" if kind.base in REALS else _COLUMN
+    shown = (
+        f"{_COLUMN} + 0"
+        if number
+        else f"{_COLUMN} + 0e0"
+        if kind.base in REALS and not (rounded and kind.numbers)
+        else _COLUMN
+    )
     shown = f"HEX({_COLUMN})" if kind.base in BYTES else f"CAST({shown} AS CHAR)"
     look = f"SELECT id, {shown} FROM {conversion.place} WHERE id > %s ORDER BY id LIMIT {_PAGE}"  # noqa: S608 quoted
     last = 0

@@ -21,7 +21,8 @@ _FRACTION = re.compile(r"(datetime|timestamp|time)\([1-6]\)", re.IGNORECASE)
 def prepared(sql: str, session: str | None, catalog: Catalog) -> Iterator[str]:
     """What is to become whole numbers is rounded first, as in TiDB: '2.5', '1e2', fractions of seconds.
 
-    So is a FLOAT that becomes FLOAT(7,2), or a DOUBLE that becomes such a DOUBLE: the server only shows it rounded.
+    So is a FLOAT that becomes FLOAT(7,2), or a DOUBLE that becomes such a DOUBLE or FLOAT: the server only shows it
+    rounded, or rounds another number.
     """
     statement = read_statement(sql)
     if statement.kind is not DdlKind.ALTER_TABLE:
@@ -38,9 +39,11 @@ def _rounding(schema: TableSchema, column: Column, becomes: TypeDef) -> str:
     """The statement that rounds a column's values and changes no other; "" for types whose values need none."""
     name, place = quoted(column.name), f"{quoted(schema.name.database)}.{quoted(schema.name.table)}"
     kept = "".join(f", {quoted(c.name)} = {quoted(c.name)}" for c in schema.columns if c.moved and c is not column)
-    if becomes.base in REALS and len(becomes.numbers) > 1 and column.type.startswith(becomes.base):
+    if becomes.base in REALS and len(becomes.numbers) > 1 and column.type.startswith((becomes.base, "double")):
         unit = f"1e{becomes.numbers[1]}"  # as servers and TiDB round what they store, which ROUND(x, n) does not
-        rounded = f"FLOOR({name}) + ROUND(({name} - FLOOR({name})) * {unit}) / {unit}"
+        # what a DOUBLE(12,5) holds may be the number beside the one that it shows, and that upstream holds
+        value = f"(CAST({name} AS CHAR) + 0e0)" if column.type.startswith("double(") else name
+        rounded = f"FLOOR({value}) + ROUND(({value} - FLOOR({value})) * {unit}) / {unit}"
         return f"UPDATE {place} SET {name} = {rounded}{kept}"  # noqa: S608 quoted
     if becomes.base not in INTEGERS:
         return ""

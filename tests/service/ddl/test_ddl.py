@@ -168,19 +168,30 @@ def test_indexes_are_found_whatever_the_case_of_their_names(made: LocalFeed) -> 
 
 
 @pytest.mark.parametrize("made", ["mariadb"], indirect=True)
-def test_a_float_that_gets_a_scale_is_rounded(made: LocalFeed) -> None:
-    """MariaDB showed 0.38, and compared and summed 0.375: upstream rounds the rows."""
-    message = typed(insert("x.t", 3, id=1, v="0.375"), v="float")
+@pytest.mark.parametrize(
+    ("old", "new", "value", "found"),
+    [
+        ("FLOAT", "FLOAT(7,2)", "0.375", "0.38"),
+        ("DOUBLE", "DOUBLE(8,2)", "2.345", "2.35"),
+        ("DOUBLE(12,5)", "DOUBLE(8,2)", "2.345", "2.35"),
+        ("DOUBLE(12,5)", "FLOAT(8,2)", "-2.345", "-2.35"),
+    ],
+)
+def test_a_real_that_gets_a_scale_is_rounded_as_upstream(
+    made: LocalFeed, old: str, new: str, value: str, found: str
+) -> None:
+    """MariaDB showed 0.38 and summed 0.375; of 2.345 it made 2.34, for its DOUBLE(12,5) holds the number below."""
     made.send([
         ddl("x.", 1, "CREATE DATABASE `x`"),
-        ddl("x.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` FLOAT)"),
-        message,
-        ddl("x.t", 4, "ALTER TABLE `t` MODIFY COLUMN `v` FLOAT(7,2)"),
+        ddl("x.t", 2, f"CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` {old})"),
+        typed(insert("x.t", 3, id=1, v=value), v=old.lower()),
+        ddl("x.t", 4, f"ALTER TABLE `t` MODIFY COLUMN `v` {new}"),
         *watermarks(5),
     ])  # fmt: skip
     made.apply()
     assert isinstance(made.cells, MariaDbCells)
-    assert made.cells.query("SELECT COUNT(*) AS n FROM x.t WHERE v > 0.379") == [{"n": "1"}]
+    near = f"SELECT COUNT(*) AS n FROM x.t WHERE ABS(v - ({found})) < 1e-6"
+    assert made.cells.query(near) == [{"n": "1"}]
 
 
 VIEWS = {
