@@ -1,18 +1,24 @@
 """Transactions, or windows, of millions of rows: what they need of memory, in each consistency.
 
-The rows go to Kafka once; then a run for each consistency applies them to a MariaDB, and the highest resident sizes of
+The rows go to Kafka once; then a run for each consistency applies them to a target, and the highest resident sizes of
 the driver, its JVM and Spark's largest worker are told. What does not fit into memory lies in files meanwhile: Spark's
 shuffle, and the driver's spool, as large as the rows.
 """
 
 import json
+import sqlite3
 import subprocess
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
+
+import psycopg
+from pymysql.cursors import SSCursor
 
 from tests.bench.load import Change, Load, Mark, Message, watermark
 from tests.bench.measure import RECONCILER, Sending, mysql_connection, write_config
@@ -110,9 +116,23 @@ def _applied(place: Place, load: Huge, topic: str, consistency: str, limits: str
 
 def _held(uri: str, load: Huge) -> tuple[int, int]:
     """How many rows the table has, and their checksum."""
-    with closing(mysql_connection(uri)) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT COUNT(*), SUM(CRC32(CONCAT_WS('|', id, k, c, pad))) FROM `{load.database}`.`{load.table}`"
-        )
-        rows, checksum = cursor.fetchone() or (0, 0)
-    return int(rows), int(checksum or 0)
+    count = checksum = 0
+    for row in _rows(uri, load):
+        count += 1
+        checksum += zlib.crc32("|".join(map(str, row)).encode())
+    return count, checksum
+
+
+def _rows(uri: str, load: Huge) -> Iterator[tuple[object, ...]]:
+    select = f"SELECT id, k, c, pad FROM {load.database}.{load.table}"
+    if uri.startswith("sqlite"):
+        file = Path(urlsplit(uri).path[1:]) / f"{load.database}.sqlite"
+        with closing(sqlite3.connect(file)) as connection:
+            yield from connection.execute(select.replace(f"{load.database}.", ""))
+    elif uri.startswith("postgresql"):
+        with psycopg.connect(uri) as connection, connection.cursor("rows") as cursor:
+            yield from cursor.execute(select.encode())
+    else:
+        with closing(mysql_connection(uri)) as connection, connection.cursor(SSCursor) as cursor:
+            cursor.execute(select)
+            yield from cursor

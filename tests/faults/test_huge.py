@@ -1,11 +1,11 @@
 """A transaction many times larger than a bucket, in short; 5,000,000 rows with --soak. See `huge`."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from consumer.embedded import KafkaBroker
-from tests.embedded import MariaDbServer
 from tests.faults.huge import huge
 from tests.faults.random_kills import Place
 
@@ -17,18 +17,20 @@ LONG = [pytest.mark.soak, pytest.mark.timeout(7200)]
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
 
-@pytest.mark.cells("rows")
+@pytest.mark.cells("target", "rows")
+@pytest.mark.parametrize("target", ["mysql", "postgresql", "sqlite"])
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize(("rows", "most_worker_mb"), [(300_000, 400), pytest.param(5_000_000, MOST_MB, marks=LONG)])
 def test_a_huge_transaction_stays_within_memory(
     rows: int,
     most_worker_mb: int,
     consistency: str,
+    target: str,
     kafka_broker: KafkaBroker,
-    mariadb_server: MariaDbServer,
+    uri_of: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
-    place = Place(tmp_path, kafka_broker.bootstrap, mariadb_server.uri)
+    place = Place(tmp_path, kafka_broker.bootstrap, uri_of(target))
     for peaks in huge(place, rows, [consistency], small=False):
         assert peaks.correct, peaks
         assert max(peaks.driver_mb, peaks.jvm_mb) < MOST_MB, peaks
