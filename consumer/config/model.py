@@ -131,7 +131,10 @@ class SourceSection(Section):
     an error, or count them as so many equal rows, though TiCDC may have sent one row twice. See
     `docs/keyless-tables.md`."""
     time_zone: Annotated[str, AfterValidator(checks.zone)] = "UTC"
-    """Zone in which TiCDC prints TIMESTAMP values (its server's `--tz`): a name, or `+08:00`."""
+    """Zone in which TiCDC prints TIMESTAMP values (its server's `--tz`): a name, or `+08:00`.
+
+    Of an hour that its clocks go through twice the first is taken, with a warning at the start: messages do not say
+    which."""
     kafka: Annotated[dict[str, str | int | bool], AfterValidator(checks.kafka)] = {}
     """Client properties, named as in librdkafka: `"security.protocol"`, `"sasl.mechanism"`, `"ssl.ca.location"`, ...;
     see `docs/security.md`."""

@@ -5,10 +5,41 @@ what a DDL fills in, once and with a note (`volatile-defaults`).
 """
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import structlog
 
 from ordering.errors import InputError
 from ordering.progress import Progress
 from sinks.rows.values import zone_of
+
+log = structlog.get_logger()
+_LOOKED_AHEAD_DAYS = 2 * 366
+
+
+def repeats_an_hour(zone: str, now: datetime) -> bool:
+    """Whether the zone's clocks are put back within the next two years. `now`: with a zone."""
+    days = (now + timedelta(days) for days in range(_LOOKED_AHEAD_DAYS))
+    offsets = (moment.astimezone(zone_of(zone)).utcoffset() or timedelta() for moment in days)
+    return any(later < earlier for earlier, later in pairwise(offsets))
+
+
+def told_of_repeats(zone: str) -> str:
+    """What a user has to know of a zone whose clocks are put back; "" of another one."""
+    if not repeats_an_hour(zone, datetime.now(UTC)):
+        return ""
+    return (
+        f"source.time-zone = {zone!r}: its clocks are put back once a year, and messages do not say which of the two"
+        " hours a TIMESTAMP means: the first is taken, so some may be an hour early. TiCDC's server with --tz UTC is"
+        " exact"
+    )
+
+
+def warn_of_repeats(zone: str) -> None:
+    """Log it, once for each run."""
+    if told := told_of_repeats(zone):
+        log.warning(told)
 
 
 def zone_name(zone: str) -> str:

@@ -11,6 +11,7 @@ import redis
 from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter, told
 from consumer.config.model import Config
+from consumer.config.zone import told_of_repeats
 from consumer.native import chosen
 from consumer.operate.file_source import looked_at_files
 from consumer.redis.client import UNUSABLE
@@ -68,6 +69,8 @@ def findings(config: Config) -> Iterator[Finding]:
     upstream = bodies_of(config).upstream
     if upstream is not None:
         yield from _tried("upstream", lambda: [upstream.check()])
+    if told_there := told_of_repeats(config.source.time_zone):
+        yield Finding("time zone", told_there, is_whole=False)
     yield _redis(config)
     if config.proof.enabled:
         yield _proof(config)

@@ -13,6 +13,7 @@ import structlog
 from pyspark import SparkContext
 
 from consumer.config.model import Config
+from consumer.config.zone import warn_of_repeats
 from consumer.native.telling import tell_choice
 from consumer.pipeline.round import Round
 from consumer.pipeline.session import Session
@@ -138,6 +139,7 @@ class Runner:
 
     def _run(self, started: float) -> None:
         tell_choice(self.config.spark.native)
+        warn_of_repeats(self.config.source.time_zone)
         self._retrying(self._warm)
         self._stepping_down(self._connected)
         self.outcome.start_s = time.monotonic() - started
