@@ -16,6 +16,10 @@ Row = dict[str, str]
 Ident = tuple[str, ...]
 _TWINS: dict[str, Callable[[str], str]] = {"utf8mb4_bin": lambda text: text + " ", "utf8mb4_general_ci": str.swapcase}
 """How a text becomes another one that upstream's collation takes for the same; of a CHAR there is none."""
+_SAME: dict[str, Callable[[str], str]] = {
+    "utf8mb4_bin": lambda text: text.rstrip(" "),
+    "utf8mb4_general_ci": str.casefold,
+}
 _LONGEST = 55
 """Characters of a text that grows; the columns hold 60."""
 
@@ -98,15 +102,18 @@ class Story:
 
     def _unused(self) -> str | None:
         """A key that is free, and that this transaction has not freed."""
-        used = {row["k"] for row in self.held.values()} | {ident[-1] for ident in self.touched} | {
-            ident[0] for ident in self.touched
-        }  # fmt: skip
+        touched = {text for ident in self.touched for text in (ident[0], ident[-1])}
+        used = {self._as_upstream(text) for text in touched | {row["k"] for row in self.held.values()}}
         for _ in range(len(self.free)):
             found = self.free.pop(0)
             self.free.append(found)
-            if found not in used:
+            if self._as_upstream(found) not in used:
                 return found
         return None
+
+    def _as_upstream(self, text: str) -> str:
+        """What texts share that upstream's collation takes for the same, as far as `_twin` makes them."""
+        return _SAME.get(self.kind.declared.rpartition(" ")[2], str)(text)
 
     def _insert(self) -> list[Message]:
         key = self._unused()
