@@ -73,6 +73,8 @@ class Source:
     """Where partitions began when they were first seen, of which the progress knows nothing yet."""
     _first_ddls: tuple[RawDdl, ...] | None = None
     """Those with which the topics of a new changefeed begin; None until there are many messages and it matters."""
+    _ids: dict[str, str] = field(default_factory=dict)
+    """Of the topics of which anything is remembered."""
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
 
@@ -181,6 +183,7 @@ class Source:
         begins = self._begins = self.control.begins(everything)
         for topic in listed:
             self._check_identity(topic, topics)
+            self._forget_another(topic)
         starts = self._new_starts(progress, {p: begin for p, begin in begins.items() if p not in partitions})
         partitions |= {p: PartitionProgress(start, start, is_new=True) for p, start in starts.items()}
         for topic in listed:
@@ -212,6 +215,16 @@ class Source:
             )
         fact = f"topic {topic.name} was deleted and created again (id {topic.id}, it was {before.id})"
         raise InputError(fact, where=f"topic={topic.name}", hint=hint)
+
+    def _forget_another(self, topic: Topic) -> None:
+        """Forget what was seen of a topic that was deleted and made again while no progress held its id."""
+        if self._ids.setdefault(topic.name, topic.id) == topic.id:
+            return
+        self._ids[topic.name], self._first_ddls = topic.id, None
+        self.dead_at.pop(topic.name, None)
+        for memory in (self._memory, self._starts):
+            for p in [p for p in memory if p.topic == topic.name]:
+                del memory[p]
 
     def _check_gone(self, progress: Progress, listed: list[Topic]) -> None:
         present = {topic.name for topic in listed}

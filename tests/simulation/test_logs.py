@@ -7,9 +7,10 @@ import pytest
 
 from consumer.source.probe import Source
 from ordering.errors import InputError, SourceUnreachableError
-from ordering.events import Partition
+from ordering.events import Partition, TableName
 from ordering.timestamps import CheckpointTs
 from sinks.steps import Step
+from tests.simulation.faults import Crash
 from tests.simulation.log import FakeReader
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import config_of, small_limits
@@ -124,6 +125,35 @@ def test_a_topic_that_was_made_anew(script: Script) -> None:
         script.row(20, 100 + key, p=key % 2)
     script.mark(30)
     refused(made_anew(script), "again")
+
+
+def test_a_topic_that_was_made_anew_before_anything_was_committed() -> None:
+    """The progress does not know its id yet; what a process that tries again has seen is not of this topic."""
+    script = Script()
+    for number in range(5):
+        script.ddl(1 + number, CREATE.replace("`t`", f"`old{number}`"), table=f"old{number}")
+    for key in range(40):
+        script.row(10 + key, key, table="old0")
+    script.mark(100)
+
+    def die(step: Step) -> None:
+        if step is Step.PLANNED:
+            raise Crash(step)
+
+    script.restarted(die)
+    with pytest.raises(Crash):
+        script.run()
+    script.log.make_anew("t")
+    script.ddl(1, CREATE)
+    for key in range(60):
+        script.row(20, key)
+    script.mark(30)
+    script.restarted()
+    assert script.run(once=False).checkpoint_ts == 30
+    assert set(script.disk.tables) == {TableName("d", "t")}
+    script.row(60, 60)
+    script.mark(70)
+    assert (script.run().checkpoint_ts, len(script.rows())) == (70, 61)
 
 
 def test_an_epoch_that_nobody_knows(script: Script) -> None:
