@@ -39,7 +39,7 @@ def drops_of_lost_keys(ddl: DdlEvent, lines: Iterable[DdlRecord], catalog: Catal
     lines = [line for line in lines if line.commit_ts <= ddl.commit_ts and not line.is_of(ddl)]
     begun = {line.sql for line in lines if line.commit_ts == ddl.commit_ts and line.state in _OPEN}
     made = {change.index.known_as.lower() for change in changes if isinstance(change, AddIndex)}
-    ours = {name.lower() for name in schema.valid_indexes}
+    ours = {name.lower() for name in schema.valid_indexes | schema.unique_indexes}
     found = []
     for name in sorted(_lost(schema.name, lines) - made):
         sql = _drop(ddl.table, name)
@@ -92,13 +92,16 @@ def _replay(line: DdlRecord, lost: dict[TableName, set[str]]) -> None:
     names = lost.setdefault(_lower(named(statement.tables[0])), set())
     if statement.kind in _ENDING and is_made:
         names.clear()
+    if statement.like is not None and is_made:  # made with the keys that its model has in the target
+        names.update(lost.get(_lower(named(statement.like)), ()))
     changes = list(_changes(statement))
     names.update(_kept(line, changes))
     if is_made or line.state == DdlState.IGNORED.value:
         made = [change.index.known_as for change in changes if isinstance(change, AddIndex)]
         made += [change.new for change in changes if isinstance(change, RenameIndex)]
         names.difference_update(map(str.lower, made))
-    if line.state == DdlState.SKIPPED.value:  # an operator wants to keep them
+    # it is gone now, or an operator wants to keep it
+    if (is_made and len(changes) == 1) or line.state == DdlState.SKIPPED.value:
         names.difference_update(_dropped(changes))
 
 

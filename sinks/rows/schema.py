@@ -105,6 +105,8 @@ class TableSchema:
     """The statement that makes it fit."""
     acting: tuple[str, ...] = ()
     """What the target does by itself when rows are written here, a sentence each: worth a warning."""
+    unique_indexes: frozenset[str] = frozenset()
+    """The target's names for all unique indexes but the primary key's, also those that could not be the handle key."""
     place: TableName | None = None
     """Its name in the target, where `name` is upstream's and another one."""
 

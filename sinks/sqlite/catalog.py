@@ -210,7 +210,8 @@ def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[st
     named = {c.name: c for c in columns}
     handle = choose_handle_key(key, spread, named)
     valid = valid_indexes(key, {index: parts for index, parts in spread.items() if index != own}, named)
-    return TableSchema(name, tuple(columns), handle, tuple({*uniques.values(), *([key] if key else [])}), valid)
+    keys, unique = tuple({*uniques.values(), *([key] if key else [])}), frozenset(uniques) - {own}
+    return TableSchema(name, tuple(columns), handle, keys, valid, unique_indexes=unique)
 
 
 def _unique_indexes(

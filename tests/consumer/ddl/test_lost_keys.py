@@ -55,6 +55,8 @@ DROP_U = ["ALTER TABLE `t` DROP INDEX `u`"]
         ([kept(1, table="s", sql="ALTER TABLE `s` DROP INDEX `u`"), line(2, "RENAME TABLE `s` TO `t`")], DROP_U),
         ([kept(1), line(2, "RENAME TABLE `t` TO `s`, `r` TO `t`")], []),
         ([kept(1), line(2, "ALTER TABLE `t` this can't be read")], DROP_U),
+        ([kept(1), line(2, "ALTER TABLE `t` DROP INDEX `u`")], []),  # what has that name now is the target's own
+        ([kept(1, "ALTER TABLE `s` DROP INDEX `u`", "s"), line(2, "CREATE TABLE `t` LIKE `s`")], DROP_U),
         ([kept(101)], []),
         ([kept(1, table="s", sql="ALTER TABLE `s` DROP INDEX `u`")], []),
     ],

@@ -42,6 +42,18 @@ SCRIPTS: dict[str, list[str]] = {
     ],
     "its name again": [BY_U, DROP, "ALTER TABLE `t` ADD UNIQUE `w`(`w`)", "ALTER TABLE `t` RENAME INDEX `w` TO `u`"],
     "its name at once": [BY_U, DROP, "ALTER TABLE `t` ADD UNIQUE `u`(`w`)"],
+    "like another": [
+        BY_U.replace("`t`", "`s`"),
+        DROP.replace("`t`", "`s`"),
+        "CREATE TABLE `t` LIKE `s`",
+        "ALTER TABLE `t` ADD UNIQUE `w`(`w`)",
+    ],
+    "nullable meanwhile": [
+        BY_U,
+        DROP,
+        "ALTER TABLE `t` MODIFY COLUMN `u` INT",
+        "ALTER TABLE `t` ADD UNIQUE `w`(`w`)",
+    ],
     "made anew": [
         BY_U,
         DROP,
