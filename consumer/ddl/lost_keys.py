@@ -38,7 +38,8 @@ def drops_of_lost_keys(ddl: DdlEvent, lines: Iterable[DdlRecord], catalog: Catal
         return []
     lines = [line for line in lines if line.commit_ts <= ddl.commit_ts and not line.is_of(ddl)]
     begun = {line.sql for line in lines if line.commit_ts == ddl.commit_ts and line.state in _OPEN}
-    made = {change.index.known_as.lower() for change in changes if isinstance(change, AddIndex)}
+    indexes = [change.index for change in changes if isinstance(change, AddIndex)]
+    made = {index.known_as.lower() for index in indexes if index.name or index.kind is IndexKind.PRIMARY}
     ours = {name.lower() for name in schema.valid_indexes | schema.unique_indexes}
     found = []
     for name in sorted(_lost(schema.name, lines) - made):

@@ -14,6 +14,7 @@ from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from tests.loading.test_service_load_kills import ROWS, WHOLE, Killed, Stop, held, load, place, write_dump
 from tests.service.cells import SqliteCells
+from tests.service.lab import eventually
 
 __all__ = ["place"]
 pytestmark = pytest.mark.service
@@ -25,6 +26,12 @@ def noted(uri: str, changefeed: str) -> dict[str, Loaded]:
         stored = target.stored(changefeed)
         assert stored is not None
         return target.loads.files(changefeed, stored.progress.ledger)
+
+
+def ended(uri: str, changefeed: str) -> None:
+    """Wait until the server has noticed that the load before is gone."""
+    with closing(open_target(uri, ValueRules())) as target:
+        eventually("nobody leads", lambda: not target.is_led(changefeed), 60)
 
 
 def test_rows_that_are_others_since_they_were_loaded_are_refused(
@@ -42,6 +49,7 @@ def test_rows_that_are_others_since_they_were_loaded_are_refused(
         path = dump / name
         text = path.read_text()
         path.write_text(text.replace("'v3'", "'w3'"))
+        ended(uri, changefeed)
         with pytest.raises(ReconcilerError, match="not those that were loaded: it is another file now") as caught:
             load(uri, dump, changefeed=changefeed).run()
         assert f"file={name}" in caught.value.where
@@ -49,9 +57,11 @@ def test_rows_that_are_others_since_they_were_loaded_are_refused(
     whole = next(dump / name for name, found in begun.items() if found.whole)
     right = whole.read_text()
     whole.write_text(f"{right.rstrip().removesuffix(';')},\n(999,'more');\n")
+    ended(uri, changefeed)
     with pytest.raises(ReconcilerError, match="more than the 25 rows"):
         load(uri, dump, changefeed=changefeed).run()
     whole.write_text(right)
+    ended(uri, changefeed)
     assert load(uri, dump, changefeed=changefeed).run().finished
     assert held(cells, database) == WHOLE
 

@@ -77,6 +77,7 @@ def test_what_is_lost_is_told_by_the_log(lines: list[DdlRecord], expected: list[
         ("ALTER TABLE `t` ADD UNIQUE `n2`(`n`)", False),
         ("ALTER TABLE `t` ADD INDEX `w`(`w`)", False),
         ("ALTER TABLE `t` ADD UNIQUE `u`(`w`)", False),  # what has its name is replaced
+        ("ALTER TABLE `t` ADD UNIQUE (`u`,`w`)", True),  # it would get another name
         ("ALTER TABLE `t` ADD COLUMN `x` INT NOT NULL, ADD UNIQUE `x`(`x`)", True),
         ("CREATE TABLE `t` (`w` INT PRIMARY KEY)", False),
         ("RENAME TABLE `t` TO `s`", False),
