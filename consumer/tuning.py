@@ -2,24 +2,43 @@
 
 from dataclasses import dataclass
 
+from consumer.redis.ledger import MEASURED as MEASURED_LEDGER
+from consumer.redis.ledger import LedgerSizes
 from ordering.planner import MOST_SEGMENTS
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Sizes of a round's work.
-
-    `small_window`: messages up to which one task without a shuffle is faster than several with one; `bucket_rows`:
-    rows that one task orders; `looked_through`: messages from which on a window that may hold DDLs is looked through
-    before it is read; `most_segments`: segments that a window is read in, each of which has buckets of its own;
-    `reads_ahead`: whether the next window is read while one is written.
-    """
+    """Sizes of a round's work."""
 
     small_window: int = 20_000
+    """Messages up to which one task without a shuffle is faster than several with one."""
     bucket_rows: int = 125_000
+    """Rows that one task orders."""
     looked_through: int = 100_000
+    """Messages from which on a window that may hold DDLs is looked through before it is read."""
     most_segments: int = MOST_SEGMENTS
+    """Segments that a window is read in, each of which has buckets of its own."""
     reads_ahead: bool = True
+    """Whether the next window is read while one is written."""
+    flush_rows: int = 100_000
+    """Rows that a reading task holds before it passes them on to the shuffle."""
+    large_transaction: int = 10_000
+    """Rows in one range from which on a transaction has a step of its own in the histogram of commits."""
+    chunk_rows: int = 20_000
+    """Rows that are encoded and written together."""
+    first_chunk: int = 64
+    """Messages that the driver reads first, at the end of a partition, to find its last watermark."""
+    chunk_growth: int = 8
+    """How many times as many it reads each time it has not found one."""
+    few_messages: int = 2_000
+    """Messages of a partition that are read twice as quickly as their DDLs are looked for before."""
+    first_look: int = 500
+    """Messages of all topics together that are looked through at first for the DDLs with which topics begin."""
+    small_topic: int = 2_000
+    """Messages of a partition up to which its topic may have ended before any watermark was due."""
+    ledger: LedgerSizes = MEASURED_LEDGER
+    """How Redis's record of what was applied is cut into values."""
 
 
 MEASURED = Tuning()

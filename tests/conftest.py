@@ -10,6 +10,7 @@ import structlog
 
 from consumer.embedded.errors import EmbeddedError
 from tests.cells import SEED, seed, spare
+from tests.cpu_seconds import CpuSeconds
 from tests.dealing import dealt
 from tests.embedded.tidb import find_tidb, tidb_program
 from tests.in_memory import leave_place, take_place
@@ -47,6 +48,7 @@ FAILED = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
     parser.addoption("--recorder", help="a program as in tests.histories: run the tests marked recorder too")
+    parser.addoption("--cpu-seconds", action="store_true", help="list the CPU seconds of folders and tests")
     parser.addoption("--demand-tidb", action="store_true", help="fail where no TiDB server is to be had")
 
 
@@ -120,6 +122,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PLACE] = take_place()
     seed()  # before other processes start
+    if config.getoption("--cpu-seconds"):
+        config.pluginmanager.register(CpuSeconds())
     if config.getoption("--demand-tidb"):
         try:
             tidb_program()

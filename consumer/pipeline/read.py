@@ -73,6 +73,7 @@ def order_task(session: Session, *, judged: bool) -> OrderTask:
         session.bodies,
         whole_transactions=False,
         judged=judged,
+        chunk_rows=session.tuning.chunk_rows,
         native=session.config.spark.native,
     )
 
@@ -93,6 +94,7 @@ def read_spec(session: Session, window: Window, spread: Spread | None = None) ->
         marks=session.quarantine.marks,
         native=session.config.spark.native,
         format=session.schemas.format,
+        tuning=session.tuning,
         smallest_range=max(1, int(SMALLEST_RANGE / session.source.events_a_message)),
     )
 

@@ -83,7 +83,7 @@ class Session:
         terms = begun(self.progress.ledger_terms, self.progress.checkpoint_ts, new_term())
         zoned = in_zone(self.progress, config.source.time_zone, config.changefeed)
         self.progress = replace(zoned, filter_digest=self.filter.digest, ledger_key=key, ledger_terms=terms)
-        self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger, key, terms)
+        self.ledger = Ledger(config.redis.uri, config.changefeed, self.progress.ledger, key, terms, sizes=tuning.ledger)
         if format_of(config).keeps_schemas:
             target.schemas.make()
         self.schemas, self.awaited = schemas_of(config, target), AwaitedSchemas(source)

@@ -26,22 +26,40 @@ from consumer.redis.fingerprints import Fingerprints, distinct
 from consumer.redis.seal import Seal
 from consumer.redis.terms import Terms, is_within
 
-_PART = 1 << 17
-_MERGED = 1 << 14
-_KEPT_WINDOWS = 2048
-_KEPT_BYTES = 256 << 20
 _EXPIRE_S = 7 * 24 * 3600
 _TIMEOUT_S = 2.0
 _WHOLE_S = 10.0
 _LOADED = 8
 _MOST_BYTES = 1 << 29
-_MOST_LISTED = 4 * _KEPT_WINDOWS
-"""What a window may take, and how many may be listed, before none of it is believed."""
+"""What a window may take before none of it is believed."""
 _SHOWN = 200
 _LAST_TSO = 2**63 - 1
 _NAME = re.compile(rb"([0-9]{1,19})-([0-9]{1,19})")
 _WRONG_TYPE = "WRONGTYPE"
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSizes:
+    """How a ledger is cut into values, and how much of it is kept."""
+
+    part: int = 1 << 17
+    """Fingerprints in one value."""
+    merged: int = 1 << 14
+    """Fingerprints up to which neighbouring windows are kept as one."""
+    kept_windows: int = 2048
+    """Windows that stay listed."""
+    kept_bytes: int = 256 << 20
+    """What their values may take; the last window always stays."""
+
+    @property
+    def most_listed(self) -> int:
+        """How many may be listed before none of them is believed."""
+        return 4 * self.kept_windows
+
+
+MEASURED = LedgerSizes()
+"""What a run takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +88,11 @@ class _Entry:
     """The seal of its fingerprints."""
     term: str
 
-    @property
-    def is_possible(self) -> bool:
+    def is_possible(self, part: int) -> bool:
         """Whether a window can be listed so: a size that Redis may hold in all, and the parts that it makes."""
         whole, rest = divmod(self.size, 8)
         known = 0 <= self.low <= self.high < _LAST_TSO
-        return known and rest == 0 and 0 <= self.size <= _MOST_BYTES and self.parts == -(-whole // _PART)
+        return known and rest == 0 and 0 <= self.size <= _MOST_BYTES and self.parts == -(-whole // part)
 
 
 def _name(window: _Window | _Entry) -> str:
@@ -103,7 +120,7 @@ class _Told(msgspec.Struct):
 _told = msgspec.json.Decoder(_Told).decode
 
 
-def _entry(name: bytes, value: bytes, seal: Seal) -> _Entry | None:
+def _entry(name: bytes, value: bytes, seal: Seal, part: int) -> _Entry | None:
     """An entry of the index; None for what is none, or was not written by this ledger: such a thing covers nothing."""
     match = _NAME.fullmatch(name)
     try:
@@ -113,13 +130,13 @@ def _entry(name: bytes, value: bytes, seal: Seal) -> _Entry | None:
     if match is None:
         return None
     entry = _Entry(int(match[1]), int(match[2]), told.parts, told.bytes, told.prints, told.term)
-    if not entry.is_possible:
+    if not entry.is_possible(part):
         return None
     made = seal.of_entry(entry.low, entry.high, entry.size, entry.prints, entry.term)
     return entry if seal.fits(made, told.seal) else None
 
 
-def _values(client: "redis.Redis", names: list[str]) -> Iterator[bytes | None]:
+def _values(client: "redis.Redis", names: list[str], part: int) -> Iterator[bytes | None]:
     """The values under these names, one at a time: the answer to one MGET would have no limit. None: there is none.
 
     Empty, what no ledger writes, stands for one that is too long for any.
@@ -130,7 +147,7 @@ def _values(client: "redis.Redis", names: list[str]) -> Iterator[bytes | None]:
         except AnswerTooLongError:
             value = b""
         yield value
-        if value is None or len(value) != 8 * _PART:
+        if value is None or len(value) != 8 * part:
             return  # the last, or none of ours
 
 
@@ -141,7 +158,17 @@ class Ledger:
     them it covers nothing.
     """
 
-    def __init__(self, uri: str, changefeed: str, identity: str, key: str, terms: Terms = ()) -> None:
+    def __init__(
+        self,
+        uri: str,
+        changefeed: str,
+        identity: str,
+        key: str,
+        terms: Terms = (),
+        *,
+        sizes: LedgerSizes = LedgerSizes(),
+    ) -> None:
+        self._sizes = sizes
         self._redis = redis_client(uri, _TIMEOUT_S, _WHOLE_S) if uri else None
         self._prefix = f"ticdc-reconciler:{changefeed}:{identity}"
         self._seal = Seal(key, changefeed, identity)
@@ -161,7 +188,11 @@ class Ledger:
         Small neighbours are kept as one entry, so that hours of live windows stay covered.
         """
         new, replaced = _Window(low, high, distinct(prints)), self._last
-        if replaced is not None and replaced.high == low and len(replaced.prints) + len(new.prints) <= _MERGED:
+        if (
+            replaced is not None
+            and replaced.high == low
+            and len(replaced.prints) + len(new.prints) <= self._sizes.merged
+        ):
             new = _Window(replaced.low, high, distinct(np.concatenate([replaced.prints, new.prints])))
         else:
             replaced = None
@@ -169,7 +200,8 @@ class Ledger:
         self._with_redis(lambda client: self._write(client, new, replaced), None)
 
     def _write(self, client: "redis.Redis", new: "_Window", replaced: "_Window | None") -> None:
-        parts = [new.prints[i : i + _PART] for i in range(0, len(new.prints), _PART)]
+        part_size = self._sizes.part
+        parts = [new.prints[i : i + part_size] for i in range(0, len(new.prints), part_size)]
         pipe = client.pipeline(transaction=False)
         size, prints = int(new.prints.nbytes), self._seal.of_prints(part.data for part in parts)
         term = self._terms[-1].name if self._terms else ""
@@ -192,7 +224,7 @@ class Ledger:
             raise
         if self._bytes is not None:
             self._bytes += size
-        if self._bytes is None or listed > _KEPT_WINDOWS or self._bytes > _KEPT_BYTES:
+        if self._bytes is None or listed > self._sizes.kept_windows or self._bytes > self._sizes.kept_bytes:
             self._trim(client)
 
     def judge(self, events: Fingerprints) -> Judgement:
@@ -243,18 +275,18 @@ class Ledger:
     def _entries(self, client: "redis.Redis") -> list[_Entry]:
         """What is listed, in order, at most twice as many as are kept. Nothing if too much is listed."""
         found = (entry for entry in self._listed(client).values() if entry is not None)
-        return sorted(found, key=lambda e: (e.high, e.low))[-2 * _KEPT_WINDOWS :]
+        return sorted(found, key=lambda e: (e.high, e.low))[-2 * self._sizes.kept_windows :]
 
     def _listed(self, client: "redis.Redis") -> dict[bytes, _Entry | None]:
         """The fields of the index, each with what it means."""
-        if client.hlen(self._index) > _MOST_LISTED:
+        if client.hlen(self._index) > self._sizes.most_listed:
             return {}
         try:
             index: Mapping[bytes, bytes] = client.hgetall(self._index)  # type: ignore[assignment]
         except AnswerTooLongError:
             self._bytes = None  # the next window sums up again, and deletes it
             return {}
-        found = {name: _entry(name, value, self._seal) for name, value in index.items()}
+        found = {name: _entry(name, value, self._seal, self._sizes.part) for name, value in index.items()}
         if None in found.values():
             self._tell_of_others()
         lost = {name for name, one in found.items() if one and not is_within(self._terms, one.term, one.high)}
@@ -282,7 +314,7 @@ class Ledger:
         """A window's fingerprints, or None if one of its values is gone or another's: then nothing is covered."""
         if entry not in self._loaded:
             names = [self._part(entry.low, entry.high, i) for i in range(entry.parts)]
-            values = self._with_redis(lambda client: list(_values(client, names)), [None])
+            values = self._with_redis(lambda client: list(_values(client, names, self._sizes.part)), [None])
             if None in values:
                 return None
             if not self._are_own(entry, values):
@@ -310,7 +342,7 @@ class Ledger:
             pipe.hdel(self._index, name)
         found = (entry for entry in listed.values() if entry is not None)
         for entry in sorted(found, key=lambda e: (e.high, e.low), reverse=True):
-            if kept and (kept >= _KEPT_WINDOWS or size + entry.size > _KEPT_BYTES):
+            if kept and (kept >= self._sizes.kept_windows or size + entry.size > self._sizes.kept_bytes):
                 pipe.delete(*(self._part(entry.low, entry.high, i) for i in range(max(1, entry.parts))))
                 pipe.hdel(self._index, _name(entry))
             else:

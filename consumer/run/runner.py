@@ -109,7 +109,7 @@ class Runner:
         self._patience = Patience(config.limits.retry_seconds)
         own = OwnSpark(config.changefeed, config.spark) if spark is None else spark
         self._spark: SparkProvider = GivenSpark(own) if isinstance(own, SparkContext) else own
-        self._source = source_of(config)
+        self._source = source_of(config, tuning)
         self._target: Target = target_of(config)
         lease_s = config.limits.lease_seconds
         self._redis_lease = RedisLease(config.redis.uri, config.changefeed, lease_s)

@@ -12,19 +12,24 @@ from consumer.tasks.report import RawDdl
 from consumer.tasks.second_look import ddls_of
 from ordering.events import Partition
 
-FIRST_LOOK = 500
-"""Messages of all topics together that are looked through at first."""
 MOST = 64
 """Times as many are looked through at most, while DDLs are found near the end of what was looked through."""
 
 
 def first_ddls(
-    reader: Messages, message_format: MessageFormat, spans: Mapping[Partition, tuple[int, int]], limit: int
+    reader: Messages,
+    message_format: MessageFormat,
+    spans: Mapping[Partition, tuple[int, int]],
+    limit: int,
+    first_look: int,
 ) -> Iterator[RawDdl]:
-    """Look through the beginning of each [start, end), further where DDLs are found. `limit`: bytes of a message."""
+    """Look through the beginning of each [start, end), further where DDLs are found.
+
+    `limit`: bytes of a message; `first_look`: messages of all partitions together that are looked through at first.
+    """
     messages = message_format.reading(reader, limit)
-    left, each, looked = dict(spans), max(1, FIRST_LOOK // max(1, len(spans))), 0
-    while left and looked < MOST * FIRST_LOOK:
+    left, each, looked = dict(spans), max(1, first_look // max(1, len(spans))), 0
+    while left and looked < MOST * first_look:
         now = [(p, start, min(end, start + each)) for p, (start, end) in left.items()]
         last: dict[Partition, int] = {}
         for partition, run in messages.read(now):

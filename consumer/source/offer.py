@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from consumer.tasks.report import RawDdl
+from consumer.tuning import MEASURED
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import ResolvedTs
 from ordering.watermark import Resolved
 from ordering.window import Range
-
-_SMALL_TOPIC = 2_000
-"""Messages of a partition up to which its topic may have ended before any watermark was due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,7 @@ class Probe:
     resolved: Resolved
     ddls: tuple[RawDdl, ...] = ()
     """Those that are known before anything is read."""
+    small_topic: int = MEASURED.small_topic
 
     @property
     def ranges(self) -> tuple[Range, ...]:
@@ -65,7 +64,7 @@ class Probe:
     def _is_small(self, topic: str) -> bool:
         """Whether a topic that holds back the first window is that small."""
         found = [at for p, at in self.partitions.items() if p.topic == topic]
-        small = all(at.end - at.progress.start <= _SMALL_TOPIC for at in found)
+        small = all(at.end - at.progress.start <= self.small_topic for at in found)
         return small and any(p.topic == topic for p in self.resolved.held_back_by)
 
 

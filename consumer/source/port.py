@@ -11,6 +11,7 @@ from consumer.source.file_source import FileSource
 from consumer.source.offer import Kept, Probe
 from consumer.source.probe import Source
 from consumer.tasks.report import Report
+from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import storage_of
 from ordering.events import Partition, Position
 from ordering.progress import Progress
@@ -81,6 +82,6 @@ class ChangeSource(Protocol):
         ...
 
 
-def source_of(config: Config) -> ChangeSource:
+def source_of(config: Config, tuning: Tuning = MEASURED) -> ChangeSource:
     """What a config names, not yet connected."""
-    return FileSource(config, storage_of(config)) if config.source.storage else Source.of(config)
+    return FileSource(config, storage_of(config)) if config.source.storage else Source.of(config, tuning)

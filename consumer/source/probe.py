@@ -20,6 +20,7 @@ from consumer.source.equal_rows import check_sent_once
 from consumer.source.first_ddls import first_ddls
 from consumer.source.offer import Kept, PartitionProbe, Probe
 from consumer.tasks.report import RawDdl, Report
+from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import format_of
 from ordering.errors import InputError, SourceError
 from ordering.events import Partition, Position
@@ -28,14 +29,9 @@ from ordering.timestamps import ResolvedTs
 from ordering.watermark import global_resolved, raised
 from ordering.window import budget, shares
 
-_FIRST_CHUNK = 64
-_GROWTH = 8
 _LARGEST_CHUNK = 8_192
 _LOOK_BACK = 32_768
 """Messages that the driver looks through at most; where no watermark is among them, Spark's tasks will find it."""
-
-_FEW = 2_000
-"""Messages of a partition that are read twice as quickly as their DDLs are looked for before."""
 
 _COMMIT_EVERY_S = 5.0
 
@@ -65,6 +61,7 @@ class Source:
     stretch: int = 1  # by how much further a window reads than its limits say: what it waits for may lie behind
     dead_at: dict[str, ResolvedTs] = field(default_factory=dict)
     """Topics that a pending DDL ends, with its commitTs (R6)."""
+    tuning: Tuning = MEASURED
     marks: Messages | None = None
     """The driver's own reader, for watermarks only; made when it is first needed."""
     _memory: dict[Partition, _Memory] = field(default_factory=dict)
@@ -79,9 +76,9 @@ class Source:
     _committed_at: float = 0.0
 
     @classmethod
-    def of(cls, config: Config) -> Self:
+    def of(cls, config: Config, tuning: Tuning = MEASURED) -> Self:
         """The topics that a config names, on its brokers; connects when it is first asked."""
-        return cls(config, KafkaAdmin(config.source.bootstrap_servers, config.source.kafka))
+        return cls(config, KafkaAdmin(config.source.bootstrap_servers, config.source.kafka), tuning=tuning)
 
     def _reader(self) -> Messages:
         if self.marks is None:
@@ -169,7 +166,7 @@ class Source:
         alive = {p: found for p, found in probes.items() if not known.topics[p.topic].retired}
         counted = {p: found for p, found in alive.items() if _counts(known, p, found)}
         resolved = global_resolved({p: found.watermark for p, found in (counted or alive).items()})
-        return Probe(known.topics, probes, resolved, self._beginning(known, probes))
+        return Probe(known.topics, probes, resolved, self._beginning(known, probes), self.tuning.small_topic)
 
     def _came_back(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> bool:
         """Whether a partition that was left out has got a message since: whatever holds events <= R exists by now."""
@@ -296,12 +293,14 @@ class Source:
         if known.checkpoint_ts > known.start_ts:
             return ()
         spans = {p: (found.progress.start, found.bound) for p, found in probes.items()}
-        if max((bound - start for start, bound in spans.values()), default=0) <= _FEW:
+        if max((bound - start for start, bound in spans.values()), default=0) <= self.tuning.few_messages:
             return ()
         if self._first_ddls is None:
             first = {p: span for p, span in spans.items() if p.holds_ddls}
             limit = self.config.limits.message_bytes
-            self._first_ddls = tuple(first_ddls(self._reader(), format_of(self.config), first, limit))
+            self._first_ddls = tuple(
+                first_ddls(self._reader(), format_of(self.config), first, limit, self.tuning.first_look)
+            )
         return self._first_ddls
 
     def _look(self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int) -> None:
@@ -329,7 +328,7 @@ class Source:
             floor = max(low, memory.looked_to, high - _LOOK_BACK)
             if floor < high:
                 tops[p] = (floor, high)
-        size = _FIRST_CHUNK
+        size = self.tuning.first_chunk
         while tops:
             found = self._read_marks([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
             for p, ts in found.items():
@@ -337,7 +336,7 @@ class Source:
             left = {p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size}
             for p in tops.keys() - left.keys():  # only now: a look that failed is done again
                 self._memory[p].looked_to = max(self._memory[p].looked_to, spans[p][1])
-            tops, size = left, min(size * _GROWTH, _LARGEST_CHUNK)
+            tops, size = left, min(size * self.tuning.chunk_growth, _LARGEST_CHUNK)
 
     def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:
         found: dict[Partition, ResolvedTs] = {}

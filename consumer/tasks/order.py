@@ -13,7 +13,7 @@ from consumer.kafka.reader import Readers
 from consumer.large_messages.reference import is_reference
 from consumer.native import Wanted
 from consumer.storage.reader import located
-from consumer.tasks.encoding.chunk_encoder import CHUNK_BYTES, CHUNK_ROWS, ChunkEncoder, RowError
+from consumer.tasks.encoding.chunk_encoder import CHUNK_BYTES, ChunkEncoder, RowError
 from consumer.tasks.encoding.compiled_rows import CompiledRows, compiled_rows
 from consumer.tasks.quarantine_scan import reduction_of, scan_of
 from consumer.tasks.read_spec import ReadSpec
@@ -168,7 +168,7 @@ class OrderTask(ChunkEncoder):
 
     def _transactions(self, runs: list[list[KeyChange]], names: Mapping[str, tuple[str, ...]]) -> Iterator[Part]:
         for commit_ts, halves in transactions(in_order(runs)):
-            while some := list(islice(halves, CHUNK_ROWS)):
+            while some := list(islice(halves, self.chunk_rows)):
                 for chunks in _grouped(self._to_driver(some, names)):
                     yield Part(commit_ts, chunks)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from consumer.formats.canal_json import CANAL_JSON
 from consumer.formats.message_format import MessageFormat
 from consumer.native import Wanted
+from consumer.tuning import MEASURED, Tuning
 from ordering.events import TableName
 from ordering.quarantine import Marks
 from ordering.rows.bucketing import Spread
@@ -37,6 +38,8 @@ class ReadSpec:
     format: MessageFormat = CANAL_JSON
     """How messages are brought into the form that is read here."""
 
+    tuning: Tuning = MEASURED
+    """How large pieces are."""
     smallest_range: int = 50_000
     """Messages that a task reads at least, where a range is divided."""
     segments: tuple[Segment, ...] = ()

@@ -10,13 +10,12 @@ from ordering.events import TableName
 from ordering.rows.net_effect import KeyChange, NetEffect
 from ordering.rows.transactions import sort_key
 
-_FLUSH_ROWS = 100_000
 _FLUSH_BYTES = 32 << 20
 
 
-def is_full(rows: int, held: int) -> bool:
+def is_full(spec: ReadSpec, rows: int, held: int) -> bool:
     """Whether it is time to let go of so many rows, of so many bytes."""
-    return rows >= _FLUSH_ROWS or held >= _FLUSH_BYTES
+    return rows >= spec.tuning.flush_rows or held >= _FLUSH_BYTES
 
 
 class Reduction:
@@ -48,7 +47,7 @@ class Reduction:
 
     def full(self) -> bool:
         """Whether it is time to let go of what is held."""
-        return is_full(*self.held())
+        return is_full(self.spec, *self.held())
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """(bucket, block) of all that is held; nothing is afterwards. Buckets count from 1: 0 is the reports'."""

@@ -26,8 +26,6 @@ from ordering.window import Histogram, Range, Window
 
 _Keys = Mapping[tuple[str, ...], Position]
 _HISTOGRAM_STEPS = 256
-_LARGE_TRANSACTION = 10_000
-"""Rows in one range from which on a transaction has a step of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +188,14 @@ def accounts_of(reports: Iterable[Report]) -> Accounts:
     return {task: digest_of(some) for task, some in by_task.items()}
 
 
-def histogram_of(commits: "array[int]") -> Histogram:
-    """Some steps of the commitTs of rows, and a point right before and at each large transaction."""
+def histogram_of(commits: "array[int]", large_transaction: int) -> Histogram:
+    """Some steps of the commitTs of rows, and a point right before and at each transaction with so many rows."""
     if not commits:
         return ()
     stamps, counts = np.unique(np.frombuffer(commits, dtype=np.uint64), return_counts=True)
     upto = np.cumsum(counts)
     step = max(1, len(stamps) // _HISTOGRAM_STEPS)
-    large = np.flatnonzero(counts >= _LARGE_TRANSACTION)
+    large = np.flatnonzero(counts >= large_transaction)
     chosen = np.unique(np.concatenate([np.arange(step - 1, len(stamps), step), large, [len(stamps) - 1]]).astype(int))
     before = {int(stamps[i]) - 1: int(upto[i] - counts[i]) for i in large}
     return sorted((before | {int(stamps[i]): int(upto[i]) for i in chosen}).items())

@@ -360,7 +360,7 @@ class Scan:
         report.fingerprints, report.contents = self._fingerprints.tobytes(), self._contents.tobytes()
         report.more_fingerprints, report.repeated = self._more.tobytes(), self._repeated.tobytes()
         report.repeated_of, report.awaited = list(self._owners), list(self._awaited.values())
-        report.histogram = histogram_of(self._commits)
+        report.histogram = histogram_of(self._commits, self.spec.tuning.large_transaction)
         if self._keyless is not None:
             report.copies, report.watermarks = self._keyless.found(), self._keyless.watermarks.tobytes()
             report.equal_rows = self._keyless.equal_rows()

@@ -47,7 +47,7 @@ class SegmentReduction:
     def full(self) -> bool:
         """Whether all segments together hold enough to let go of."""
         held = [part.held() for part in self.parts]
-        return is_full(sum(rows for rows, _ in held), sum(size for _, size in held))
+        return is_full(self.spec, sum(rows for rows, _ in held), sum(size for _, size in held))
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """See `Reduction.blocks`."""

@@ -42,7 +42,7 @@ class Script:
         self.faults = Faults(random.Random(1))
         self.log = FakeLog((), self.partitions, self.faults)
         self.jobs = LocalJobs(self.log)
-        self.source = Source(self.config, self.log, marks=self.log.get())  # type: ignore[arg-type]
+        self.source = Source(self.config, self.log, tuning=self.tuning, marks=self.log.get())  # type: ignore[arg-type]
         self.session = self.restarted()
 
     def restarted(self, observe: Observer = lambda _: None) -> Session:

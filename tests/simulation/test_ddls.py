@@ -1,20 +1,10 @@
 """DDLs at the edges: at the watermark, at start-ts, several at one commitTs, as the last message."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from consumer.pipeline.round import Round
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
+from tests.simulation.world import config_of
 
 ADD = "ALTER TABLE `t` ADD COLUMN `w` INT"
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def columns(script: Script) -> list[str]:

@@ -1,7 +1,5 @@
 """Drift: a row that the target lost, and one that nobody sent, are found with the next event that touches them."""
 
-from collections.abc import Iterator
-
 import pytest
 from structlog.testing import capture_logs
 
@@ -12,17 +10,11 @@ from ordering.events import TableName
 from sinks.ddl.parse.statement import read_statement
 from tests.simulation.memory import Disk, execute
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import BY_TASKS, config_of, small_limits
+from tests.simulation.world import BY_TASKS, config_of
 
 NAME = TableName("d", "t")
 UNIQUE = CREATE.replace(",PRIMARY", ",UNIQUE `u`(`v`),PRIMARY")
 CONSISTENCIES = ("snapshot", "transaction", "row")
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def configured(consistency: str, **more: object) -> Config:

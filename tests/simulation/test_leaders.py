@@ -1,7 +1,5 @@
 """Only the last leader writes; what a leader could not finish the next one does."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from consumer.pipeline.round import Round
@@ -11,13 +9,7 @@ from sinks.steps import Step
 from sinks.target import _writer
 from tests.simulation.faults import Crash
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import BY_TASKS, config_of, small_limits
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
+from tests.simulation.world import BY_TASKS, config_of
 
 
 @pytest.fixture

@@ -13,16 +13,10 @@ from sinks.steps import Step
 from tests.simulation.faults import Crash
 from tests.simulation.log import FakeReader
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
+from tests.simulation.world import config_of
 
 ONE = Partition("t", 0)
 TWO = Partition("t", 1)
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 @pytest.fixture
@@ -39,7 +33,7 @@ def script() -> Script:
 
 def made_anew(script: Script) -> Script:
     """The script as a new process finds it."""
-    script.source = Source(script.config, script.log, marks=script.log.get())  # type: ignore[arg-type]
+    script.source = Source(script.config, script.log, tuning=script.tuning, marks=script.log.get())  # type: ignore[arg-type]
     script.restarted()
     return script
 

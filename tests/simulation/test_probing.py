@@ -1,6 +1,6 @@
 """What the source finds out before a window is planned: bounds, watermarks, topics that end."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pytest
 
@@ -8,13 +8,7 @@ from consumer.pipeline.round import Round
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
+from tests.simulation.world import config_of
 
 
 def test_a_watermark_that_was_found_far_ahead_counts_only_with_the_messages_before_it() -> None:

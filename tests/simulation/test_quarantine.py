@@ -6,7 +6,6 @@ hold exactly the refused events that the checkpoint has passed.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -27,7 +26,7 @@ from tests.simulation.memory import UNFIT, Disk
 from tests.simulation.memory_target import memory_target
 from tests.simulation.plan import planned
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import CHANGEFEED, World, config_of, small_limits
+from tests.simulation.world import CHANGEFEED, World, config_of
 
 JUNK = b'{"junk'
 HISTORIES = 24
@@ -39,12 +38,6 @@ FAULTS = {
     "worker lost": 0.05,
     "attempt lost": 0.2,
 }
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def with_quarantine(config: Any, **more: Any) -> Any:

@@ -1,6 +1,5 @@
 """A backlog is read a window ahead of what is written: what comes of it is what would come without."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -19,15 +18,9 @@ from sinks.steps import Step
 from tests.simulation.faults import Crash
 from tests.simulation.memory import execute
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import SMALL, config_of, small_limits
+from tests.simulation.world import SMALL, config_of
 
 KEYS = 40
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def backlog(consistency: str = "snapshot", *, ahead: bool = True) -> Script:

@@ -1,22 +1,14 @@
 """What comes again, too late, or twice with different contents."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from ordering.errors import InputError
 from sinks.steps import Step
 from tests.simulation.faults import Crash
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
+from tests.simulation.world import config_of
 
 KEYLESS = "CREATE TABLE `k` (`id` INT NOT NULL,`v` VARCHAR(9),UNIQUE `kid`(`id`))"
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Rewinding through the real pipeline: a target that mixes moments of (W, C] becomes the upstream's, crashes or not."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -20,17 +19,11 @@ from tests.simulation.memory import Disk
 from tests.simulation.memory_target import memory_target
 from tests.simulation.plan import planned
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import CHANGEFEED, World, config_of, small_limits
+from tests.simulation.world import CHANGEFEED, World, config_of
 
 HISTORIES = 60
 SOAK = 2_000
 FAULTS = {"crash at a step": 0.05, "crash at a row": 0.02, "worker lost": 0.05, "attempt lost": 0.2}
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def rewinding(seed: int) -> int:

@@ -1,6 +1,6 @@
 """`row` consistency: tasks write a window in two phases, and what a crash leaves is done again before all else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,16 +14,10 @@ from sinks.steps import Step
 from tests.simulation.faults import Crash
 from tests.simulation.memory import TextEncoder
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import BY_TASKS, CHANGEFEED, config_of, small_limits
+from tests.simulation.world import BY_TASKS, CHANGEFEED, config_of
 
 UNIQUE = CREATE.replace(",PRIMARY", ",UNIQUE `u`(`v`),PRIMARY")
 ROW = config_of("row")
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def dying_at(wanted: Step) -> Callable[[Step], None]:

@@ -1,6 +1,6 @@
 """A reading stage that is done again after the window was judged: what it meets then is noticed before the commit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,16 +9,10 @@ from ordering.errors import InputError, SourceUnreachableError, WorkerLostError
 from ordering.events import Partition
 from sinks.steps import Step
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import BY_TASKS, config_of, small_limits
+from tests.simulation.world import BY_TASKS, config_of
 
 Harm = Callable[[Script], None]
 CONSISTENCIES = ("snapshot", "transaction", "row")
-
-
-@pytest.fixture(autouse=True)
-def _spread() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def script_of(consistency: str) -> Script:

@@ -1,18 +1,10 @@
 """A topic per table: topics that appear, and that end with their table (R6)."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from ordering.errors import InputError
 from tests.simulation.script import CREATE, Script
-from tests.simulation.world import config_of, small_limits
-
-
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with small_limits():
-        yield
+from tests.simulation.world import config_of
 
 
 def script_with(other: str = "default") -> Script:

@@ -2,11 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest.mock import patch
 
 from consumer.config.model import Config, config_from
 from consumer.demo.fake_ticdc.changefeed import Message
@@ -16,6 +13,7 @@ from consumer.demo.fake_ticdc.oracle import Oracle
 from consumer.native import Wanted
 from consumer.pipeline.round import Round
 from consumer.pipeline.session import Session
+from consumer.redis.ledger import LedgerSizes
 from consumer.source.probe import Source
 from consumer.tuning import Tuning
 from ordering.errors import TRANSIENT
@@ -33,38 +31,14 @@ from tests.simulation.memory_target import memory_target
 from tests.simulation.plan import Plan, planned
 
 CHANGEFEED = "sim"
-_SMALL = {
-    "consumer.tasks.reduction._FLUSH_ROWS": 7,
-    "consumer.tasks.encoding.chunk_encoder.CHUNK_ROWS": 3,
-    "consumer.tasks.order.CHUNK_ROWS": 3,
-    "consumer.tasks.report._LARGE_TRANSACTION": 4,
-    "consumer.source.probe._FIRST_CHUNK": 2,
-    "consumer.source.probe._GROWTH": 2,
-    "consumer.source.probe._FEW": 25,
-    "consumer.source.first_ddls.FIRST_LOOK": 12,
-    "consumer.source.offer._SMALL_TOPIC": 500,
-    "consumer.redis.ledger._PART": 4,
-    "consumer.redis.ledger._MERGED": 12,
-    "consumer.redis.ledger._KEPT_WINDOWS": 100_000,
-}
-"""Limits so low that small histories reach them."""
-SMALL = Tuning(small_window=10, bucket_rows=12, looked_through=30, most_segments=4)
-"""Pieces so small that small histories have several."""
+SMALL = Tuning(
+    small_window=10, bucket_rows=12, looked_through=30, most_segments=4, flush_rows=7, chunk_rows=3,
+    large_transaction=4, first_chunk=2, chunk_growth=2, few_messages=25, first_look=12, small_topic=500,
+    ledger=LedgerSizes(part=4, merged=12, kept_windows=100_000),
+)  # fmt: skip
+"""Pieces so small that small histories have several, and limits that they reach."""
 BY_TASKS = replace(SMALL, small_window=0)
 """So that tasks write each window in `row`."""
-
-
-@contextmanager
-def small_limits() -> Iterator[None]:
-    """Lower the limits meanwhile."""
-    patches = [patch(name, value) for name, value in _SMALL.items()]
-    for one in patches:
-        one.start()
-    try:
-        yield
-    finally:
-        for one in patches:
-            one.stop()
 
 
 def config_of(
@@ -208,7 +182,7 @@ class World:
     def _connected(self) -> Session:
         """The pipeline; after a fault a new one. A transient error leaves the source alive, as in the runner."""
         if self.source is None:
-            self.source = Source(self.config, self.log, marks=self.log.get())  # type: ignore[arg-type]
+            self.source = Source(self.config, self.log, tuning=SMALL, marks=self.log.get())  # type: ignore[arg-type]
         if self.session is None:
             if self.plan.switches:
                 self.config = self._switched()
@@ -276,11 +250,10 @@ class World:
 def run_seed(seed: int, *, simple: bool = False) -> Result:
     """Run a seed. Raises Wrong, or what the pipeline raised, with the plan in its notes."""
     plan = planned(seed)
-    with small_limits():
-        world = World(plan, simple=simple)
-        try:
-            return world.run()
-        except Exception as error:
-            faults = ", ".join(world.faults.happened) or "none"
-            error.add_note(f"seed {seed}: python -m tests.simulation {seed}\n{plan}\nfaults: {faults}")
-            raise
+    world = World(plan, simple=simple)
+    try:
+        return world.run()
+    except Exception as error:
+        faults = ", ".join(world.faults.happened) or "none"
+        error.add_note(f"seed {seed}: python -m tests.simulation {seed}\n{plan}\nfaults: {faults}")
+        raise

@@ -8,6 +8,7 @@ from typing import Any
 
 from consumer.codec import canal_json
 from consumer.large_messages.fetch import Bodies
+from consumer.tuning import MEASURED
 from ordering.drift import missed
 from ordering.errors import InputError, ReconcilerError, TableMismatchError, TargetError
 from ordering.events import RowOp, TableName
@@ -17,7 +18,6 @@ from sinks.rows.chunk import Chunk, Encoder, writable
 from sinks.rows.schema import Column, TableSchema
 from sinks.rows.values import hint_of
 
-CHUNK_ROWS = 20_000
 CHUNK_BYTES = 8 << 20
 """Bytes of images at which a chunk ends: in `row` a chunk is a transaction, and TiDB bounds those."""
 
@@ -57,6 +57,7 @@ class ChunkEncoder:
     """Of writes only: some may have been done, by an attempt that was lost, so plain inserts need their deletes."""
     judged: bool = False
     """Whether the chunks tell how many of their rows were there before (`ordering.drift`)."""
+    chunk_rows: int = MEASURED.chunk_rows
 
     def chunks(self, halves: list[KeyChange], names: Mapping[str, tuple[str, ...]]) -> Iterator[Chunk]:
         """Encode netted rows, table by table. Raises RowError and ReconcilerError."""
@@ -65,7 +66,7 @@ class ChunkEncoder:
             schema = self.schema(name, key, some[0])
             try:
                 for half, which in self.steps(plain=schema.deletes_first(key)):
-                    for part in slices(which.of(some)):
+                    for part in self._slices(which.of(some)):
                         yield from self.slice_chunks(schema, key, half, part)
             except UnencodedError as error:
                 raise RowError(error.refusal, error.found_in(some, key)) from error
@@ -120,7 +121,7 @@ class ChunkEncoder:
         self, schema: TableSchema, key: tuple[str, ...], halves: list[KeyChange], *, plain: bool
     ) -> Iterator[Chunk]:
         whole = self.bodies.whole(schema.name, key, halves)
-        for some in [halves] if whole is halves else slices(whole):
+        for some in [halves] if whole is halves else self._slices(whole):
             groups = list(_by_columns(_decoded(schema.name, some)))
             met = None if plain or len(groups) > 1 else self._met(some)
             for columns, rows in groups:
@@ -131,6 +132,19 @@ class ChunkEncoder:
                 names = tuple(columns[i] for i in positions)
                 picked = rows if len(positions) == len(columns) else [[row[i] for i in positions] for row in rows]
                 yield self._chunk(schema, RowOp.WRITE, names, picked, plain=plain, met=met)
+
+    def _slices(self, halves: Iterable[KeyChange]) -> Iterator[list[KeyChange]]:
+        """Cut so that a chunk stays small in rows and in bytes."""
+        some: list[KeyChange] = []
+        held = 0
+        for half in halves:
+            some.append(half)
+            held += len(half[2])
+            if len(some) >= self.chunk_rows or held >= CHUNK_BYTES:
+                yield some
+                some, held = [], 0
+        if some:
+            yield some
 
     def _chunk(
         self, schema: TableSchema, half: RowOp, names: tuple[str, ...], rows: list[Any], *, plain: bool, met: int | None
@@ -213,17 +227,3 @@ def _mixed(images: list[canal_json.Image]) -> bool:
 
 def _distinct(keys: Iterable[list[str | None]]) -> list[tuple[str | None, ...]]:
     return list(dict.fromkeys(map(tuple, keys)))
-
-
-def slices(halves: Iterable[KeyChange]) -> Iterator[list[KeyChange]]:
-    """Cut so that a chunk stays small in rows and in bytes."""
-    some: list[KeyChange] = []
-    held = 0
-    for half in halves:
-        some.append(half)
-        held += len(half[2])
-        if len(some) >= CHUNK_ROWS or held >= CHUNK_BYTES:
-            yield some
-            some, held = [], 0
-    if some:
-        yield some

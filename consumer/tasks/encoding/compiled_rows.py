@@ -14,7 +14,6 @@ from consumer.native import CoreCrash, Wanted, chosen
 from consumer.native.net_rows import LineRules, NetRows
 from consumer.tasks.encoding.chunk_encoder import (
     CHUNK_BYTES,
-    CHUNK_ROWS,
     ChunkEncoder,
     RowError,
     UnencodedError,
@@ -85,7 +84,7 @@ class _CompiledTable:
     def chunks(self) -> Iterator[Chunk]:
         rows, plain = self.whole.rows, self.schema.deletes_first(self.key)
         for half, which in self.encoder.steps(plain=plain):
-            for some in rows.slices(self.number, which, CHUNK_ROWS, CHUNK_BYTES):
+            for some in rows.slices(self.number, which, self.encoder.chunk_rows, CHUNK_BYTES):
                 chunk = self._deletes(some, plain=plain) if half is RowOp.DELETE else self._writes(some, plain=plain)
                 if chunk is not None:
                     yield chunk
@@ -100,7 +99,7 @@ class _CompiledTable:
             raise RowError(error.refusal, error.found_in(all_halves, self.key)) from error
 
     def _numbers(self) -> Iterator[int]:
-        for some in self.whole.rows.slices(self.number, WhichRows.ALL, CHUNK_ROWS, CHUNK_BYTES):
+        for some in self.whole.rows.slices(self.number, WhichRows.ALL, self.encoder.chunk_rows, CHUNK_BYTES):
             yield from some
 
     def _deletes(self, some: "array[int]", *, plain: bool) -> Chunk | None:

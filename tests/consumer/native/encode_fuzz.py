@@ -10,6 +10,7 @@ import json
 import random
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -146,8 +147,6 @@ class EncodeCase(NamedTuple):
     blocks: list[Block]
     names: dict[str, tuple[str, ...]]
     rows: int
-    pieces: int
-    """At how many rows a chunk ends."""
 
 
 class _Table(NamedTuple):
@@ -236,34 +235,25 @@ def case_of(seed: int) -> EncodeCase:
     task = OrderTask(
         {table.name: table.schema for table in tables}, encoder, BODIES,
         only=chance.choice((None, None, RowOp.DELETE, RowOp.WRITE)), again=chance.random() < 0.2,
-        judged=chance.random() < 0.5, whole_transactions=False,
+        judged=chance.random() < 0.5, whole_transactions=False, chunk_rows=chance.choice((2, 5, 20_000)),
     )  # fmt: skip
-    return EncodeCase(task, blocks, names, rows, chance.choice((2, 5, 20_000)))
+    return EncodeCase(task, blocks, names, rows)
 
 
 def outcome_of(case: EncodeCase, *, compiled: bool) -> tuple[list[Any], str]:
     """The chunks, and the error that ended them."""
     found: list[Any] = []
-    pieces = [f"consumer.tasks.encoding.{module}.CHUNK_ROWS" for module in ("chunk_encoder", "compiled_rows")]
     try:
-        with patch(pieces[0], case.pieces), patch(pieces[1], case.pieces):
-            rows = case.task.__class__.netted(_with(case.task, native=compiled), case.blocks)
-            if isinstance(rows, CompiledRows) or not compiled:
-                found.extend(case.task.chunks_of(rows, case.names))
-            else:
-                return outcome_of(case, compiled=False)
+        rows = replace(case.task, native=compiled).netted(case.blocks)
+        if isinstance(rows, CompiledRows) or not compiled:
+            found.extend(case.task.chunks_of(rows, case.names))
+        else:
+            return outcome_of(case, compiled=False)
     except RowError as error:
         return found, f"{error.error!r} {error.row}"
     except ReconcilerError as error:
         return found, repr(error)
     return found, ""
-
-
-def _with(task: OrderTask, *, native: bool) -> OrderTask:
-    return OrderTask(
-        task.schemas, task.encoder, task.bodies, only=task.only, again=task.again, judged=task.judged,
-        whole_transactions=False, native=native,
-    )  # fmt: skip
 
 
 def check(seed: int) -> int:

@@ -1,15 +1,14 @@
 """The ledger's cap holds in total, whatever processes wrote it, and what others wrote into Redis covers nothing."""
 
 import numpy as np
-import pytest
 from redis import Redis
 
 from consumer.embedded import RedisServer
-from consumer.redis import ledger as module
-from consumer.redis.ledger import Ledger
+from consumer.redis.ledger import Ledger, LedgerSizes
 from consumer.redis.terms import LedgerTerm
 
 _CAP = 1 << 16
+SIZES = LedgerSizes(kept_bytes=_CAP)
 _ROWS = 2_000
 TERMS = (LedgerTerm(0, "first"),)
 
@@ -18,11 +17,10 @@ def held(client: Redis, identity: str) -> int:
     return sum(client.strlen(key) for key in client.keys(f"*{identity}:window:*"))
 
 
-def test_many_short_runs_keep_the_cap(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KEPT_BYTES", _CAP)
+def test_many_short_runs_keep_the_cap(redis_server: RedisServer) -> None:
     client = Redis.from_url(redis_server.uri)
     for run in range(20):
-        each = Ledger(redis_server.uri, "cron", "cap", "key", TERMS)  # a process of its own
+        each = Ledger(redis_server.uri, "cron", "cap", "key", TERMS, sizes=SIZES)  # a process of its own
         each.record(run, run + 1, np.arange(_ROWS, dtype=np.uint64) + np.uint64(run * _ROWS))
         each.close()
         assert held(client, "cap") <= _CAP

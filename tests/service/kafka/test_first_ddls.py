@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
-from consumer.source import first_ddls, probe
 from consumer.source.probe import Source
+from consumer.tuning import Tuning
 from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs
 from tests.service.lab import Feed
@@ -14,6 +14,7 @@ from tests.service.messages import TOPIC, at, ddl, encoded, insert, lz4, waterma
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 ROWS = 60
+SMALL = Tuning(few_messages=10, first_look=4)
 CREATE = ddl("d.t", 2, "CREATE TABLE t (id INT PRIMARY KEY)")
 SPACED = CREATE._replace(value=CREATE.value.replace(b'":', b'" : '))
 OTHERS = [ddl(f"d.t{n}", n, f"CREATE TABLE t{n} (id INT PRIMARY KEY)") for n in range(3, 12)]
@@ -32,22 +33,19 @@ BEGINNINGS: dict[str, tuple[list[Message], list[int]]] = {
 
 
 @pytest.mark.parametrize("case", sorted(BEGINNINGS))
-def test_first_ddls(sqlite_feed: Feed, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    monkeypatch.setattr(probe, "_FEW", 10)
-    monkeypatch.setattr(first_ddls, "FIRST_LOOK", 4)
+def test_first_ddls(sqlite_feed: Feed, case: str) -> None:
     beginning, expected = BEGINNINGS[case]
     rows = [m for n in range(15, 15 + ROWS) for m in (insert("d.t", n, n % 3, id=n), *watermarks(n))]
     sent = sqlite_feed.send([*beginning, *rows])
-    with closing(Source.of(sqlite_feed.config)) as new:
+    with closing(Source.of(sqlite_feed.config, SMALL)) as new:
         found = new.probe(Progress.first(CheckpointTs(0), "", ""))
     assert [one.commit_ts for one in found.ddls] == [at(ts) for ts in expected]
     assert sum(r.stop - r.start for r in found.ranges) == len(sent)
 
 
-def test_a_running_changefeed_is_not_looked_through(sqlite_feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "_FEW", 10)
+def test_a_running_changefeed_is_not_looked_through(sqlite_feed: Feed) -> None:
     sqlite_feed.send([CREATE, *(insert("d.t", n, id=n) for n in range(15, 15 + ROWS)), *watermarks(90)])
-    with closing(Source.of(sqlite_feed.config)) as new:
+    with closing(Source.of(sqlite_feed.config, SMALL)) as new:
         assert new.probe(Progress.first(CheckpointTs(0), "", "")).ddls
-    with closing(Source.of(sqlite_feed.config)) as running:
+    with closing(Source.of(sqlite_feed.config, SMALL)) as running:
         assert not running.probe(Progress.first(CheckpointTs(0), "", "").at(CheckpointTs(5))).ddls
