@@ -1,27 +1,30 @@
 """One text for each value, made here of what a message says and in SQL of what a target holds: for sums of content.
 
 `CanonicalColumn` says of a column how its text is made of a message's; the target's `TableReader` spells the same text
-in SQL, in the forms that `verify` compares by (`TableReader.text`). A column has no common text where servers spell one
-value in several ways, or where nobody sends its values: such columns are left out of the sums, and named.
+in SQL, in the forms that `verify` compares by (`TableReader.text`). A column has no such text where nobody sends its
+values, or where its type is none of upstream's: such columns are left out of the sums, and named.
+
+Some values are spelled by servers in several ways, though they mean the same: JSON, vectors, very large and very small
+floats. Such a value is *late*: in the row's text `LATE` stands for it; its row is fetched, and its own text, made here,
+is hashed together with the digest of that text. Rows without one never leave the server.
 """
 
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from hashlib import sha256
+from typing import Any
 
-from ordering.rows.content_sums import BUCKETS, ContentSum, ContentSums, RowDigest
+from ordering.rows.content_sums import BUCKETS, EMPTY, ContentSum, ContentSums, RowDigest
 from sinks.compare.digests import NOTHING, Span, TableReader
-from sinks.compare.value_forms import PLAIN_FROM, PLAIN_TO, Form, Trait, is_plain, real_text
-from sinks.rows import plain_values
+from sinks.compare.spelling import LATE, Spell, spelling_of
+from sinks.compare.value_forms import PLAIN_FROM, PLAIN_TO, Form, Trait
 from sinks.rows.schema import Column, Shape, TableSchema
-from sinks.rows.values import ValueRules, member_name, set_names, utc_of
+from sinks.rows.values import ValueRules
 
-Spell = Callable[[str], str | None]
-"""A message's text as the canonical one. Raises ValueError."""
 _ALL = Span()
 _MASK = (1 << 64) - 1
+_WAY = "digests 2"
+"""In each signature: sums of another way of making digests are not compared with these."""
 _HALF = 16
 """Hexadecimal digits of half a digest."""
 _BUCKET_DIGITS = 1
@@ -32,13 +35,13 @@ _BY_SHAPE = {
     Shape.BYTES: Form.BYTES,
     Shape.TIMESTAMP: Form.TIMESTAMP,
     Shape.REAL: Form.REAL,
+    Shape.JSON: Form.JSON,
 }
 """Of a target whose columns store whatever they are given. Dates are texts to it."""
 
 
 _REALS = {Form.REAL, Form.FLOAT}
-_BEYOND = "beyond"
-"""What stands for a float that servers spell in several ways: it is only known that it is such a one."""
+_OWN_TYPES = ("uuid", "inet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,34 @@ class CanonicalColumn:
     spell: Spell
     is_sized: bool
     """Whether its text may hold any character, so that its length stands in front."""
+    is_late: bool
+    """Whether each value that is not NULL is late; of floats only those are that `spell` says so of."""
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether a value of it may be late."""
+        return self.is_late or self.form in _REALS
+
+    def lateness(self, reader: TableReader) -> str:
+        """The SQL condition that a value is late."""
+        name = reader.quoted(self.column.name)
+        plain = f"({name} = 0 OR ({_inside(name)}))"
+        return f"({name} IS NOT NULL)" if self.is_late else f"({name} IS NOT NULL AND NOT {plain})"
+
+    def fetched(self, reader: TableReader) -> str:
+        """An expression for a late value, "" for one that the server can't make a text of; NULL for any other one."""
+        text = reader.late_value(self.form, self.column)
+        text = text if self.form in _REALS else f"COALESCE({text}, '')"
+        return f"CASE WHEN {self.lateness(reader)} THEN {text} END"
+
+    def late_text(self, found: Any) -> str:
+        """A late value's text; of what is no value of its type, which somebody has written by hand, what it is."""
+        text = found.decode(errors="surrogateescape") if isinstance(found, bytes) else str(found)
+        try:
+            spelled = self.spell(text)
+        except (ValueError, OverflowError):
+            spelled = None
+        return spelled if spelled is not None and spelled.startswith(LATE) else f"?{text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +97,26 @@ class CanonicalRows:
         """What has to be the same for sums to be comparable."""
         own = [f"{one.column.name}\t{one.column.type}\t{one.form.value}" for one in self.columns]
         out = [f"{name}\t" for name in self.left_out]
-        return [*own, *out, "key", *(one.column.name for one in self.keys)]
+        return [_WAY, *own, *out, "key", *(one.column.name for one in self.keys)]
 
     def digest(self, image: Mapping[str, str | None]) -> RowDigest:
         """The digest of a row, from its texts as messages spell them.
 
         Raises KeyError for a column that the image lacks, ValueError for a text that is none of its column's.
         """
-        key = _hash([_packed(one, image[one.column.name]) for one in self.keys])
-        row = _hash([_packed(one, image[one.column.name]) for one in self.columns])
-        return RowDigest(int(key[:_BUCKET_DIGITS], 16), int(row[:_HALF], 16), int(row[_HALF : 2 * _HALF], 16))
+        key, _ = _packed(self.keys, image)
+        parts, late = _packed(self.columns, image)
+        return _row_digest(_hash(key), _hash(parts), late)
+
+    @property
+    def late(self) -> tuple[CanonicalColumn, ...]:
+        """The columns that may have late values."""
+        return tuple(one for one in self.columns if one.may_be_late)
+
+
+def _row_digest(key: str, row: str, late: Sequence[str]) -> RowDigest:
+    whole = _hash([row, *late]) if late else row
+    return RowDigest(int(key[:_BUCKET_DIGITS], 16), int(whole[:_HALF], 16), int(whole[_HALF : 2 * _HALF], 16))
 
 
 def columns_of(signature: Sequence[str]) -> list[str]:
@@ -92,25 +133,47 @@ def canonical_rows(schema: TableSchema, reader: TableReader, rules: ValueRules) 
         if why:
             left_out[column.name] = why
         else:
-            trait = reader.trait(column)
-            form = _form(column, trait)
-            spell = _spelling(column, form, reader, rules)
-            # a column without a trait stores whatever it is given, a text among numbers too
-            columns.append(CanonicalColumn(column, form, spell, is_sized=form is Form.TEXT or trait is None))
+            columns.append(_canonical(column, reader, rules))
     by_name = {one.column.name: one for one in columns}
     whole = all(name in by_name for name in schema.handle_key)
     keys = tuple(by_name[name] for name in schema.handle_key) if whole else ()
     return CanonicalRows(schema, tuple(columns), keys, left_out)
 
 
+def _canonical(column: Column, reader: TableReader, rules: ValueRules) -> CanonicalColumn:
+    trait = reader.trait(column)
+    form = _BY_SHAPE.get(column.shape, Form.TEXT) if trait is None else trait.form
+    is_vector = trait is not None and column.type.lower().startswith("vector")
+    is_late = form is Form.JSON or is_vector or _is_unbounded(trait)
+    spell = spelling_of(column, form, reader, rules, is_vector=is_vector)
+    # a column without a trait stores whatever it is given, a text among numbers too
+    return CanonicalColumn(column, form, spell, form is Form.TEXT or trait is None, is_late)
+
+
 def table_sums(rows: CanonicalRows, reader: TableReader, span: Span = _ALL) -> ContentSums | None:
-    """The sums that the target itself computes in one query; None where the server can't make a row's text."""
-    row, key = (_hashed_row(some, reader) for some in (rows.columns, rows.keys))
-    where = " AND ".join(span.conditions(reader))
-    inner = f"SELECT {key} AS k, {row} AS h FROM {reader.place(rows.schema.here)}"  # noqa: S608 quoted
-    inner += f" WHERE {where}" if where else ""
+    """The sums that the target itself computes, of one snapshot; None where the server can't make a row's text.
+
+    Rows with late values are fetched, some at a time. Raises TargetError.
+    """
+    late = rows.late
+    late_rows = f"({' OR '.join(one.lateness(reader) for one in late)})" if late else ""
+    always = any(one.is_late and not one.column.nullable for one in late)
+    found = {} if always else _computed(rows, reader, [*span.conditions(reader), *([f"NOT {late_rows}"] if late else [])])
+    if found is None or not late:
+        return found
+    more = _fetched(rows, reader, [*span.conditions(reader), late_rows])
+    if more is None:
+        return None
+    for bucket, one in more.items():
+        found[bucket] = found.get(bucket, EMPTY).plus(*one)
+    return found
+
+
+def _computed(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]) -> dict[int, ContentSum] | None:
+    """The sums of these rows, which have no late value: one query, a line for each bucket."""
     high, low = (reader.added(reader.number_of("h", at, _HALF)) for at in (1, 1 + _HALF))
     bucket = f"SUBSTR(k, 1, {_BUCKET_DIGITS})"
+    inner = _hashes(rows, reader, conditions)
     sql = f"SELECT {bucket} AS b, COUNT(*) AS n, COUNT(h) AS m, {high} AS u, {low} AS v FROM ({inner}) AS x GROUP BY {bucket}"  # noqa: S608, E501 quoted
     found: dict[int, ContentSum] = {}
     for digits, count, hashed, upper, lower in reader.query(sql):
@@ -122,123 +185,80 @@ def table_sums(rows: CanonicalRows, reader: TableReader, span: Span = _ALL) -> C
     return found
 
 
+def _fetched(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]) -> dict[int, ContentSum] | None:
+    """The sums of these rows, each of which has a late value."""
+    values = [f"{one.fetched(reader)} AS c{at}" for at, one in enumerate(rows.late)]
+    found: dict[int, ContentSum] = {}
+    for key, row, *fetched in reader.stream(_hashes(rows, reader, conditions, values)):
+        if key is None or row is None or "" in fetched:
+            return None
+        late = [_sized(one.late_text(value)) for one, value in zip(rows.late, fetched, strict=True) if value is not None]
+        bucket, high, low = _row_digest(key, row, late)
+        found[bucket] = found.get(bucket, EMPTY).plus(1, high, low)
+    return found
+
+
+def _hashes(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str], more: Sequence[str] = ()) -> str:
+    """The query for the digest of each row's key (k) and of its text (h), and for more."""
+    row, key = (_hashed_row(some, reader) for some in (rows.columns, rows.keys))
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    chosen = ", ".join([f"{key} AS k", f"{row} AS h", *more])
+    return f"SELECT {chosen} FROM {reader.place(rows.schema.here)}{where}"  # noqa: S608 quoted
+
+
 def _hashed_row(columns: Sequence[CanonicalColumn], reader: TableReader) -> str:
     return reader.hashed(reader.joined([_packed_in_sql(one, reader) for one in columns]))
 
 
+def _inside(name: str) -> str:
+    """Whether servers spell a float alike."""
+    return f"ABS({name}) >= {PLAIN_FROM} AND ABS({name}) < {PLAIN_TO}"
+
+
 def _packed_in_sql(one: CanonicalColumn, reader: TableReader) -> str:
-    text = reader.text(one.form, one.column)
     name = reader.quoted(one.column.name)
+    if one.is_late:
+        return f"CASE WHEN {name} IS NULL THEN '{NOTHING}' ELSE '{LATE}' END"
+    text = reader.text(one.form, one.column)
     if one.form in _REALS:
-        inside = f"ABS({name}) >= {PLAIN_FROM} AND ABS({name}) < {PLAIN_TO}"
-        text = f"CASE WHEN {name} = 0 THEN '0' WHEN {inside} THEN {text} ELSE '{_BEYOND}' END"
+        text = f"CASE WHEN {name} = 0 THEN '0' WHEN {_inside(name)} THEN {text} ELSE '{LATE}' END"
     # a text that can't be made may be NULL too: only the column itself says that it is
     return f"CASE WHEN {name} IS NULL THEN '{NOTHING}' ELSE {reader.sized(text) if one.is_sized else text} END"
 
 
-def _packed(one: CanonicalColumn, text: str | None) -> str:
-    spelled = None if text is None else one.spell(text)
-    if spelled is None:
-        return NOTHING
-    return f"{len(spelled.encode())}:{spelled}" if one.is_sized else spelled
+def _packed(columns: Sequence[CanonicalColumn], image: Mapping[str, str | None]) -> tuple[list[str], list[str]]:
+    """What each column puts into a row's text, and the texts of its late values."""
+    parts, late = [], []
+    for one in columns:
+        text = image[one.column.name]
+        spelled = None if text is None else one.spell(text)
+        if spelled is None:
+            parts.append(NOTHING)
+        elif one.may_be_late and spelled.startswith(LATE):
+            parts.append(LATE if one.is_late or not one.is_sized else _sized(LATE))
+            late.append(_sized(spelled))
+        else:
+            parts.append(_sized(spelled) if one.is_sized else spelled)
+    return parts, late
+
+
+def _sized(text: str) -> str:
+    return f"{len(text.encode(errors='surrogateescape'))}:{text}"
 
 
 def _hash(parts: Sequence[str]) -> str:
-    return sha256("|".join(parts).encode()).hexdigest()
+    return sha256("|".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _why_not(column: Column, reader: TableReader) -> str:
     """Why a column is in no sum; "" if it is."""
     if column.generated:
         return "the target computes it"
-    trait = reader.trait(column)
-    is_cut = column.shape is Shape.REAL and trait is not None and "(" in column.type  # a DOUBLE(10, 2)
-    if column.shape is Shape.JSON or is_cut or not reader.is_comparable(column):
-        return f"servers spell a {column.type} in several ways"
-    if trait is not None and (trait.form is Form.JSON or _is_unbounded(column, trait)):
-        return f"servers spell a {column.type} in several ways"
+    if not reader.is_comparable(column) or (reader.trait(column) and column.type.lower().startswith(_OWN_TYPES)):
+        return f"a {column.type} is none of upstream's types"
     return ""
 
 
-def _real(text: str) -> str:
-    number = float(text)
-    return "0" if not number else real_text(number) if is_plain(number) else _BEYOND
-
-
-def _float(text: str) -> str:
-    """As the 64-bit float that a 32-bit one is."""
-    (near,) = struct.unpack("f", struct.pack("f", float(text)))
-    return _real(repr(near))
-
-
-def _is_unbounded(column: Column, trait: Trait) -> bool:
-    """Whether it is a number with any digits behind the point, or a type that no message has."""
-    known = trait.form is not Form.NUMBER or trait.scale is not None
-    return not known or column.type.lower().startswith(("uuid", "vector", "inet"))
-
-
-def _form(column: Column, trait: Trait | None) -> Form:
-    return _BY_SHAPE.get(column.shape, Form.TEXT) if trait is None else trait.form
-
-
-def _spelling(column: Column, form: Form, reader: TableReader, rules: ValueRules) -> Spell:
-    trait = reader.trait(column)
-    if column.shape is Shape.ENUM:
-        return lambda text: member_name(column.members, text)
-    if column.shape is Shape.SET:
-        return lambda text: set_names(column.members, text)
-    if form is Form.NUMBER or form is Form.BITS:
-        return _decimals(trait.scale) if trait is not None and trait.scale else _whole
-    if form in _MOMENTS:
-        return _moments(form, rules, null=reader.calendar_only and rules.invalid_dates == "null")
-    return _SPELLINGS.get(form, str)
-
-
-def _bytes(text: str) -> str:
-    return text.encode("latin-1").hex().upper()
-
-
-def _whole(text: str) -> str:
-    if text.isascii() and text.isdigit() and text[0] != "0":
-        return text
-    return str(int(plain_values.exact(text)))
-
-
-def _decimals(scale: int) -> Spell:
-    def spelled(text: str) -> str:
-        whole, _, fraction = plain_values.exact(text).lstrip("-").partition(".")
-        if len(fraction.rstrip("0")) > scale:
-            message = f"{text[:50]!r} has more than {scale} digits behind the point"
-            raise ValueError(message)
-        number = f"{int(whole or '0')}.{fraction[:scale].ljust(scale, '0')}"
-        return f"-{number}" if text.startswith("-") and number.strip("0.") else number
-
-    return spelled
-
-
-def _fraction(text: str) -> str:
-    """Without zeros at the end of a second."""
-    return text.rstrip("0").removesuffix(".") if "." in text else text
-
-
-_MOMENTS = {Form.DATE, Form.DATETIME, Form.TIMESTAMP}
-
-
-def _moments(form: Form, rules: ValueRules, *, null: bool) -> Spell:
-    """`null`: what is no date of the calendar is NULL in the target."""
-    utc = utc_of(rules.time_zone) if form is Form.TIMESTAMP else str
-    parse: Callable[[str], date] = date.fromisoformat if form is Form.DATE else datetime.fromisoformat
-
-    def spelled(text: str) -> str | None:
-        moment = plain_values.moment(text)
-        if null:
-            try:
-                parse(moment)
-            except ValueError:
-                return None
-        return _fraction(utc(moment))
-
-    return spelled
-
-
-_SPELLINGS: dict[Form, Spell] = {Form.BYTES: _bytes, Form.REAL: _real, Form.FLOAT: _float, Form.TIME: _fraction}
+def _is_unbounded(trait: Trait | None) -> bool:
+    """Whether it is a number with any digits behind the point."""
+    return trait is not None and trait.form is Form.NUMBER and trait.scale is None

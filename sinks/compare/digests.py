@@ -6,7 +6,7 @@ Digests are added up, so that the order of rows does not matter and copies count
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,10 @@ class TableReader(ABC):
         """All rows of a query."""
 
     @abstractmethod
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, a few at a time; until its end no other one may be asked."""
+
+    @abstractmethod
     def catalog(self) -> Catalog:
         """The tables at this moment."""
 
@@ -103,6 +107,10 @@ class TableReader(ABC):
     @abstractmethod
     def text(self, form: Form, column: Column) -> str:
         """An expression for a value's text, NULL for NULL."""
+
+    def late_value(self, form: Form, column: Column) -> str:
+        """An expression for a value that servers spell in several ways: as `text`, of floats with all digits."""
+        return self.text(form, column)
 
     def fetched(self, form: Form, column: Column) -> str:
         """An expression for a value that is to travel: as `text`, or bytes, which become hexadecimal digits here."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, SSCursor
 from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
@@ -176,6 +176,15 @@ class MysqlConnection:
             with self._connection.cursor() as cursor:
                 self._executed(cursor, sql, parameters)
                 return list(cursor.fetchall())
+        except pymysql.MySQLError as error:
+            raise self._as_error(error) from error
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Execute a query; its rows as they come, and nothing else until the last one."""
+        try:
+            with self._connection.cursor(SSCursor) as cursor:
+                cursor.execute(sql)
+                yield from cursor.fetchall_unbuffered()
         except pymysql.MySQLError as error:
             raise self._as_error(error) from error
 

@@ -1,6 +1,6 @@
 """How the MySQL family spells values, rows and digests, and begins a snapshot."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ordering.events import TableName
@@ -15,6 +15,8 @@ _SPATIAL = {
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
     "geomcollection", "geometrycollection",
 }  # fmt: skip
+_NO_TEXT = {*_SPATIAL, "vector"}
+"""MariaDB's and MySQL's own vectors are bytes, and no column of upstream's becomes one."""
 _FORMS = {
     Shape.INTEGER: Form.NUMBER,
     Shape.BYTES: Form.BYTES,
@@ -60,6 +62,10 @@ class MysqlReader(TableReader):
         """See `TableReader.query`."""
         return self._db.query(sql)
 
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """See `TableReader.stream`."""
+        return self._db.stream(sql)
+
     def catalog(self) -> Catalog:
         """See `TableReader.catalog`."""
         return read_catalog(self._db.query, self._db.made_indexes, mariadb=self._db.is_mariadb)
@@ -78,7 +84,7 @@ class MysqlReader(TableReader):
 
     def is_comparable(self, column: Column) -> bool:
         """See `TableReader.is_comparable`."""
-        return _base(column) not in _SPATIAL
+        return _base(column) not in _NO_TEXT
 
     def trait(self, column: Column) -> Trait | None:
         """See `TableReader.trait`."""
@@ -111,11 +117,15 @@ class MysqlReader(TableReader):
             return f"CAST({name} AS CHAR)" if _base(column) == "vector" else f"CONVERT({name} USING utf8mb4)"
         if form is Form.BITS or column.shape is Shape.INTEGER or "zerofill" in column.type.lower():
             return f"CAST({name} + 0 AS CHAR)"  # not as bytes, and without the zeros of ZEROFILL
-        if form is Form.FLOAT:
-            return f"CAST({name} + 0e0 AS CHAR)"  # of a FLOAT the server tells six digits
+        if form is Form.FLOAT or (form is Form.REAL and "(" in column.type):
+            return f"CAST({name} + 0e0 AS CHAR)"  # of a FLOAT the server tells six digits, of a DOUBLE(9,2) zeros
         if form in _FRACTIONS and _scale(column):
             return f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))"
         return f"CAST({name} AS CHAR)"
+
+    def late_value(self, form: Form, column: Column) -> str:
+        """See `TableReader.late_value`: CAST AS CHAR may cut the digits of a float off."""
+        return f"({quoted(column.name)} + 0e0)" if form in {Form.REAL, Form.FLOAT} else self.text(form, column)
 
     def fetched(self, form: Form, column: Column) -> str:
         """See `TableReader.fetched`; what passes max_allowed_packet in another charset equals nothing, not NULL."""

@@ -1,7 +1,7 @@
 """One connection to a PostgreSQL server: session settings, COPY, and errors by who must act."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -108,6 +108,14 @@ class PostgresConnection:
         """Execute a query; all rows."""
         try:
             return self._connection.execute(sql.encode(), parameters).fetchall()
+        except psycopg.Error as error:
+            raise self._as_error(error) from error
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Execute a query; its rows as they come, and nothing else until the last one."""
+        try:
+            with self._connection.cursor() as cursor:
+                yield from cursor.stream(sql.encode())
         except psycopg.Error as error:
             raise self._as_error(error) from error
 

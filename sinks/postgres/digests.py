@@ -1,6 +1,6 @@
 """How PostgreSQL spells values, rows and digests, and begins or joins a snapshot."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ordering.events import TableName
@@ -50,6 +50,10 @@ class PostgresReader(TableReader):
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """See `TableReader.query`."""
         return self._db.query(sql)
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """See `TableReader.stream`."""
+        return self._db.stream(sql)
 
     def catalog(self) -> Catalog:
         """See `TableReader.catalog`."""

@@ -4,7 +4,7 @@ A reader holds a lock under which nobody commits to these files: more than one w
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,10 @@ class SqliteReader(TableReader):
         """See `TableReader.query`."""
         return self._at.db.execute(sql).fetchall()
 
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """See `TableReader.stream`."""
+        return self._at.db.stream(sql)
+
     def catalog(self) -> Catalog:
         """See `TableReader.catalog`."""
         return self._at.catalog()
@@ -129,6 +133,11 @@ class SqliteReader(TableReader):
         if form in _FRACTIONS:
             return f"CASE WHEN instr({name}, '.') THEN rtrim(rtrim({name}, '0'), '.') ELSE CAST({name} AS TEXT) END"
         return f"CAST({name} AS TEXT)"
+
+    def late_value(self, form: Form, column: Column) -> str:
+        """See `TableReader.late_value`: what somebody wrote by hand may be no UTF-8."""
+        text = self.text(form, column)
+        return text if form in {Form.REAL, Form.FLOAT} else f"CAST({text} AS BLOB)"
 
     def sized(self, text: str) -> str:
         """See `TableReader.sized`."""

@@ -1,7 +1,7 @@
 """A connection to a directory of SQLite files: the progress file is its main database, all others are attached."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,13 @@ class SqliteSession:
     def query(self, sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         """See `DatabaseSession.query`."""
         return self.execute(sql, parameters or ()).fetchall()
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Execute a query; its rows as they come. Raises TargetError."""
+        try:
+            yield from self.execute(sql)
+        except sqlite3.Error as error:
+            raise as_error(error, self.where) from error
 
     def value(self, sql: str, parameters: Sequence[Any] | None = None) -> Any:
         """See `DatabaseSession.value`."""

@@ -5,6 +5,7 @@
 
 from sinks.mysql.digests import MysqlReader
 from sinks.mysql.repair_sql import TidbMender
+from sinks.rows.schema import Column
 
 
 class TidbReader(MysqlReader):
@@ -16,6 +17,10 @@ class TidbReader(MysqlReader):
         at = snapshot or self._now()
         self._db.run("SET SESSION tidb_snapshot = %s", (at,))
         return at
+
+    def is_comparable(self, column: Column) -> bool:
+        """See `TableReader.is_comparable`."""
+        return column.type.lower().startswith("vector") or super().is_comparable(column)
 
     def mender(self) -> TidbMender:
         """See `Reader.mender`."""

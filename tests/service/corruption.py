@@ -5,6 +5,7 @@ any type that is in the sums, a row that is lost, doubled under another key, for
 lets the scrub look, and takes the change back, which has to be found equal again.
 """
 
+import json
 import random
 import sys
 import tempfile
@@ -30,7 +31,7 @@ COLUMNS = {
     "i": "int", "b": "bigint", "u": "bigint unsigned", "n": "decimal(30,10)", "c": "char(8)", "s": "varchar(40)",
     "x": "text", "bin": "varbinary(20)", "blob_": "blob", "d": "date", "dt": "datetime(6)", "ts": "timestamp(3)",
     "tm": "time(3)", "y": "year", "bt": "bit(20)", "e": "enum('a','b','c')", "st": "set('p','q','r')",
-    "f": "float", "g": "double",
+    "f": "float", "g": "double", "gd": "double(12,3)", "fd": "float(7,2)", "j": "json", "v": "vector(3)",
 }  # fmt: skip
 """Column -> its type upstream."""
 ROWS = 40
@@ -53,11 +54,21 @@ def values(chance: random.Random, number: int) -> dict[str, object]:
         "tm": f"{chance.randrange(24):02}:{chance.randrange(60):02}:07.{chance.randrange(1000):03}",
         "y": chance.randrange(1901, 2156), "bt": chance.randrange(2**20), "e": chance.randrange(1, 4),
         "st": chance.randrange(8), "f": chance.choice([0, -0.5, 1234.56, 1.5e-06, chance.randrange(10**6) / 100]),
-        "g": chance.choice([0, 1e300, 0.1, 123456789.12345679, chance.uniform(-1e14, 1e14)]),
+        "g": chance.choice([0, 1e300, 0.1, 123456789.12345679, chance.uniform(-1e14, 1e14), -1.2345678901234567e-300]),
+        "gd": chance.randrange(-(10**12), 10**12) / 1000, "fd": chance.randrange(-(10**7), 10**7) / 100,
+        "j": document(chance, number),
+        "v": f"[{chance.randrange(9)},0.{chance.randrange(1, 9)},{chance.choice(['1e-07', '-3.5e+20', '16777216'])}]",
     }  # fmt: skip
     for name in chance.sample(sorted(found), 2):
         found[name] = None
     return found
+
+
+def document(chance: random.Random, number: int) -> str:
+    """A JSON document, as TiCDC spells one."""
+    texts = "".join(chance.choices("ab'\\\"{} é漢", k=6))
+    made = {"k": number, "a": [chance.randrange(2**63), 1.5, 1e30, None, True, texts], texts: {"b": -0.25, "": []}}
+    return chance.choice([json.dumps(made), json.dumps(texts), json.dumps(chance.uniform(-1e9, 1e9)), "null"])
 
 
 @dataclass
@@ -118,7 +129,7 @@ class Corruption:
         known = {
             "int": self._number, "bigint": self._number, "bigint unsigned": self._number, "year": self._number,
             "decimal": self._decimal, "varchar": self._longer, "text": self._longer, "varbinary": self._flipped,
-            "blob": self._flipped, "bit": self._bits, "float": self._next, "double": self._next,
+            "blob": self._flipped, "bit": self._bits, "float": self._next, "double": self._next, "json": self._document, "vector": self._vector,
         }  # fmt: skip
         return known[kind](column) if kind in known else self._one_of_two(column, kind)
 
@@ -128,7 +139,21 @@ class Corruption:
 
     def _next(self, column: str) -> str:
         """Also from what is proven by its value to what is only known to be very large or small, and back."""
-        return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE 0 END"
+        if self.chance.random() < 0.5:
+            return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE 0 END"
+        return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE {column} * 1.5 END"
+
+    def _document(self, column: str) -> str:
+        """Deep inside, or another one altogether."""
+        kind = "::jsonb" if self.kind == "postgres" else ""
+        held = f"{column}::text" if self.kind == "postgres" else column
+        deep = f"REPLACE({held}, '-0.25', '-0.250001'){kind}"
+        changed = f"CASE WHEN {held} LIKE '%-0.25%' THEN {deep} WHEN {held} = 'null' THEN '0'{kind} ELSE 'null'{kind} END"
+        return f"CASE WHEN {column} IS NULL THEN 'null'{kind} ELSE {changed} END"
+
+    def _vector(self, column: str) -> str:
+        """In the targets that are tried a vector is a text."""
+        return f"CASE WHEN {column} IS NULL THEN '[0,0,0]' ELSE REPLACE({column}, '0.', '0.0') END"
 
     def _decimal(self, column: str) -> str:
         tiny = "0.0000000001"
