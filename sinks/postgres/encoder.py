@@ -119,7 +119,8 @@ def _never(kind: str, text: str) -> str:
 
 
 def _float(text: str) -> str:
-    if len(plain_values.real(text).lstrip("-").replace(".", "").strip("0")) > _FLOAT_DIGITS:
+    digits = plain_values.real(text).lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
+    if len(digits) > _FLOAT_DIGITS:
         message = f"{text[:50]!r} has more digits than a 32-bit float holds"
         raise ValueError(message)
     return _text(text)

@@ -28,6 +28,11 @@ def test_no_text_makes_a_field_or_a_row() -> None:
     assert PostgresEncoder(ERROR).encode([TEXT], [["a\tb\n\\.\r\n\\N"]]) == b"a\\tb\\n\\\\.\\r\\n\\\\N\n"
 
 
+@pytest.mark.parametrize("text", ["-7.355183e-36", "3.4028235E+38", "0.123456789", "-123456789000"])
+def test_an_exponent_is_none_of_the_digits_of_a_float(text: str) -> None:
+    assert PostgresEncoder(ERROR).encode([Column("c", "real", Shape.REAL)], [[text]]) == text.encode() + b"\n"
+
+
 def test_every_byte() -> None:
     text = bytes(range(256)).decode("latin-1")
     assert PostgresEncoder(ERROR).encode([BYTES], [[text]]) == b"\\\\x" + bytes(range(256)).hex().encode() + b"\n"

@@ -1,0 +1,97 @@
+"""Values that servers spell in several ways are proven by what they mean, on each target."""
+
+import json
+import random
+import struct
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from tests.service.cells import SqliteCells
+from tests.service.commands.test_prove import every, prove, verdicts
+from tests.service.local import LocalFeed
+from tests.service.messages import ddl, insert, typed, watermarks
+from tests.service.postgres_cells import PostgresCells
+
+__all__ = ["every"]
+pytestmark = pytest.mark.service
+COLUMNS = {"g": "double", "f": "float", "gd": "double(14,4)", "fd": "float(7,2)", "j": "json", "v": "vector"}
+ROWS = 300
+
+
+def test_numbers_documents_and_vectors_are_proven_by_value(every: LocalFeed) -> None:
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.t", 2, f"CREATE TABLE `t` (id INT PRIMARY KEY, {columns})")])
+    rows = values(random.Random(5), ROWS)
+    every.send(typed(insert("d.t", 3, id=number, **row), **COLUMNS) for number, row in enumerate(rows))
+    every.send(watermarks(9))
+    every.apply()
+    proof = prove(every)
+    assert verdicts(proof) == {"t": "equal"}
+    ((left_out, found),) = proof.tables.values()
+    assert (dict(left_out), found.rows_found) == ({}, ROWS)
+    is_postgres, is_sqlite = isinstance(every.cells, PostgresCells), isinstance(every.cells, SqliteCells)
+    like = "AS SELECT * FROM t WHERE 1 = 0" if is_sqlite else "(LIKE t)" if is_postgres else "LIKE t"
+    every.cells.run("d", f"CREATE TABLE kept {like}")
+    for column, change in changes(is_postgres):
+        where = f"WHERE id = {next(n for n, row in enumerate(values(random.Random(5), ROWS)) if holds(column, row))}"
+        every.cells.run("d", f"INSERT INTO kept SELECT * FROM t {where}")
+        every.cells.run("d", f"UPDATE t SET {column} = {change} {where}")
+        assert verdicts(prove(every))["t"] == "different", (column, change)
+        every.cells.run("d", f"DELETE FROM t {where}")
+        every.cells.run("d", "INSERT INTO t SELECT * FROM kept")
+        every.cells.run("d", "DELETE FROM kept")
+        assert verdicts(prove(every))["t"] == "equal", (column, change)
+
+
+def holds(column: str, row: dict[str, object]) -> bool:
+    """Whether a row is one that `changes` change."""
+    if column == "g":
+        return isinstance(row["g"], str) and abs(float(row["g"])) > 1e20
+    return row[column] is not None and (column != "j" or '"deep": 1.5' in str(row["j"]))
+
+
+def changes(is_postgres: bool) -> list[tuple[str, str]]:
+    """Each changes a little of a value."""
+    deep = "REPLACE(j{}, '1.5', '1.25'){}".format(*(("::text", "::jsonb") if is_postgres else ("", "")))
+    return [("g", "g * 1.0000001"), ("gd", "gd + 0.0001"), ("fd", "fd + 0.25"), ("j", deep), ("v", "'[1,2,3.5]'")]
+
+
+def values(chance: random.Random, count: int) -> Iterator[dict[str, object]]:
+    """Rows as messages spell them."""
+    for number in range(count):
+        yield {
+            "g": spelled(chance, chance.uniform(-1, 1) * 10.0 ** chance.randrange(-300, 308)),
+            "f": shortest(chance.uniform(-1, 1) * 10.0 ** chance.randrange(-35, 38)) if number % 3 else "0",
+            "gd": str(chance.randrange(-(10**13), 10**13) / 10**4),
+            "fd": str(chance.randrange(-(10**7), 10**7) / 100),
+            "j": chance.choice([document(chance), None]),
+            "v": f"[{number},{chance.random():.7g},{chance.choice(['1e-7', '-3.5e+20', '16777216'])}]",
+        }  # fmt: skip
+
+
+def shortest(number: float) -> str:
+    """The fewest digits that mean the nearest float of 32 bits."""
+    near = as_single(number)
+    return next(text for digits in range(1, 10) if as_single(float(text := f"{near:.{digits}g}")) == near)
+
+
+def as_single(number: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", number))[0])
+
+
+def spelled(chance: random.Random, number: float) -> str:
+    """With an exponent, or without one, or a number that servers spell alike."""
+    plain = round(chance.uniform(-1e14, 1e14), chance.randrange(4))
+    return chance.choice([repr(number), format(Decimal(repr(number)), "f"), repr(plain), "0"])
+
+
+def document(chance: random.Random) -> str:
+    """Keys in any order, numbers of any size, letters that are escaped."""
+    inner = [("deep", 1.5), ("é\"\\ \u2028<", [None, True, -0.0]), ("", {}), ("n", chance.randrange(2**64))]
+    chance.shuffle(inner)
+    made = [("z", dict(inner)), ("a", [chance.uniform(-1, 1) * 10.0 ** chance.randrange(-200, 200), 10**15, "#", "{}"])]
+    chance.shuffle(made)
+    return json.dumps(dict(made), ensure_ascii=chance.random() < 0.5)
