@@ -23,6 +23,7 @@ DROPPED = "the target has no such table, and no DDL has dropped it"
 _VERIFY = "`reconciler verify` compares it, then `reconciler prove CONFIG --rebase` takes it as right"
 _WAS_GONE = "the target had no such table at the last proof"
 _DIFFERED = "it differed at an earlier proof"
+_OTHERS = "its columns are others than at the last proof, or another version made its sums"
 _UNKNOWN = "it was not there at the last proof, and no CREATE TABLE alone has made it since"
 
 
@@ -146,7 +147,7 @@ class Expectations:
             return f"a DDL may have changed its rows: {about[0].sql[:200]}"
         if not known.signature:
             return _WAS_GONE
-        return "" if known.signature == self._signature(name) else "its columns are others than at the last proof"
+        return "" if known.signature == self._signature(name) else _OTHERS
 
     def _lost_ddls(self) -> str:
         lost = len(self.present.ddls) >= KEPT and self.present.ddls[-1].commit_ts >= self.low

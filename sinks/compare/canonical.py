@@ -158,7 +158,9 @@ def table_sums(rows: CanonicalRows, reader: TableReader, span: Span = _ALL) -> C
     late = rows.late
     late_rows = f"({' OR '.join(one.lateness(reader) for one in late)})" if late else ""
     always = any(one.is_late and not one.column.nullable for one in late)
-    found = {} if always else _computed(rows, reader, [*span.conditions(reader), *([f"NOT {late_rows}"] if late else [])])
+    found = (
+        {} if always else _computed(rows, reader, [*span.conditions(reader), *([f"NOT {late_rows}"] if late else [])])
+    )
     if found is None or not late:
         return found
     more = _fetched(rows, reader, [*span.conditions(reader), late_rows])
@@ -192,7 +194,9 @@ def _fetched(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]
     for key, row, *fetched in reader.stream(_hashes(rows, reader, conditions, values)):
         if key is None or row is None or "" in fetched:
             return None
-        late = [_sized(one.late_text(value)) for one, value in zip(rows.late, fetched, strict=True) if value is not None]
+        late = [
+            _sized(one.late_text(value)) for one, value in zip(rows.late, fetched, strict=True) if value is not None
+        ]
         bucket, high, low = _row_digest(key, row, late)
         found[bucket] = found.get(bucket, EMPTY).plus(1, high, low)
     return found

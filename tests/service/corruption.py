@@ -129,7 +129,8 @@ class Corruption:
         known = {
             "int": self._number, "bigint": self._number, "bigint unsigned": self._number, "year": self._number,
             "decimal": self._decimal, "varchar": self._longer, "text": self._longer, "varbinary": self._flipped,
-            "blob": self._flipped, "bit": self._bits, "float": self._next, "double": self._next, "json": self._document, "vector": self._vector,
+            "blob": self._flipped, "bit": self._bits, "float": self._next, "double": self._next,
+            "json": self._document, "vector": self._vector,
         }  # fmt: skip
         return known[kind](column) if kind in known else self._one_of_two(column, kind)
 
@@ -148,7 +149,9 @@ class Corruption:
         kind = "::jsonb" if self.kind == "postgres" else ""
         held = f"{column}::text" if self.kind == "postgres" else column
         deep = f"REPLACE({held}, '-0.25', '-0.250001'){kind}"
-        changed = f"CASE WHEN {held} LIKE '%-0.25%' THEN {deep} WHEN {held} = 'null' THEN '0'{kind} ELSE 'null'{kind} END"
+        changed = (
+            f"CASE WHEN {held} LIKE '%-0.25%' THEN {deep} WHEN {held} = 'null' THEN '0'{kind} ELSE 'null'{kind} END"
+        )
         return f"CASE WHEN {column} IS NULL THEN 'null'{kind} ELSE {changed} END"
 
     def _vector(self, column: str) -> str:

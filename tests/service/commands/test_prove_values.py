@@ -90,7 +90,7 @@ def spelled(chance: random.Random, number: float) -> str:
 
 def document(chance: random.Random) -> str:
     """Keys in any order, numbers of any size, letters that are escaped."""
-    inner = [("deep", 1.5), ("é\"\\ \u2028<", [None, True, -0.0]), ("", {}), ("n", chance.randrange(2**64))]
+    inner = [("deep", 1.5), ('é"\\ \u2028<', [None, True, -0.0]), ("", {}), ("n", chance.randrange(2**64))]
     chance.shuffle(inner)
     made = [("z", dict(inner)), ("a", [chance.uniform(-1, 1) * 10.0 ** chance.randrange(-200, 200), 10**15, "#", "{}"])]
     chance.shuffle(made)
