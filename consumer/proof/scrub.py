@@ -210,8 +210,21 @@ class Scrub:
         self._state = ProofState.at(present.progress, done, expected | proof.expected, judged, expectations.starts)
         self._present, self._goes_on = present, expectations.gap not in STAYS_SO
         if before is None or proof.tables or proof.messages:
-            self._kept = self._state.as_json()
-            with closing(target_of(self.config)) as target:
-                target.connect()
-                certificate = proof.certificate() if proof.tables else ""
-                target.proofs.add(self.config.changefeed, proof.checkpoint_ts, certificate, self._kept)
+            self._save(proof, self._state.as_json())
+
+    def _save(self, proof: Proof, state: str) -> None:
+        """Save a round, but for one during which another process has saved: an operator's `--rebase` must not be lost.
+
+        What this round found is then found again by the next one.
+        """
+        certificate = proof.certificate() if proof.tables else ""
+        with closing(target_of(self.config)) as target:
+            target.connect()
+            changefeed = self.config.changefeed
+            is_ours = target.proofs.add(changefeed, proof.checkpoint_ts, certificate, state, after=self._kept)
+        if is_ours:
+            self._kept = state
+            return
+        for name in proof.tables:
+            self._tried.pop(name, None)
+        proof.tables.clear()

@@ -39,8 +39,13 @@ class ProofTable:
         rows = self._book.query(f"{sql} ORDER BY proved_at DESC", (changefeed,))
         return str(rows[0][0]) if rows else ""
 
-    def add(self, changefeed: str, checkpoint_ts: int, certificate: str, state: str) -> None:
-        """Add a certificate; earlier states and old certificates go. One that fails in between is done again."""
+    def add(self, changefeed: str, checkpoint_ts: int, certificate: str, state: str, after: str | None = None) -> bool:
+        """Add a certificate; earlier states and old certificates go. One that fails in between is done again.
+
+        `after`: the state that this one goes on from; if another one is kept by now, nothing is added, and it is False.
+        """
+        if after is not None and self.state(changefeed) != after:
+            return False
         moment = self._after_all(changefeed)
         now = moment.isoformat()
         insert = f"INSERT INTO {self._table} VALUES (?, ?, ?, ?, ?)"  # noqa: S608 constants
@@ -49,6 +54,7 @@ class ProofTable:
         self._book.run(f"{old} AND (certificate = '' OR proved_at < ?)", (changefeed, now, (moment - KEPT).isoformat()))
         update = f"UPDATE {self._table} SET state = '' WHERE changefeed = ? AND proved_at < ? AND state <> ''"  # noqa: S608 constants
         self._book.run(update, (changefeed, now))
+        return True
 
     def _after_all(self, changefeed: str) -> datetime:
         """Now, or just after the latest line: another machine's clock may be ahead."""

@@ -31,6 +31,7 @@ _SESSION = {
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
     "intervalstyle": "postgres",
+    "extra_float_digits": "1",  # fewer round what is read; a role or a database may be set so
     "standard_conforming_strings": "on",
     "row_security": "off",  # an error instead of rows that are passed over
     "default_transaction_isolation": "read committed",

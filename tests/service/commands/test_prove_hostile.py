@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from consumer.proof import scrub as scrubbing
 from tests.service import corruption
 from tests.service.cells import OURS
 from tests.service.commands.test_prove import changes, every, feed, prove, reason, verdicts
@@ -130,3 +132,26 @@ def test_random_corruption_is_found(tmp_path: Path) -> None:
     found = list(corruption.trials("sqlite", 16, 3, tmp_path))
     assert [what for what, was_found in found if not was_found] == []
     assert len({what for what, _ in found}) > 5
+
+
+def test_what_an_operator_takes_as_right_amid_a_round_is_not_lost(
+    feed: LocalFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    scrub = scrub_of(filled(feed), clock)
+    rounds(scrub)
+    feed.cells.run("d", "DELETE FROM t WHERE id = 100")
+    clock.later()
+    assert verdicts(scrub.round()) == {"t": "different"}
+    carry = scrubbing.carried
+
+    def meanwhile(*args: Any) -> Any:
+        monkeypatch.setattr(scrubbing, "carried", carry)
+        prove(feed, "*.*")
+        return carry(*args)
+
+    monkeypatch.setattr(scrubbing, "carried", meanwhile)
+    clock.later()
+    assert verdicts(scrub.round()) == {}, "what this round has found counts no more"
+    assert verdicts(scrub.round()) == {"t": "equal"}
+    assert verdicts(prove(feed)) == {"t": "equal"}
