@@ -73,8 +73,14 @@ class Scrub:
         try:
             return self._carry()
         except BaseException:
-            self._passes.clear()  # some events may have been taken, and would be taken again
+            self._begin_anew()  # some events may have been taken, and would be taken again
             raise
+
+    def _begin_anew(self) -> None:
+        """Forget what was read; it is due as it was before."""
+        for name in self._passes:
+            self._tried.pop(name, None)
+        self._passes.clear()
 
     @property
     def rest_s(self) -> float:
@@ -90,7 +96,7 @@ class Scrub:
             kept = proofs.state(self.config.changefeed)
         self._state = state_of(kept)
         if kept != self._kept:
-            self._passes.clear()
+            self._begin_anew()
         self._kept = kept
 
     def _read_for_a_while(self) -> None:

@@ -142,7 +142,7 @@ class Corruption:
         """Also from what is proven by its value to what is only known to be very large or small, and back."""
         if self.chance.random() < 0.5:
             return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE 0 END"
-        return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE {column} * 1.5 END"
+        return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE {column} / 4 END"
 
     def _document(self, column: str) -> str:
         """Deep inside, or another one altogether."""
