@@ -35,6 +35,15 @@ def mysql_advice(code: int) -> str:
     return _MYSQL.get(code, "")
 
 
+def login_advice(text: str) -> str:
+    """Against a login that PostgreSQL refuses: its client tells no code then, only words."""
+    if "cleartext" in text:
+        return "name the server's authority (sslrootcert=FILE); require_auth=password trusts whoever answers"
+    if 'database "' in text and "does not exist" in text:
+        return "create the database (CREATE DATABASE), or correct the name at the end of target.uri"
+    return "check user, password, database and ssl options of target.uri, and the server's pg_hba.conf"
+
+
 def postgres_advice(state: str) -> str:
     """Against an SQLSTATE of PostgreSQL; empty where nothing is known."""
     return _POSTGRES.get(state, "")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from consumer.cli.shared import CONFIG, JSON, CommitTs, WholeNumber, foreseen, load_config, tell
+from consumer.cli.shared import CONFIG, JSON, CommitTs, WholeNumber, cut, foreseen, load_config, tell
 from consumer.runtime.terminal import say, say_json
 
 
@@ -90,6 +90,6 @@ def ddl_line(told: dict[str, Any]) -> str:
     """A line of the log for people."""
     took = "" if told["duration_ms"] is None else f" in {told['duration_ms']} ms"
     said = told["reason"] or (told["executed"] if told["state"] == "ignored" else "")
-    why = f" ({said[:200]})" if said else ""
+    why = f" ({cut(said, 200)})" if said else ""
     place = f" in {told['database']}" if told["database"] else ""
-    return f"{told['commit_ts']} {told['time']} {told['state']}{took}{place}: {told['statement'][:100]}{why}"
+    return f"{told['commit_ts']} {told['time']} {told['state']}{took}{place}: {cut(told['statement'], 100)}{why}"

@@ -11,7 +11,7 @@ from ordering.errors import ConfigError
 from sinks.private_files import open_file
 
 _TEMPLATE = """\
-# A changefeed of ticdc-reconciler. Keys behind a "#" show their defaults; all keys: reconciler help configuration
+# A changefeed of ticdc-reconciler. Lines with "#" show defaults; all keys: reconciler help configuration
 changefeed = {changefeed}                # names the checkpoint row, the consumer group and the prefix in Redis
 
 [source]
@@ -23,7 +23,7 @@ topics = {topics}                        # names, or one "~regular expression"
 
 [target]
 # sqlite:////DIRECTORY | mysql://USER:PASSWORD@HOST:3306 | mariadb://... | tidb://... | postgresql://USER:PASSWORD@HOST:5432/DATABASE
-# no secret need stand here: "${{NAME}}" is an environment variable, "file:/run/secrets/uri" a file
+# to keep the password out of this file: "${{NAME}}" reads an environment variable, "file:/run/secrets/uri" a file
 uri = {uri}
 {consistency}
 

@@ -15,7 +15,17 @@ from consumer.cli.process_start import process_start
 from consumer.cli.progress import progress
 from consumer.cli.quarantine import quarantine
 from consumer.cli.serve import serve
-from consumer.cli.shared import CONFIG, JSON, WholeNumber, ask_first, foreseen, load_config, tell
+from consumer.cli.shared import (
+    CONFIG,
+    JSON,
+    Sectioned,
+    WholeNumber,
+    ask_first,
+    foreseen,
+    load_config,
+    tell,
+    with_config,
+)
 from consumer.cli.tail import tail
 from consumer.cli.verify import prove, verify
 from consumer.runtime import logs
@@ -32,7 +42,7 @@ _STARTED = process_start()
 log = structlog.get_logger()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Sectioned, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ticdc-reconciler")
 @click.option(
     "--log-format",
@@ -47,7 +57,7 @@ def main(log_format: str, verbose: bool) -> None:
 
     \b
     Examples:
-      reconciler demo                      see it work, everything embedded
+      reconciler init orders.toml          write a config file, by asking
       reconciler check orders.toml         try config, Kafka, Redis and target
       reconciler run orders.toml           run until stopped
       reconciler run orders.toml --once    apply what the topics hold, then exit
@@ -138,7 +148,7 @@ def status(config: Path, as_json: bool) -> None:
         say_json(found)
     else:
         for line in status_lines(found):
-            say(line)
+            say(with_config(line, config))
 
 
 @main.command()

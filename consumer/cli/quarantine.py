@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from consumer.cli.shared import CONFIG, JSON, foreseen, load_config
+from consumer.cli.shared import CONFIG, JSON, cut, foreseen, load_config
 from consumer.quarantine.presentation import place_of, position_of, told_message
 from consumer.runtime.terminal import say, say_json
 from ordering.errors import ConfigError
@@ -39,7 +39,7 @@ def list_messages(config: Path, as_json: bool) -> None:
     if not found and not as_json:
         say("nothing is quarantined")
     for one in found if not as_json else []:
-        say(f"{place_of(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {one.reason[:200]}")
+        say(f"{place_of(one.position)}  {one.state.value}  {one.about or 'row unknown'}: {cut(one.reason, 300)}")
 
 
 @quarantine.command()
@@ -64,7 +64,7 @@ def show(config: Path, offset: str, as_json: bool) -> None:
         say_json({**told, **content})
         return
     for name, value in told.items():
-        say(f"{name:<11} {'-' if value in (None, '') else value}")
+        say(f"{name:<11} {'-' if value in (None, '') else value}".replace("\n", f"\n{'':<11}"), lines=name == "reason")
     say(f"{'key':<11} {_text(one.key)}")
     say(f"{'value':<11} {_text(one.value)}")
     say(f"{'decoded':<11} {content['fault']}")

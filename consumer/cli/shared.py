@@ -1,5 +1,7 @@
 """What all commands of the command line share: their first argument, and how a foreseen failure ends them."""
 
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -19,6 +21,53 @@ CONFIG = click.argument("config", type=click.Path(path_type=Path))
 """The config file that a command is about."""
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """What every command has that tells something."""
+
+
+SECTIONS = {
+    "Try it": {
+        "demo": "everything embedded, with a kill halfway",
+        "sandbox": "Kafka, Redis and an upstream to try all commands on",
+    },
+    "Set up": {
+        "init": "write a config file",
+        "check": "try config, Kafka, Redis and target; change nothing",
+        "load": "load a dump, from which the changefeed goes on",
+    },
+    "Run": {
+        "run": "run one changefeed until stopped",
+        "serve": "run many, with API, metrics and a status page",
+    },
+    "Look": {
+        "status": "checkpoint, lag, partitions, DDLs",
+        "tail": "the latest messages of a topic, decoded",
+        "verify": "compare the target with the upstream",
+        "prove": "prove the target by sums of its content",
+        "wait": "wait until the target holds a transaction",
+    },
+    "Decide": {
+        "ddl": "list DDLs; leave one out, or report it as done",
+        "quarantine": "list, replay or discard quarantined messages",
+        "topic": "retire a topic that gets no more messages",
+        "progress": "show, export, rewind or reset the progress",
+        "expire": "delete old snapshots of an Iceberg target",
+    },
+    "Help": {
+        "help": "show a page of the documentation",
+        "completion": "print the completion script of a shell",
+    },
+}
+"""The commands by what people want to do, each in a few words."""
+
+
+class Sectioned(click.Group):
+    """The group of all commands, which lists them by `SECTIONS`."""
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See `click.Group`."""
+        width = max(len(name) for section in SECTIONS.values() for name in section)
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), words) for name, words in section.items()])
 
 
 def load_config(path: Path) -> "Config":
@@ -45,6 +94,20 @@ class CommitTs(click.IntRange):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             self.fail(f"{value!r} is no commitTs, a number such as 463219034579861505: see `reconciler ddl list`")
+
+
+_ADVISED = re.compile(r"(`reconciler [a-z ]+?) CONFIG\b")
+
+
+def with_config(text: str, config: Path | None) -> str:
+    """Advice whose commands name the config file that this command was given, so that they can be pasted."""
+    return text if config is None else _ADVISED.sub(lambda found: f"{found[1]} {shlex.quote(str(config))}", text)
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a long text in one line; it ends in … where something is left out."""
+    line = text.replace("\n  hint: ", "; ")
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def tell(told: Any, text: str, *, as_json: bool) -> None:
@@ -74,7 +137,8 @@ def foreseen(command: Callable[P, int | None]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs) or 0
         except ReconcilerError as error:
-            say(f"error: {error}", lines=True, err=True)
+            named = kwargs.get("config")
+            say(with_config(f"error: {error}", named if isinstance(named, Path) else None), lines=True, err=True)
             code = error.exit_code
         sys.stdout.flush()
         sys.exit(code)

@@ -20,16 +20,13 @@ def status_lines(found: dict[str, Any]) -> Iterator[str]:
     source, leader = found["source"], found["leader"]
     yield f"changefeed   {found['changefeed']} -> {found['target']}"
     yield f"state        {verdict(found)}"
-    saved = found["updated_at"]
-    yield f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC), " + (
-        f"saved {saved}" if saved else "nothing saved yet"
-    )
+    yield _checkpoint(found)
     lag = source.get("lag_seconds")
     yield "lag          " + ("unknown" if lag is None else f"{duration(lag)} behind the watermark")
     yield (
-        f"events       {found['events']}, duplicates {found['duplicates']} (proven {found['duplicates_proven']}),"
-        f" filtered {found['filtered']}, quarantined {found['quarantined']},"
-        f" rows written {found['rows_written']}, DDLs {found['ddls']}, windows {found['windows']}"
+        f"events       {found['events']:,}, duplicates {found['duplicates']:,} (proven {found['duplicates_proven']:,}),"
+        f" filtered {found['filtered']:,}, quarantined {found['quarantined']:,},"
+        f" rows written {found['rows_written']:,}, DDLs {found['ddls']:,}, windows {found['windows']:,}"
     )
     alive = f", last sign of life {duration(leader['silent_seconds'])} ago" if leader else ""
     yield f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}"
@@ -45,6 +42,14 @@ def status_lines(found: dict[str, Any]) -> Iterator[str]:
     yield from _standing_still(source)
     yield from (_partition(one) for one in source.get("partitions", []))
     yield from (f"  DDL {ddl_line(told)}" for told in found["ddl_history"])
+
+
+def _checkpoint(found: dict[str, Any]) -> str:
+    """What the target holds, and how old that is against the clock."""
+    behind, saved = found.get("lag_now_seconds"), found["updated_at"]
+    age = "" if behind is None else f", {duration(max(behind, 0))} ago"
+    told = f"saved {saved[:19].replace('T', ' ')}" if saved else "nothing saved yet"
+    return f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC{age}), {told}"
 
 
 def verdict(found: dict[str, Any]) -> str:
@@ -89,7 +94,7 @@ def duration(seconds: float) -> str:
     """A time span in at most two units: `42 s`, `5 min 3 s`, `2 h 10 min`, `326 d 4 h`."""
     whole = round(seconds)
     if whole < _MINUTE:
-        return f"{seconds:.1f} s" if whole < _SHORT_S and seconds != whole else f"{whole} s"
+        return f"{seconds:.1f} s" if whole < _SHORT_S and round(seconds, 1) != whole else f"{whole} s"
     for size, unit, smaller, rest in ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "min"), (_MINUTE, "min", 1, "s")):
         if whole >= size:
             more = whole % size // smaller

@@ -157,10 +157,11 @@ class Execution:
         except (InputError, TargetError) as error:
             self._note(ddl, error)
             advice = (
-                f"once the change has been made by hand: `reconciler ddl done CONFIG {ddl.commit_ts}`;"
+                "correct the target and start again: the DDL is tried again;"
+                f" if you made the change by hand: `reconciler ddl done CONFIG {ddl.commit_ts}`;"
                 f" to leave it out: `reconciler ddl skip CONFIG {ddl.commit_ts}`"
             )
-            hint = "; ".join(filter(None, (error.hint, advice)))
+            hint = "; ".join(filter(None, (error.hint.rstrip("."), advice)))
             raise type(error)(error.fact, where=error.where, hint=hint) from error
 
     def _note(self, ddl: DdlEvent, error: ReconcilerError) -> None:

@@ -33,9 +33,6 @@ uri = "sqlite:///{target}"
 
 [redis]
 uri = "{redis}"
-
-[spark]
-master = "local[2]"
 """
 
 

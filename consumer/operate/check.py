@@ -43,7 +43,8 @@ class Finding:
 
     def line(self) -> str:
         """For people."""
-        return f"{'ok  ' if self.error is None else 'FAIL'} {self.subject}: {self.text}"
+        mark = "FAIL" if self.error else "ok" if self.is_whole else "warn"
+        return f"{mark:<4} {self.subject}: {self.text}"
 
     def as_json(self) -> dict[str, Any]:
         """For programs: `exit_code` is what `check` would end with if this were the first failure."""
@@ -136,6 +137,8 @@ def _tables(config: Config) -> list[str]:
     wanted = [schema for name, schema in sorted(catalog.tables.items()) if accepts(*name)] if catalog else []
     for schema in wanted:
         schema.check_fit()
+    if not wanted:
+        return ["the target has none of them yet; DDLs of the topics, or a dump, create them"]
     return [f"{len(wanted)} of the target's tables {'is' if len(wanted) == 1 else 'are'} replicated"]
 
 
@@ -211,9 +214,9 @@ def _redis(config: Config) -> Finding:
         ledger.ping()
     except UNUSABLE as error:
         refused = isinstance(error, redis.AuthenticationError | redis.ResponseError)
-        what = "refuses us" if refused else "out of reach"
-        hint = 'not needed for a right target: duplicates are dropped unproven meanwhile; redis.uri = "" silences this'
-        return Finding("redis", f"{what}: {error}\n  hint: {hint}", is_whole=False)
+        what = f"Redis refuses us: {error}" if refused else f"Redis is out of reach: {error}"
+        hint = 'a run goes on without Redis, and drops duplicates unproven; redis.uri = "" if you have none'
+        return Finding("redis", f"{what}\n  hint: {hint}", is_whole=False)
     finally:
         ledger.close()
     return Finding("redis", "connected")

@@ -1,5 +1,6 @@
 """Status: what the target knows, what Kafka holds beyond it, what the ledger says."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from consumer.wiring import target_of
 from ordering.errors import ReconcilerError
 from ordering.events import TableName
 from ordering.progress import Progress
-from ordering.timestamps import utc_text
+from ordering.timestamps import physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import DdlRecord
 from sinks.bookkeeping.instances import Instance
 from sinks.bookkeeping.progress_rows import Stored
@@ -68,6 +69,13 @@ def status_of(config: Config) -> dict[str, Any]:
     }
 
 
+def lag_now_s(progress: Progress) -> float | None:
+    """Seconds that the checkpoint lies behind this machine's clock; None before there is one."""
+    if progress.checkpoint_ts == 0:
+        return None
+    return round(max(0.0, time.time() - physical_ms(progress.checkpoint_ts) / 1000), 3)
+
+
 def told(config: Config, target_name: str, known: TargetState, progress: Progress) -> dict[str, Any]:
     """The part of the status that target and progress tell."""
     return {
@@ -75,6 +83,7 @@ def told(config: Config, target_name: str, known: TargetState, progress: Progres
         "target": target_name,
         "checkpoint_ts": progress.checkpoint_ts,
         "checkpoint_time": utc_text(progress.checkpoint_ts),
+        "lag_now_seconds": lag_now_s(progress),
         **_leader(known.stored),
         **_instances(known.instances, config.limits.lease_seconds),
         **counts_told(progress),

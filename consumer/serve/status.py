@@ -3,7 +3,7 @@
 import time
 from typing import Any, get_args
 
-from consumer.operate.status import told, told_of
+from consumer.operate.status import lag_now_s, told, told_of
 from consumer.run.live_status import counts_told, resolved_told
 from consumer.run.progress_log import lag_seconds
 from consumer.serve.api.models import (
@@ -18,12 +18,11 @@ from consumer.serve.api.models import (
     TableListing,
 )
 from consumer.serve.changefeed import Feed
-from consumer.serve.observed.history import now
 from consumer.source.offer import Probe
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from ordering.progress import Progress
-from ordering.timestamps import physical_ms, utc_text
+from ordering.timestamps import utc_text
 
 STATES: tuple[State, ...] = get_args(State)
 
@@ -35,13 +34,6 @@ def progress_of(feed: Feed) -> Progress:
     if last is None or (not feed.leads and stored.checkpoint_ts > last.progress.checkpoint_ts):
         return stored
     return last.progress
-
-
-def lag_now_s(progress: Progress) -> float | None:
-    """Seconds that the checkpoint lies behind this machine's clock; None before there is one."""
-    if progress.checkpoint_ts == 0:
-        return None
-    return round(max(0.0, now() - physical_ms(progress.checkpoint_ts) / 1000), 3)
 
 
 def summary_of(feed: Feed) -> Summary:
@@ -81,7 +73,6 @@ def status_of(feed: Feed) -> Status:
         "state": feed.state,
         "leads": feed.leads,
         "error": feed.fault,
-        "lag_now_seconds": lag_now_s(progress),
         "late": feed.late,
         "ledger": _ledger(feed),
         "source": source,

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
-from sinks.advice import postgres_advice
+from sinks.advice import login_advice, postgres_advice
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.uri import TargetUri
 
@@ -175,10 +175,7 @@ class PostgresConnection:
         """Why there is no connection."""
         text = " ".join(str(error).split())
         if _FOR_GOOD.search(text):
-            hint = "check user, password, database and ssl options of target.uri, and the server's pg_hba.conf"
-            if "cleartext" in text:
-                hint = "name the server's authority (sslrootcert=FILE); require_auth=password trusts whoever answers"
-            return TargetError(f"the target refuses: {text}", where=self.where, hint=hint)
+            return TargetError(f"the target refuses: {text}", where=self.where, hint=login_advice(text))
         hint = "check host and port of target.uri, and that the server runs and can be reached from here"
         return TargetUnreachableError(f"the target is out of reach: {text}", where=self.where, hint=hint)
 

@@ -1,5 +1,7 @@
 """The tutorial, command by command in its order: what it shows is what comes out, but for numbers."""
 
+import json
+import os
 import re
 import shlex
 import signal
@@ -40,6 +42,7 @@ class Walk:
 
     def __init__(self, place: Path, port: int) -> None:
         self.place, self.port = place, port
+        self.env = dict(os.environ)
         self.background: list[subprocess.Popen[str]] = []
 
     def typed(self, line: str) -> str:
@@ -47,8 +50,11 @@ class Walk:
             return self._sandbox(line)
         if line.endswith(" &"):
             return self._serve(line.removesuffix(" &").replace("8300", str(self.port)))
-        if line.startswith("pkill"):
-            assert re.fullmatch(r"pkill -9 -f 'reconciler serve'", line), "what follows kills exactly that"
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            self.env[name] = value
+            return ""
+        if line == "kill -9 %1":  # the only job of that terminal
             service = self.background.pop()
             service.kill()
             service.wait()
@@ -59,7 +65,9 @@ class Walk:
 
     def _started(self, line: str) -> subprocess.Popen[str]:
         log = (self.place / f"{len(self.background)}.log").open("w")
-        process = subprocess.Popen(words_of(line), cwd=self.place, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(
+            words_of(line), cwd=self.place, stdout=subprocess.PIPE, stderr=log, text=True, env=self.env
+        )
         self.background.append(process)
         return process
 
@@ -74,17 +82,24 @@ class Walk:
         return out
 
     def _serve(self, line: str) -> str:
+        """Start it, and wait until the page shows what the text promises: it applies what comes."""
         process = self._started(line)
-        deadline = time.monotonic() + 120
+        url = f"http://127.0.0.1:{self.port}/api/v2/changefeeds/bank"
+        asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.env['RECONCILER_TOKEN']}"})
+        deadline = time.monotonic() + 180
+        told = None
         while time.monotonic() < deadline:
             assert process.poll() is None
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5) as answer:
-                    assert answer.status == 200
+                with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310 our own server
+                    told = json.load(answer)
+                if told["state"] == "normal" and told["last_windows"]:
                     return ""
+                assert told["state"] != "failed", told["error"]
             except urllib.error.URLError:
-                time.sleep(0.2)  # the server is asked again until it answers
-        raise AssertionError("the page does not answer")
+                pass  # it does not listen yet
+            time.sleep(0.2)  # the server is asked again until it has applied something
+        raise AssertionError(f"it applies nothing: {told}")
 
 
 @pytest.fixture
