@@ -8,6 +8,7 @@ from ordering.timestamps import CommitTs
 
 _FILES = "/"
 """No topic's name holds it: it is the path of files that are read as a partition is."""
+_DOTTED = {"\u0130": "i"}
 
 
 class Partition(NamedTuple):
@@ -44,6 +45,14 @@ class Position(NamedTuple):
         return f"{Partition(self.topic, self.partition)} {kind}={self.offset}"
 
 
+def folded(name: str) -> str:
+    """A name of upstream's in lower case, as TiDB folds it: letter by letter.
+
+    `str.lower` makes two letters of a dotted I, and another one of a sigma at the end of a word.
+    """
+    return name.lower() if name.isascii() else "".join(_DOTTED.get(letter) or letter.lower() for letter in name)
+
+
 class TableName(NamedTuple):
     """A table by database (schema) and name, as upstream spells them."""
 
@@ -57,7 +66,7 @@ class TableName(NamedTuple):
     @property
     def folded(self) -> "TableName":
         """The name in lower case: upstream's names don't tell case apart, and statements spell them as they like."""
-        return TableName(self.database.lower(), self.table.lower())
+        return TableName(folded(self.database), folded(self.table))
 
 
 class Kind(IntEnum):

@@ -17,6 +17,7 @@ from typing import Any
 from ordering.drift import Drift, Drifts
 from ordering.errors import ConfigError
 from ordering.events import Partition, TableName
+from ordering.kept_keys import KeptKeys, restored, stored
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs, utc_text
 from ordering.window import Range, Window
 
@@ -125,6 +126,8 @@ class Progress:
     """With routes: the upstream's tables and views of which something came, and where each lies in the target."""
     drift: Drifts = field(default_factory=dict)
     """What was found since the changefeed began, by table: see `ordering.drift`."""
+    kept_keys: KeptKeys = field(default_factory=dict)
+    """Indexes that upstream has lost and the target has kept: see `ordering.kept_keys`."""
 
     @classmethod
     def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str, routes: str = "") -> "Progress":
@@ -183,6 +186,7 @@ class Progress:
             **({"routes": self.routes} if self.routes else {}),
             **({"sources": [[*name, *at] for name, at in sorted(self.sources.items())]} if self.sources else {}),
             **({"drift": [[*table, *found] for table, found in sorted(self.drift.items())]} if self.drift else {}),
+            **({"kept_keys": stored(self.kept_keys)} if self.kept_keys else {}),
         }
 
     def kept_state(self) -> dict[str, Any]:
@@ -217,6 +221,7 @@ class Progress:
             routes=state.get("routes", ""),
             sources={TableName(*one[:2]): TableName(*one[2:]) for one in state.get("sources", [])},
             drift={TableName(*one[:2]): Drift(*one[2:]) for one in state.get("drift", [])},
+            kept_keys=restored(state.get("kept_keys", [])),
         )
 
     def goes_on_from(self, start: "Progress") -> bool:

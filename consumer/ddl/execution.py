@@ -14,14 +14,14 @@ from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.config.routes import Routes
 from consumer.ddl.asking import Asking
 from consumer.ddl.guard import reading, refuse_what_is_not_theirs
-from consumer.ddl.lost_keys import drops_of_lost_keys, may_make_key
-from consumer.ddl.policy import replicated, why_ignored
+from consumer.ddl.lost_keys import WHY_KEPT, LostKey, dropped_indexes, kept_after, lost_keys, without
+from consumer.ddl.policy import WHY_THERE, last_keys, replicated, why_ignored
 from consumer.ddl.routing import RoutedDdl, left, routed
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
-from sinks.bookkeeping.ddl_log import DECIDED, KEPT, DdlRecord, DdlState
+from sinks.bookkeeping.ddl_log import DECIDED, DdlRecord, DdlState
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.steps import Observer
 from sinks.target import Target
@@ -66,19 +66,24 @@ class Execution:
         waiting = [ddl if other.identity == ddl.identity else other for other in waiting]
         line = next((line for line in unsettled if line.is_of(ddl)), None)
         if line is not None and DdlState(line.state) in DECIDED:
-            return self._pass(ddl, line, progress)
+            return self._pass(ddl, line, self._keeping(ddl, progress, *self._last_keys(ddl)))
         with self._noting(ddl):
             # what a killed run began was judged by a schema that may be another one since
             torn = line is not None and line.state == DdlState.INTENT.value
             because = "" if torn else why_ignored(ddl, waiting, self.wanted, self.target.catalog())
             if because:
-                self._ignore(ddl, because, progress)
-                return progress
-            refuse_what_is_not_theirs(ddl)
-        for drop in self._lost_keys(ddl):
-            self._drop_lost(drop, unsettled, before)
+                left_out = self._last_keys(ddl) if because.startswith(WHY_KEPT) else ()
+            else:
+                refuse_what_is_not_theirs(ddl)
+                ddl, left_out = self._replicated(ddl, line if torn else None)
+        if not because or because.startswith(WHY_THERE):
+            before, progress = self._drop_lost_keys(ddl, unsettled, before, progress)
+        progress = self._keeping(ddl, progress, *left_out)
+        if because:
+            self._ignore(ddl, because, progress)
+            return progress
         with self._noting(ddl):
-            return self._execute(self.asking.completed(self._replicated(ddl)), progress, torn=torn)
+            return self._execute(self.asking.completed(ddl), progress, torn=torn)
 
     def _execute(self, ddl: DdlEvent, progress: Progress, *, torn: bool) -> Progress:
         found = self._routed(ddl, progress, torn=torn)
@@ -91,21 +96,47 @@ class Execution:
             self.target.execute_ddl(ddl, progress, self.lease, self.observe)
         return progress
 
-    def _lost_keys(self, ddl: DdlEvent) -> list[DdlEvent]:
-        """The DDLs to execute before this one: they drop keys that upstream dropped before, and the target kept."""
-        with reading(ddl):
-            if self.wanted.force_replicate or not may_make_key(ddl.sql):
-                return []
-            lines = self.target.ddl_log.latest(self.lease.changefeed, KEPT)
-            return drops_of_lost_keys(ddl, lines, self.target.catalog())
+    def _last_keys(self, ddl: DdlEvent) -> set[str]:
+        """See `last_keys`; of a statement that can't be read none."""
+        try:
+            with reading(ddl):
+                return last_keys(ddl, self.wanted, self.target.catalog())
+        except InputError:
+            return set()
 
-    def _drop_lost(self, drop: DdlEvent, unsettled: Collection[DdlRecord], before: Progress) -> None:
-        """Drop a key as `settle` executes a DDL; it has a line of its own in the DDL log, and moves no progress."""
+    def _keeping(self, ddl: DdlEvent, progress: Progress, *left_out: str) -> Progress:
+        """The progress that knows what is kept after a DDL; a statement that can't be read changes nothing of it."""
+        try:
+            with reading(ddl):
+                kept = kept_after(progress.kept_keys, ddl, left_out, self.target.catalog())
+        except InputError:
+            return progress
+        return replace(progress, kept_keys=kept)
+
+    def _drop_lost_keys(
+        self, ddl: DdlEvent, unsettled: Collection[DdlRecord], before: Progress, progress: Progress
+    ) -> tuple[Progress, Progress]:
+        """Drop what upstream dropped before and the target has kept, where the DDL makes another key."""
+        begun = [line.sql for line in unsettled if line.commit_ts == ddl.commit_ts]
+        with reading(ddl):
+            found = lost_keys(ddl, progress.kept_keys, self.target.catalog(), begun)
+        for lost in found:
+            kept = without(progress.kept_keys, ddl, lost.name)
+            before, progress = replace(before, kept_keys=kept), replace(progress, kept_keys=kept)
+            self._drop_lost(lost, unsettled, before)
+        return before, progress
+
+    def _drop_lost(self, lost: LostKey, unsettled: Collection[DdlRecord], before: Progress) -> None:
+        """Drop a key as `settle` executes a DDL; it has a line of its own in the DDL log, and moves no offsets."""
+        drop = lost.ddl
         line = next((line for line in unsettled if line.is_of(drop)), None)
         if line is not None and DdlState(line.state) in DECIDED:
             self._pass(drop, line, before)
             return
+        because = "upstream dropped this key before, and makes another one now"
+        log.warning("a key that was kept is dropped", at=utc_text(drop.commit_ts), because=because, statement=drop.sql)
         with self._noting(drop):
+            lost.check()
             self._execute(drop, before, torn=line is not None and line.state == DdlState.INTENT.value)
 
     def _routed(self, ddl: DdlEvent, progress: Progress, *, torn: bool) -> RoutedDdl:
@@ -115,14 +146,24 @@ class Execution:
         with reading(ddl):
             return routed(ddl, self.routes, progress.sources, self.target.session.catalog(), torn=torn)
 
-    def _replicated(self, ddl: DdlEvent) -> DdlEvent:
-        """The DDL without what TiCDC leaves out of it."""
+    def _replicated(self, ddl: DdlEvent, begun: DdlRecord | None) -> tuple[DdlEvent, set[str]]:
+        """The DDL without what TiCDC leaves out of it, and the indexes whose drops that are.
+
+        `begun`: its line, if a run has begun it: what was decided then, by another schema maybe, counts.
+        """
         with reading(ddl):
-            found = replicated(ddl, self.wanted, self.target.catalog())
-        if found.replicated:
-            because = "it drops the last valid index of its table, which TiCDC does not replicate"
-            log.warning("clauses of a DDL are left out", at=utc_text(ddl.commit_ts), because=because)
-        return found
+            if begun is None:
+                found = replicated(ddl, self.wanted, self.target.catalog())
+            else:
+                found = replace(ddl, replicated=self.target.ddl_log.replicated(begun))
+            if not found.replicated:
+                return found, set()
+            left_out = dropped_indexes(ddl.sql) - dropped_indexes(found.replicated)
+        because = "it drops the last valid index of its table, which TiCDC does not replicate"
+        log.warning(
+            "clauses of a DDL are left out", at=utc_text(ddl.commit_ts), because=because, indexes=sorted(left_out)
+        )
+        return found, left_out
 
     def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> Progress:
         becomes = DECIDED[DdlState(line.state)].value

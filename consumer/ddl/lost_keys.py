@@ -1,122 +1,57 @@
 """Keys that upstream has dropped and the target has kept: the loss of a table's last valid index is not replicated.
 
-Once another index becomes the key, rows may be equal in the columns of the kept one, and would replace each other. The
-DDL log tells which they are, as far back as it goes. Pure.
+Once another index becomes the key, rows may be equal in the columns of the kept one, and would replace each other.
+Which were kept stands in the progress (`ordering.kept_keys`). Pure.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from ordering.errors import InputError
-from ordering.events import DdlEvent, TableName
-from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
-from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropIndex, IndexKind, RenameIndex
-from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
+from ordering.errors import TargetError
+from ordering.events import DdlEvent, TableName, folded
+from ordering.kept_keys import KeptKey, KeptKeys, bounded
+from sinks.ddl.model import (
+    AddColumn,
+    AddIndex,
+    Change,
+    ChangeColumn,
+    DropColumn,
+    DropIndex,
+    IndexDef,
+    IndexKind,
+    RenameColumn,
+    RenameIndex,
+)
+from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, named, named_tables, read_statement
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
 from sinks.rows.schema import Catalog, TableSchema
 
 WHY_KEPT = "it drops the last valid index of table"
 """How the DDL log says why such a DDL was left out."""
-_MADE = {DdlState.DONE.value, DdlState.RUNNING.value}
-_OPEN = {DdlState.INTENT.value, DdlState.FAILED.value, DdlState.SKIP.value, DdlState.TAKE.value}
-_ENDING = {DdlKind.CREATE_TABLE, DdlKind.DROP_TABLE}
+_PRIMARY = "primary"
 
 
-def may_make_key(sql: str) -> bool:
-    """Whether one of its clauses may make a valid index, or one valid. Raises InputError."""
-    return any(isinstance(change, AddIndex | ChangeColumn) for change in _changes(read_statement(sql)))
+@dataclass(frozen=True, slots=True)
+class LostKey:
+    """A kept key that is to be dropped, by a DDL of its own. `other_columns`: the index of its name is another one."""
+
+    name: str
+    ddl: DdlEvent
+    other_columns: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise TargetError for an index that is not the one that was kept: whose it is, an operator has to say."""
+        if self.other_columns:
+            table = TableName(self.ddl.database, self.ddl.table)
+            raise TargetError(
+                f"upstream makes another key, and index {self.name!r} of {table} is not the one that was kept when"
+                f" upstream dropped it: it is over {', '.join(self.other_columns)} now",
+                hint="if rows may be equal in these columns upstream, drop it by hand; else leave this DDL out",
+            )
 
 
-def drops_of_lost_keys(ddl: DdlEvent, lines: Iterable[DdlRecord], catalog: Catalog) -> list[DdlEvent]:
-    """The DDLs that drop what was kept, to be executed before one that makes another key. `lines`: newest first.
-
-    Raises InputError for a statement that can't be read.
-    """
-    changes = list(_changes(read_statement(ddl.sql)))
-    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
-    if schema is None or not _makes_key(schema, changes):
-        return []
-    lines = [line for line in lines if line.commit_ts <= ddl.commit_ts and not line.is_of(ddl)]
-    begun = {line.sql for line in lines if line.commit_ts == ddl.commit_ts and line.state in _OPEN}
-    indexes = [change.index for change in changes if isinstance(change, AddIndex)]
-    made = {index.known_as.lower() for index in indexes if index.name or index.kind is IndexKind.PRIMARY}
-    ours = {name.lower() for name in schema.valid_indexes | schema.unique_indexes}
-    found = []
-    for name in sorted(_lost(schema.name, lines) - made):
-        sql = _drop(ddl.table, name)
-        here = name if name == "primary" else catalog.index_name(schema.here, name).lower()
-        if here in ours or sql in begun:
-            found.append(replace(ddl, sql=sql))
-    return found
-
-
-def adds_key(schema: TableSchema, changes: Collection[Change]) -> bool:
-    """Whether one of the clauses makes a valid index."""
-    nullable = {column.name.lower(): column.nullable or column.virtual for column in schema.columns}
-    for change in changes:
-        if isinstance(change, AddColumn | ChangeColumn):
-            nullable[change.column.name.lower()] = change.column.nullable or change.column.virtual
-    return any(
-        index.kind is IndexKind.PRIMARY
-        or (index.kind is IndexKind.UNIQUE and not any(nullable.get(p.column.lower(), True) for p in index.parts))
-        for index in (change.index for change in changes if isinstance(change, AddIndex))
-    )
-
-
-def _makes_key(schema: TableSchema, changes: Collection[Change]) -> bool:
-    """Whether clauses make a valid index, or one valid: those of its columns that may be NULL may not any more."""
-    open_before = {column.name.lower() for column in schema.columns if column.nullable or column.virtual}
-    columns = [change.column for change in changes if isinstance(change, ChangeColumn)]
-    still_open = open_before - {column.name.lower() for column in columns if not (column.nullable or column.virtual)}
-    keys = [{name.lower() for name in key} for key in schema.unique_keys if "" not in key]
-    return adds_key(schema, changes) or any(key & open_before and not key & still_open for key in keys)
-
-
-def _lost(table: TableName, lines: Collection[DdlRecord]) -> set[str]:
-    """Lower-case names of the indexes that upstream has dropped from a table, whatever became of them in the target."""
-    lost: dict[TableName, set[str]] = {}
-    for line in reversed(list(lines)):
-        try:
-            _replay(line, lost)
-        except InputError:
-            continue  # it was refused then, or what was done by hand instead is not known
-    return lost.get(_lower(table), set())
-
-
-def _replay(line: DdlRecord, lost: dict[TableName, set[str]]) -> None:
-    statement = read_statement(line.sql).placed(line.database, lambda _: line.database)
-    is_made = line.state in _MADE
-    for old, new in statement.renames if is_made else ():
-        lost[_lower(named(new))] = lost.pop(_lower(named(old)), set())
-    if not statement.tables:
-        return
-    names = lost.setdefault(_lower(named(statement.tables[0])), set())
-    if statement.kind in _ENDING and is_made:
-        names.clear()
-    if statement.like is not None and is_made:  # made with the keys that its model has in the target
-        names.update(lost.get(_lower(named(statement.like)), ()))
-    changes = list(_changes(statement))
-    names.update(_kept(line, changes))
-    if is_made or line.state == DdlState.IGNORED.value:
-        made = [change.index.known_as for change in changes if isinstance(change, AddIndex)]
-        made += [change.new for change in changes if isinstance(change, RenameIndex)]
-        names.difference_update(map(str.lower, made))
-    # it is gone now, or an operator wants to keep it
-    if (is_made and len(changes) == 1) or line.state == DdlState.SKIPPED.value:
-        names.difference_update(_dropped(changes))
-
-
-def _kept(line: DdlRecord, changes: Collection[Change]) -> set[str]:
-    """What a statement drops and the target may still have: where it was left out, or may be a clause that was."""
-    is_left_out = line.state == DdlState.IGNORED.value and line.executed.startswith(WHY_KEPT)
-    return _dropped(changes) if is_left_out or (line.state in _MADE and len(changes) > 1) else set()
-
-
-def _dropped(changes: Iterable[Change]) -> set[str]:
-    return {change.name.lower() for change in changes if isinstance(change, DropIndex)}
-
-
-def _changes(statement: Statement) -> Iterator[Change]:
+def changes_of(statement: Statement) -> Iterator[Change]:
+    """The clauses of a statement about one table. Raises InputError."""
     if statement.kind is DdlKind.CREATE_INDEX:
         yield AddIndex(read_index(statement.sql))
     elif statement.kind is DdlKind.DROP_INDEX:
@@ -125,8 +60,76 @@ def _changes(statement: Statement) -> Iterator[Change]:
         yield from read_changes(statement.sql)
 
 
+def dropped_indexes(sql: str) -> set[str]:
+    """The indexes that a statement drops, as it spells them. Raises InputError."""
+    return {change.name for change in changes_of(read_statement(sql)) if isinstance(change, DropIndex)}
+
+
+def lost_keys(ddl: DdlEvent, kept: KeptKeys, catalog: Catalog, begun: Collection[str]) -> list[LostKey]:
+    """What is to be dropped before a DDL that makes another key, or takes a kept one's name.
+
+    `begun`: statements of this commitTs that a run has begun and not ended. Raises InputError.
+    """
+    keys = kept.get(TableName(ddl.database, ddl.table).folded, {})
+    keys = {name: key for name, key in keys.items() if key.commit_ts <= ddl.commit_ts}
+    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
+    if not keys or schema is None:
+        return []
+    changes = list(changes_of(read_statement(ddl.sql)))
+    replaced = {folded(index.known_as) for index in _made(changes) if index.name or index.kind is IndexKind.PRIMARY}
+    in_the_way = set(keys) - replaced if makes_key(schema, changes, catalog) else set(keys) & _taken(changes)
+    found = (_lost(ddl, name, keys[name], schema, catalog) for name in sorted(in_the_way))
+    return [lost for lost in found if lost is not None and (_is_there(lost, schema, catalog) or lost.ddl.sql in begun)]
+
+
+def _lost(ddl: DdlEvent, name: str, key: KeptKey, schema: TableSchema, catalog: Catalog) -> LostKey | None:
+    columns = schema.columns_of(_here(name, schema, catalog))
+    is_other = bool(columns) and {folded(column) for column in columns} != key.columns
+    return LostKey(name, replace(ddl, sql=_drop(ddl.table, name), replicated=""), columns if is_other else ())
+
+
+def _is_there(lost: LostKey, schema: TableSchema, catalog: Catalog) -> bool:
+    return bool(schema.columns_of(_here(lost.name, schema, catalog)))
+
+
+def _here(name: str, schema: TableSchema, catalog: Catalog) -> str:
+    """What the target calls an index."""
+    return "PRIMARY" if folded(name) == _PRIMARY else catalog.index_name(schema.here, name)
+
+
+def makes_key(schema: TableSchema, changes: Collection[Change], catalog: Catalog) -> bool:
+    """Whether clauses make a valid index, or one valid: those of its columns that may be NULL may not any more."""
+    before = {folded(column.name) for column in schema.columns if column.nullable or column.virtual}
+    known = {folded(column.name) for column in schema.columns}
+    after = set(before)
+    for change in changes:
+        if isinstance(change, AddColumn | ChangeColumn):
+            names = {folded(change.column.name), *([folded(change.old)] if isinstance(change, ChangeColumn) else [])}
+            known |= names
+            is_open = change.column.nullable or change.column.virtual
+            after = after | names if is_open else after - names
+    new = ({folded(part.column) for part in index.parts} for index in _made(changes) if index.kind is IndexKind.UNIQUE)
+    gone = {folded(_here(c.name, schema, catalog)) for c in changes if isinstance(c, DropIndex)}
+    there = {name: set(map(folded, key)) for name, key in schema.unique_indexes.items() if folded(name) not in gone}
+    return (
+        any(index.kind is IndexKind.PRIMARY for index in _made(changes))
+        or any(key <= known - after for key in new)
+        or any("" not in key and key & before and not key & after for key in there.values())
+    )
+
+
+def _made(changes: Iterable[Change]) -> list[IndexDef]:
+    return [change.index for change in changes if isinstance(change, AddIndex)]
+
+
+def _taken(changes: Iterable[Change]) -> set[str]:
+    """Names that indexes get which the target does not make room for: by RENAME, and where upstream chooses them."""
+    made = {index.known_as for index in _made(changes) if not index.name and index.kind is not IndexKind.PRIMARY}
+    return set(map(folded, made | {change.new for change in changes if isinstance(change, RenameIndex)}))
+
+
 def _drop(table: str, name: str) -> str:
-    key = "PRIMARY KEY" if name == "primary" else f"INDEX {_quoted(name)}"
+    key = "PRIMARY KEY" if name == _PRIMARY else f"INDEX {_quoted(name)}"
     return f"ALTER TABLE {_quoted(table)} DROP {key}"
 
 
@@ -134,5 +137,90 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _lower(name: TableName) -> TableName:
-    return TableName(name.database.lower(), name.table.lower())
+def without(kept: KeptKeys, ddl: DdlEvent, name: str) -> KeptKeys:
+    """What is left once a kept key of the DDL's table is dropped, or is to stay for good."""
+    table = TableName(ddl.database, ddl.table).folded
+    return bounded({**kept, table: {index: key for index, key in kept.get(table, {}).items() if index != name}})
+
+
+def kept_after(kept: KeptKeys, ddl: DdlEvent, left_out: Collection[str], catalog: Catalog) -> KeptKeys:
+    """What is kept after a DDL. `left_out`: the indexes whose drops are; `catalog`: from before it, but after a crash.
+
+    Whether the target executes it is no matter: it tells of upstream. Raises InputError.
+    """
+    if not kept and not left_out:
+        return kept
+    statement = read_statement(ddl.sql)
+    found = {table: dict(keys) for table, keys in kept.items()}
+    if statement.renames:
+        for (old, _), before, after in zip(statement.renames, ddl.removes, ddl.adds, strict=True):
+            moved = _held(old, before, after, found, catalog)
+            found[after.folded] = found.pop(moved.folded, {})
+    elif statement.kind is DdlKind.CREATE_TABLE:
+        own = TableName(statement.tables[0].database or ddl.database, statement.tables[0].table)
+        model = None if statement.like is None else _model(statement.like, ddl, own, catalog)
+        found[own.folded] = {} if model is None else found.get(model.folded, {})
+    elif statement.kind is DdlKind.OTHER and statement.tables:
+        _recovered(ddl, found)
+    else:
+        own = TableName(ddl.database, ddl.table)
+        found[own.folded] = _altered(found.get(own.folded, {}), ddl, left_out, catalog)
+    return bounded(found)
+
+
+def _held(old: TableReference, before: TableName, after: TableName, kept: KeptKeys, catalog: Catalog) -> TableName:
+    """The old name of a renamed table. After a crash it is gone, and where its database is not named, what is tells."""
+    if old.database is not None or before not in catalog or after not in catalog:
+        return before
+    gone = [name for name in kept if name.table == before.folded.table and name not in catalog]
+    return gone[0] if len(gone) == 1 else before
+
+
+def _model(like: TableReference, ddl: DdlEvent, own: TableName, catalog: Catalog) -> TableName:
+    """The table that a new one is made like; the new one is there already after a crash."""
+    told = like.database or dict(ddl.olders).get(folded(like.table))
+    holders = {d for d in catalog.databases_with(like.table) if TableName(d, like.table).folded != own.folded}
+    return TableName(told or (holders.pop() if len(holders) == 1 else ddl.database), like.table)
+
+
+def _recovered(ddl: DdlEvent, kept: dict[TableName, dict[str, KeptKey]]) -> None:
+    """A table that comes back has what it had when it was dropped, maybe under another name."""
+    _, (old, *new) = named_tables(ddl.sql)
+    names = [named(replace(one.reference, database=one.reference.database or ddl.database)) for one in (old, *new)]
+    kept[names[-1].folded] = dict(kept.get(names[0].folded, {}))
+
+
+def _altered(
+    keys: Mapping[str, KeptKey], ddl: DdlEvent, left_out: Collection[str], catalog: Catalog
+) -> dict[str, KeptKey]:
+    """A table's kept keys after a statement about it."""
+    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
+    found = dict(keys)
+    if schema is not None:
+        for name in left_out:
+            columns = schema.columns_of(_here(name, schema, catalog))
+            found |= {folded(name): KeptKey(frozenset(map(folded, columns)), ddl.commit_ts)} if columns else {}
+    changes = list(changes_of(read_statement(ddl.sql)))
+    renamed, gone = _columns_after(changes)
+    made = {folded(index.known_as) for index in _made(changes)}
+    made |= {folded(change.new) for change in changes if isinstance(change, RenameIndex)}
+    after = {
+        name: replace(key, columns=frozenset(renamed.get(column, column) for column in key.columns - gone))
+        for name, key in found.items()
+        if name not in made
+    }
+    return {name: key for name, key in after.items() if key.columns}
+
+
+def _columns_after(changes: Iterable[Change]) -> tuple[dict[str, str], set[str]]:
+    """Old and new names of columns, and those that are gone."""
+    renamed: dict[str, str] = {}
+    gone: set[str] = set()
+    for change in changes:
+        if isinstance(change, RenameColumn):
+            renamed[folded(change.old)] = folded(change.new)
+        elif isinstance(change, ChangeColumn):
+            renamed[folded(change.old)] = folded(change.column.name)
+        elif isinstance(change, DropColumn):
+            gone.add(folded(change.name))
+    return renamed, gone

@@ -6,18 +6,21 @@ from dataclasses import replace
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
 from consumer.ddl.guard import MALFORMED, check_whole, reading
-from consumer.ddl.lost_keys import WHY_KEPT, adds_key
+from consumer.ddl.lost_keys import WHY_KEPT, changes_of, makes_key
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import TableFilter
 from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
-from ordering.events import DdlEvent, TableName
+from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
-from sinks.ddl.model import AddIndex, ChangeColumn, DropIndex, IndexKind
+from sinks.ddl.model import AddIndex, DropIndex, IndexKind
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, naming_database, read_statement
-from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_table, without
+from sinks.ddl.parse.tables import read_changes, read_table, without
 from sinks.ddl.ticdc_allow_list import Clauses, Event, clauses_of, replicates
 from sinks.rows.schema import Catalog, TableSchema
+
+WHY_THERE = "it makes a primary key that is there already"
+"""How the DDL log says why such a DDL was left out: upstream had dropped the key, the target had kept it."""
 
 
 def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> DdlEvent:
@@ -112,23 +115,19 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
     schema = catalog.get(catalog.spelled(name))
     valid = creates_key(ddl.sql) if Event.CREATE_TABLE in clauses.events else schema is None or bool(schema.handle_key)
     replicated_so = any(replicates(event, valid_index=valid, force=False) for event in clauses.events)
-    if not replicated_so and not (schema is not None and _gives_key(schema, ddl.sql)):
+    if not replicated_so and not (schema is not None and _gives_key(schema, ddl.sql, catalog)):
         return f"table {name} has no valid index, and filter.force-replicate is false"
     if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
         return f"{WHY_KEPT} {name}, whose rows could not be told apart any more"
     if schema is not None and _keeps_key(schema, ddl.sql, clauses):
-        return f"table {name} has this primary key: it was not dropped in the target"
+        return f"{WHY_THERE}: table {name} has kept it"
     return ""
 
 
-def _gives_key(schema: TableSchema, sql: str) -> bool:
+def _gives_key(schema: TableSchema, sql: str, catalog: Catalog) -> bool:
     """Whether an ALTER TABLE makes the columns of a unique index NOT NULL: TiCDC sends what makes one valid."""
-    if read_statement(sql).kind is not DdlKind.ALTER_TABLE:
-        return False
-    changed = {c.old.lower(): c.column for c in read_changes(sql) if isinstance(c, ChangeColumn)}
-    open_ones = {column.name.lower() for column in schema.columns if column.nullable or column.virtual}
-    still_open = open_ones - {name for name, column in changed.items() if not (column.nullable or column.virtual)}
-    return any(key and "" not in key and not {c.lower() for c in key} & still_open for key in schema.unique_keys)
+    statement = read_statement(sql)
+    return statement.kind is DdlKind.ALTER_TABLE and makes_key(schema, list(changes_of(statement)), catalog)
 
 
 def creates_key(sql: str) -> bool:
@@ -161,11 +160,14 @@ def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> Ddl
 
     What else its statement does is replicated, as it is where each clause is a statement of its own.
     """
-    if wanted.force_replicate or read_statement(ddl.sql).kind is not DdlKind.ALTER_TABLE:
-        return ddl
-    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
-    keys = _last_keys(schema, ddl.sql, catalog) if schema is not None else set()
+    keys = last_keys(ddl, wanted, catalog) if read_statement(ddl.sql).kind is DdlKind.ALTER_TABLE else set()
     return replace(ddl, replicated=_without_drops(ddl.sql, keys)) if keys else ddl
+
+
+def last_keys(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> set[str]:
+    """The last valid indexes that a DDL drops, which the target keeps; by their names as in the statement."""
+    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
+    return _last_keys(schema, ddl.sql, catalog) if schema is not None and not wanted.force_replicate else set()
 
 
 def _without_drops(sql: str, names: set[str]) -> str:
@@ -185,14 +187,13 @@ def _drops_last_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Ca
 
 def _last_keys(schema: TableSchema, sql: str, catalog: Catalog) -> set[str]:
     """The names, as in the statement, of valid indexes that it drops so that none is left; else nothing."""
-    alters = read_statement(sql).kind is DdlKind.ALTER_TABLE
-    changes = read_changes(sql) if alters else [DropIndex(read_dropped_index(sql))]
-    ours = {name if name == "PRIMARY" else name.lower() for name in schema.valid_indexes}
+    changes = list(changes_of(read_statement(sql)))
+    ours = set(map(folded, schema.valid_indexes))
     dropped = {
-        change.name: change.name if change.name == "PRIMARY" else catalog.index_name(schema.here, change.name).lower()
+        change.name: folded(change.name if change.name == "PRIMARY" else catalog.index_name(schema.here, change.name))
         for change in changes
         if isinstance(change, DropIndex)
     }
     keys = {name for name, known in dropped.items() if known in ours}
     left = ours - set(dropped.values())
-    return keys if keys and not left and not adds_key(schema, changes) else set()
+    return keys if keys and not left and not makes_key(schema, changes, catalog) else set()

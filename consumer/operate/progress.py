@@ -195,6 +195,7 @@ def reset_progress(config: Config) -> None:
         start = CheckpointTs(config.source.start_ts)
         filters, routes = read_filter(config.filter), read_routes(config.sink)
         first = Progress.first(start, filters.digest, uuid4().hex, routes.digest)
+        first = replace(first, kept_keys=known.kept_keys)  # the tables stay as they are
         # of whatever was held nothing is known any more: its offset may be another message's in a topic created again
         held = [one.position for one in target.quarantine.all(config.changefeed) if one.state is QuarantineState.HELD]
         aside = Changes(decided=tuple((p, QuarantineState.RETRIED, "the progress was reset") for p in held))

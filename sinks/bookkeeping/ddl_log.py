@@ -43,6 +43,8 @@ DECIDED = {DdlState.SKIP: DdlState.SKIPPED, DdlState.TAKE: DdlState.DONE}
 """What an operator decided -> what it is once the next run has met the DDL."""
 
 _OPEN = "'intent', 'running', 'failed', 'skip', 'take'"
+_REPLICATED = "/replicated"
+"""In `before_it`, and no table's name: what of the statement is executed, where that is not all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +136,13 @@ class DdlLog:
         if torn is not None:
             return torn
         line = self.open_line(ddl, changefeed)
+        noted = {**before, **({_REPLICATED: ddl.replicated} if ddl.replicated else {})}
         if line is None:
-            return Entered(self.add(ddl, executed, DdlState.INTENT, changefeed, before), dict(before), torn=False)
+            return Entered(self.add(ddl, executed, DdlState.INTENT, changefeed, noted), dict(before), torn=False)
         self._book.run(
             f"UPDATE {self._table} SET state = 'intent', executed = ?, before_it = ?, reason = '', updated_at = ?"  # noqa: S608 a constant
             " WHERE id = ?",
-            (executed, _json(before), self._book.now(), line.id),
+            (executed, _json(noted), self._book.now(), line.id),
         )
         return Entered(line.id, dict(before), torn=False)
 
@@ -148,8 +151,16 @@ class DdlLog:
         line = self.open_line(ddl, changefeed)
         if line is None or line.state != DdlState.INTENT.value:
             return None
+        noted = self._noted(line)
+        return Entered(line.id, {name: what for name, what in noted.items() if name != _REPLICATED}, torn=True)
+
+    def replicated(self, line: DdlRecord) -> str:
+        """What of its statement is executed, as it was decided when it was begun; "": all of it."""
+        return str(self._noted(line).get(_REPLICATED, ""))
+
+    def _noted(self, line: DdlRecord) -> dict[str, Any]:
         ((noted,),) = self._book.query(f"SELECT before_it FROM {self._table} WHERE id = ?", (line.id,))  # noqa: S608 a constant
-        return Entered(line.id, orjson.loads(noted or "{}"), torn=True)
+        return dict(orjson.loads(noted or "{}"))
 
     def open_line(self, ddl: DdlEvent, changefeed: str) -> DdlRecord | None:
         """The line of this DDL, if it is not settled."""

@@ -3,9 +3,10 @@
 What a target's DDL is written from. `parse.tables` makes these values out of statements.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import chain, count
 
 from sinks.ddl.parse.partitions import Partitioning
 
@@ -105,6 +106,13 @@ class IndexDef:
         if self.kind is IndexKind.PRIMARY:
             return "PRIMARY"
         return self.name or next((part.column for part in self.parts if part.column), "expression_index")
+
+    def named(self, is_taken: Callable[[str], bool]) -> "IndexDef":
+        """The index with a name: where it has none that of its first column, with _2, _3 ... where that is taken."""
+        if self.name or self.kind is IndexKind.PRIMARY:
+            return self
+        names = chain([self.known_as], (f"{self.known_as}_{number}" for number in count(2)))
+        return replace(self, name=next(name for name in names if not is_taken(name)))
 
     def with_columns(self, spelled: Mapping[str, str]) -> "IndexDef":
         """The index with its columns as the table spells them; `spelled` goes by lower case."""

@@ -230,7 +230,9 @@ def _add_index(table: LakeTable, index: IndexDef) -> None:
     if index.kind is IndexKind.PRIMARY:
         table.keep(primary=ids)
     else:
-        table.keep(uniques={**table.fact(UNIQUES), index.known_as: ids})
+        uniques = table.fact(UNIQUES)
+        there = set(map(str.lower, uniques))
+        table.keep(uniques={**uniques, index.named(lambda name: name.lower() in there).name: ids})
 
 
 def _drop_index(table: LakeTable, name: str) -> None:

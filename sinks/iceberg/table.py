@@ -83,7 +83,8 @@ class LakeTable:
         uniques = {name: self._names(ids) for name, ids in self.fact(UNIQUES).items()}
         keys = (*uniques.values(), *([primary] if primary else []))
         handle = choose_handle_key(primary, uniques, columns)
-        return TableSchema(self.name, tuple(columns.values()), handle, keys, valid_indexes(primary, uniques, columns))
+        valid = valid_indexes(primary, uniques, columns)
+        return TableSchema(self.name, tuple(columns.values()), handle, keys, valid, unique_indexes=uniques)
 
     def fact(self, name: str) -> Any:
         """What we keep of upstream's definition in the table's properties."""

@@ -261,8 +261,7 @@ def _table(name: TableName, columns: list[Column], keys: _Keys, made: MadeIndexe
         secondary = {index: secondary[index] for index in made(name) if index in secondary}
     handle = choose_handle_key(primary, secondary, named)
     valid = valid_indexes(primary, secondary, named)
-    unique = frozenset(keys.spread) - {"PRIMARY"}
-    return TableSchema(name, tuple(columns), handle, tuple(keys.whole.values()), valid, unique_indexes=unique)
+    return TableSchema(name, tuple(columns), handle, tuple(keys.whole.values()), valid, unique_indexes=secondary)
 
 
 def _is_tie(keys: Mapping[str, tuple[str, ...]]) -> bool:

@@ -200,5 +200,5 @@ def _table(name: TableName, columns: list[Column], keys: list[_Key]) -> TableSch
     named = {c.name: c for c in columns}
     handle = choose_handle_key(primary, uniques, named)
     valid = valid_indexes(primary, uniques, named)
-    unique = frozenset(key.name for key in keys if not key.primary)
+    unique = {key.name: key.spread for key in keys if not key.primary}
     return TableSchema(name, tuple(columns), handle, tuple(key.columns for key in keys), valid, unique_indexes=unique)

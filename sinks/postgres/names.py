@@ -5,7 +5,7 @@ from datetime import UTC
 import xxhash
 
 from ordering.errors import TargetError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 from sinks.rows.values import zone_of
 
 LONGEST_BYTES = 63
@@ -57,7 +57,7 @@ def index_name(table: TableName, index: str) -> str:
     So that no index takes another's or a table's name, digits made of its table and its own whole name follow it.
     Upstream's index names don't tell case apart.
     """
-    index = index.lower()
+    index = folded(index)
     own = _digits(index, _INDEX_DIGITS)
     return f"{_cut(index, LONGEST_BYTES - _TABLE_DIGITS - _INDEX_DIGITS - 2)}_{own}{table_mark(table)}"
 

@@ -1,12 +1,12 @@
 """The target's tables as far as writing needs them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
 from ordering.errors import TableMismatchError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 from sinks.rows.column_fit import Holds
 from sinks.rows.routed import NameMap, RoutedTables
 
@@ -105,8 +105,9 @@ class TableSchema:
     """The statement that makes it fit."""
     acting: tuple[str, ...] = ()
     """What the target does by itself when rows are written here, a sentence each: worth a warning."""
-    unique_indexes: frozenset[str] = frozenset()
-    """The target's names for all unique indexes but the primary key's, also those that could not be the handle key."""
+    unique_indexes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """The columns of all unique indexes but the primary key's, also of those that could not be the handle key, by the
+    target's names. A prefix stands with its column."""
     place: TableName | None = None
     """Its name in the target, where `name` is upstream's and another one."""
 
@@ -135,6 +136,12 @@ class TableSchema:
     def primary_key(self) -> tuple[str, ...]:
         """The primary key's columns."""
         return self.handle_key if "PRIMARY" in self.valid_indexes else ()
+
+    def columns_of(self, index: str) -> tuple[str, ...]:
+        """The columns of a unique index, by the target's name in any case; none if there is no such index."""
+        if folded(index) == "primary":
+            return self.primary_key()
+        return next((key for name, key in self.unique_indexes.items() if folded(name) == folded(index)), ())
 
     @property
     def computes(self) -> bool:
@@ -208,8 +215,8 @@ class Catalog:
     def database(self, name: str) -> str:
         """The database as the target spells it."""
         databases = self.empty | {table.database for table in self.tables}
-        folded = {database for database in databases if database.lower() == name.lower()}
-        return folded.pop() if name not in databases and len(folded) == 1 else name
+        same = {database for database in databases if folded(database) == folded(name)}
+        return same.pop() if name not in databases and len(same) == 1 else name
 
     def routed(self, names: NameMap) -> "Catalog":
         """The same tables by their names upstream."""
@@ -217,7 +224,7 @@ class Catalog:
 
     def databases_with(self, table: str) -> Iterator[str]:
         """The databases that hold a table of that name, in any case."""
-        return (name.database for name in self.tables if name.table.lower() == table.lower())
+        return (name.database for name in self.tables if folded(name.table) == folded(table))
 
 
 def spelled(name: TableName, tables: Collection[TableName]) -> TableName:
@@ -229,8 +236,8 @@ def spelled(name: TableName, tables: Collection[TableName]) -> TableName:
         return tables.spelled(name)
     if name in tables:
         return name
-    folded = [t for t in tables if (t.database.lower(), t.table.lower()) == (name.database.lower(), name.table.lower())]
-    return folded[0] if len(folded) == 1 else name
+    same = [table for table in tables if table.folded == name.folded]
+    return same[0] if len(same) == 1 else name
 
 
 def trigger_acts(table: TableName, trigger: str) -> str:

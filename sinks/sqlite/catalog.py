@@ -209,8 +209,9 @@ def _read_table(connection: sqlite3.Connection, name: TableName, checks: dict[st
     key = tuple(primary[i] for i in sorted(primary))
     named = {c.name: c for c in columns}
     handle = choose_handle_key(key, spread, named)
-    valid = valid_indexes(key, {index: parts for index, parts in spread.items() if index != own}, named)
-    keys, unique = tuple({*uniques.values(), *([key] if key else [])}), frozenset(uniques) - {own}
+    unique = {index: parts for index, parts in spread.items() if index != own}
+    valid = valid_indexes(key, unique, named)
+    keys = tuple({*uniques.values(), *([key] if key else [])})
     return TableSchema(name, tuple(columns), handle, keys, valid, unique_indexes=unique)
 
 

@@ -87,14 +87,8 @@ def _named(indexes: list[IndexDef]) -> tuple[IndexDef, ...]:
     taken = {index.name.lower() for index in indexes if index.name}
     named = []
     for index in indexes:
-        name = index.known_as
-        if not index.name and index.kind is not IndexKind.PRIMARY:
-            number = 2
-            while name.lower() in taken:
-                name = f"{index.known_as}_{number}"
-                number += 1
-            taken.add(name.lower())
-        named.append(IndexDef(index.kind, name, index.parts))
+        named.append(index.named(lambda name: name.lower() in taken))
+        taken.add(named[-1].name.lower())
     return tuple(named)
 
 

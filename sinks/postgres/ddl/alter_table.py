@@ -96,7 +96,7 @@ class PostgresAlteration:
             case AddIndex(index):
                 spelled = index.with_columns({name.lower(): name for name in self._columns})
                 yield from self._left_over(index)
-                yield created(self._table, spelled, self._columns)
+                yield created(self._table, spelled.named(self._is_there), self._columns)
             case DropIndex(name):
                 yield from self._drop_index(name)
             case RenameIndex(old, new):
@@ -226,10 +226,13 @@ class PostgresAlteration:
 
     def _left_over(self, index: IndexDef) -> Iterator[str]:
         """What upstream has dropped and was kept here as the last valid index is in the way of one of its name."""
-        name = index_name(self._table, index.known_as)
         primary = index.kind is IndexKind.PRIMARY
-        if primary or (index.name and self._db.value("SELECT to_regclass(%s)", (self._in_schema(name),)) is not None):
-            yield from self._drop_index("PRIMARY" if primary else index.known_as)
+        if primary or (index.name and self._is_there(index.name)):
+            yield from self._drop_index("PRIMARY" if primary else index.name)
+
+    def _is_there(self, index: str) -> bool:
+        name = index_name(self._table, index)
+        return self._db.value("SELECT to_regclass(%s)", (self._in_schema(name),)) is not None
 
     def _drop_index(self, name: str) -> Iterator[str]:
         if name.upper() != "PRIMARY":

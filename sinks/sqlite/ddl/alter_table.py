@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from ordering.errors import TargetError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 from sinks.ddl.model import (
     AddColumn,
     AddIndex,
@@ -192,7 +192,8 @@ class SqliteAlteration:
     def _add_index(self, index: IndexDef) -> Iterator[str]:
         schema = self._site.schema(self._table)
         if index.kind is not IndexKind.PRIMARY:
-            yield from self._drop_index(index.known_as)  # upstream's was dropped, here it was kept
+            index = index.named(lambda name: bool(self._indexes(name)))
+            yield from self._drop_index(index.name)  # upstream's was dropped, here it was kept
             yield from created(self._table, index, {c.name.lower() for c in schema.columns})
             return
         spelled = {c.name.lower(): c.name for c in schema.columns}
@@ -210,8 +211,8 @@ class SqliteAlteration:
 
     def _indexes(self, name: str) -> list[str]:
         """An index as the table has it, if it does: upstream's names don't tell case apart."""
-        own = index_name(self._table, name).lower()
-        return [index for index in self._site.texts(self._table) if index.lower() == own]
+        own = folded(index_name(self._table, name))
+        return [index for index in self._site.texts(self._table) if folded(index) == own]
 
     def _rename_index(self, old: str, new: str) -> Iterator[str]:
         """Made again, and with it the unique ones made later: their order decides which is the handle key."""

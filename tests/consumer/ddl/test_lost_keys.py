@@ -1,68 +1,125 @@
-"""Which kept keys a DDL that makes another one has dropped first: by the lines of the DDL log."""
+"""Which kept keys are remembered, and which of them a DDL that makes another one has dropped first."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from consumer.ddl.lost_keys import WHY_KEPT, drops_of_lost_keys
+from consumer.ddl.lost_keys import dropped_indexes, kept_after, lost_keys, without
+from consumer.ddl.policy import understood
+from consumer.tasks.report import RawDdl
+from ordering.errors import TargetError
 from ordering.events import DdlEvent, Position, TableName
-from ordering.timestamps import CommitTs
-from sinks.bookkeeping.ddl_log import DdlRecord
+from ordering.kept_keys import LIMIT, KeptKey, KeptKeys, bounded, restored, stored
 from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 T = TableName("d", "t")
 COLUMNS = tuple(Column(name, "int", Shape.INTEGER, nullable=name == "n") for name in ("u", "w", "n"))
+KEPT: KeptKeys = {T: {"u": KeptKey(frozenset({"u"}), 7)}}
 
 
-def line(number: int, sql: str, state: str = "done", executed: str = "", table: str = "t") -> DdlRecord:
-    return DdlRecord(number, number, "d", table, sql, executed, state, "", None, "")
+def table(name: TableName = T, primary: str = "", **indexes: tuple[str, ...]) -> TableSchema:
+    unique = indexes or {"u": ("u",), "n": ("n",)}
+    valid = frozenset({index for index, key in unique.items() if "n" not in key} | ({"PRIMARY"} if primary else set()))
+    key = (primary or "u",)
+    return TableSchema(name, COLUMNS, key, (key, *unique.values()), valid, unique_indexes=unique)
 
 
-def kept(number: int, sql: str = "ALTER TABLE `t` DROP INDEX `u`", table: str = "t") -> DdlRecord:
-    return line(number, sql, "ignored", f"{WHY_KEPT} d.t, whose rows", table)
+def catalog(*tables: TableSchema) -> Catalog:
+    return Catalog({one.name: one for one in tables or (table(),)})
 
 
-def catalog(*indexes: str) -> Catalog:
-    keys = (("u",), ("n",))
-    return Catalog({T: TableSchema(T, COLUMNS, ("u",), keys, frozenset(indexes or {"u"}))})
+def ddl(sql: str, database: str = "d", name: str = "t", there: Catalog | None = None) -> DdlEvent:
+    return understood(RawDdl(Position("topic", 0, 7), 100, "", database, name, sql), there or catalog(), ())
 
 
-def dropped(sql: str, *lines: DdlRecord, there: Catalog | None = None, **more: Any) -> list[str]:
-    ddl = DdlEvent(Position("topic", 0, 7), CommitTs(100), "ALTER", "d", "t", sql, **more)
-    return [drop.sql for drop in drops_of_lost_keys(ddl, lines[::-1], there or catalog())]
+def dropped(sql: str, kept: KeptKeys = KEPT, there: Catalog | None = None, begun: tuple[str, ...] = ()) -> list[str]:
+    return [lost.ddl.sql for lost in lost_keys(ddl(sql), kept, there or catalog(), begun)]
+
+
+def after(*statements: str, there: Catalog | None = None, kept: KeptKeys = KEPT) -> KeptKeys:
+    for sql in statements:
+        kept = kept_after(kept, ddl(sql, there=there), (), there or catalog())
+    return kept
 
 
 ADD = "ALTER TABLE `t` ADD UNIQUE `w`(`w`)"
 DROP_U = ["ALTER TABLE `t` DROP INDEX `u`"]
 
 
+def named(name: str, index: str = "u", *columns: str) -> KeptKeys:
+    return {TableName(*name.split(".")): {index: KeptKey(frozenset(columns or {"u"}), 7)}}
+
+
 @pytest.mark.parametrize(
-    ("lines", "expected"),
+    ("statements", "expected"),
     [
-        ([kept(1)], DROP_U),
-        ([kept(1, "DROP INDEX `U` ON `t`")], DROP_U),
-        ([kept(1, "DROP INDEX `u` ON `d`.`T`")], DROP_U),
-        ([line(1, "ALTER TABLE `t` DROP INDEX `u`, ADD COLUMN `x` INT")], DROP_U),
-        ([line(1, "ALTER TABLE `t` DROP INDEX `u`")], []),  # executed: one of that name is the target's own
-        ([line(1, "ALTER TABLE `t` DROP INDEX `u`", "ignored", "filter.event-filters leave it out")], []),
-        ([kept(1), line(2, "ALTER TABLE `t` ADD UNIQUE `U`(`w`)")], []),
-        ([kept(1), line(2, "ALTER TABLE `t` ADD UNIQUE (`u`)", "ignored", "it is there")], []),
-        ([kept(1), line(2, "CREATE UNIQUE INDEX `u` ON `t` (`w`)")], []),
-        ([kept(1), line(2, "ALTER TABLE `t` RENAME INDEX `w` TO `u`")], []),
-        ([kept(1), line(2, "DROP TABLE `t`")], []),
-        ([kept(1), line(2, "CREATE TABLE `t` (`u` INT PRIMARY KEY)", "skipped")], DROP_U),
-        ([kept(1), line(2, "ALTER TABLE `t` DROP INDEX `u`", "skipped")], []),
-        ([kept(1, table="s", sql="ALTER TABLE `s` DROP INDEX `u`"), line(2, "RENAME TABLE `s` TO `t`")], DROP_U),
-        ([kept(1), line(2, "RENAME TABLE `t` TO `s`, `r` TO `t`")], []),
-        ([kept(1), line(2, "ALTER TABLE `t` this can't be read")], DROP_U),
-        ([kept(1), line(2, "ALTER TABLE `t` DROP INDEX `u`")], []),  # what has that name now is the target's own
-        ([kept(1, "ALTER TABLE `s` DROP INDEX `u`", "s"), line(2, "CREATE TABLE `t` LIKE `s`")], DROP_U),
-        ([kept(101)], []),
-        ([kept(1, table="s", sql="ALTER TABLE `s` DROP INDEX `u`")], []),
+        (["ALTER TABLE `t` ADD UNIQUE `U`(`w`)"], {}),
+        (["ALTER TABLE `t` ADD INDEX (`u`)"], {}),
+        (["CREATE UNIQUE INDEX `u` ON `t` (`w`)"], {}),
+        (["ALTER TABLE `t` RENAME INDEX `w` TO `u`"], {}),
+        (["ALTER TABLE `t` ADD INDEX `i`(`u`), DROP INDEX `w`"], KEPT),
+        (["CREATE TABLE `t` (`u` INT PRIMARY KEY)"], {}),
+        (["CREATE TABLE `d`.`T` (`u` INT PRIMARY KEY)"], {}),
+        (["DROP TABLE `t`"], KEPT),  # RECOVER and FLASHBACK bring it back without the key
+        (["DROP DATABASE `d`"], KEPT),
+        (["DROP TABLE `t`", "FLASHBACK TABLE `t`"], KEPT),
+        (["DROP TABLE `t`", "FLASHBACK TABLE `t` TO `s`"], {**KEPT, **named("d.s")}),
+        (["DROP DATABASE `d`", "CREATE DATABASE `d`", "CREATE TABLE `t` (`u` INT NOT NULL,UNIQUE(`u`))"], {}),
+        (["TRUNCATE TABLE `t`", "ALTER TABLE `t` COMMENT = 'x'"], KEPT),
+        (["RENAME TABLE `t` TO `s`"], named("d.s")),
+        (["RENAME TABLE `t` TO `s`, `r` TO `t`"], named("d.s")),
+        (["RENAME TABLE `r` TO `t`"], {}),
+        (["RENAME TABLE `t` TO `d2`.`t`"], named("d2.t")),
+        (["CREATE TABLE `s` LIKE `t`"], {**KEPT, **named("d.s")}),
+        (["CREATE TABLE `t` LIKE `s`"], {}),
+        (["ALTER TABLE `t` RENAME COLUMN `U` TO `x`"], named("d.t", "u", "x")),
+        (["ALTER TABLE `t` CHANGE COLUMN `u` `x` INT"], named("d.t", "u", "x")),
+        (["ALTER TABLE `t` DROP COLUMN `u`"], {}),
+        (["ALTER TABLE `t` DROP INDEX `u`, ADD COLUMN `x` INT"], KEPT),
     ],
 )
-def test_what_is_lost_is_told_by_the_log(lines: list[DdlRecord], expected: list[str]) -> None:
-    assert dropped(ADD, *lines) == expected
+def test_what_is_remembered_is_what_upstream_lost(statements: list[str], expected: KeptKeys) -> None:
+    assert after(*statements) == expected
+
+
+def test_a_key_that_is_left_out_is_remembered_with_its_columns() -> None:
+    there = catalog(table(primary="u", u=("U", "w")))
+    event = ddl("ALTER TABLE `t` DROP PRIMARY KEY, DROP INDEX `U`, ADD COLUMN `x` INT")
+    assert dropped_indexes(event.sql) == {"PRIMARY", "U"}
+    found = kept_after({}, event, {"PRIMARY", "U"}, there)
+    assert found == {T: {"primary": KeptKey(frozenset("u"), 100), "u": KeptKey(frozenset("uw"), 100)}}
+    assert kept_after({}, event, {"gone"}, there) == {}
+    assert restored(stored(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ((table(), table(TableName("d3", "t"))), T),  # it has not run yet
+        ((table(TableName("d2", "s")), table(TableName("d3", "t"))), T),  # it has: what is gone was renamed
+        ((table(), table(TableName("d2", "s"))), TableName("d3", "t")),
+    ],
+)
+def test_after_a_crash_a_renamed_table_is_the_one_that_is_gone(
+    tables: tuple[TableSchema, ...], expected: TableName
+) -> None:
+    kept: KeptKeys = dict.fromkeys((T, TableName("d3", "t")), KEPT[T])
+    event = replace(ddl("RENAME TABLE `t` TO `d2`.`s`", "d2", "s"), removes=(TableName("d3", "t"),))
+    if len(tables) == 2 and TableName("d2", "s") not in {one.name for one in tables}:
+        event = replace(event, removes=(T,))
+    found = kept_after(kept, event, (), catalog(*tables))
+    assert set(found) == {*kept, TableName("d2", "s")} - {expected}
+
+
+def test_names_fold_as_those_of_tidb() -> None:
+    """A dotted I is one letter in small too, a sigma is the same everywhere."""
+    kept = kept_after({}, ddl("ALTER TABLE `t` DROP INDEX `İΣ`"), {"İΣ"}, catalog(table(İΣ=("u",))))
+    assert kept == {T: {"i\N{GREEK SMALL LETTER SIGMA}": KeptKey(frozenset("u"), 100)}}
+    assert after("ALTER TABLE `t` ADD INDEX `I\N{GREEK SMALL LETTER SIGMA}`(`w`)", kept=kept) == {}
+    assert dropped(ADD, kept, catalog(table(İΣ=("u",)))) == [
+        "ALTER TABLE `t` DROP INDEX `i\N{GREEK SMALL LETTER SIGMA}`"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,10 +129,16 @@ def test_what_is_lost_is_told_by_the_log(lines: list[DdlRecord], expected: list[
         ("CREATE UNIQUE INDEX `w` ON `t` (`w`)", True),
         ("ALTER TABLE `t` ADD PRIMARY KEY (`w`)", True),
         ("ALTER TABLE `t` MODIFY COLUMN `n` INT NOT NULL", True),
+        ("ALTER TABLE `t` CHANGE COLUMN `n` `m` INT NOT NULL", True),
         ("ALTER TABLE `t` MODIFY COLUMN `n` INT", False),
+        ("ALTER TABLE `t` MODIFY COLUMN `n` INT NOT NULL, DROP INDEX `n`", False),
         ("ALTER TABLE `t` MODIFY COLUMN `w` INT NOT NULL", False),
         ("ALTER TABLE `t` ADD UNIQUE `n2`(`n`)", False),
         ("ALTER TABLE `t` ADD INDEX `w`(`w`)", False),
+        ("ALTER TABLE `t` ADD INDEX (`u`)", True),  # upstream calls it `u`
+        ("ALTER TABLE `t` ADD INDEX (`u`,`w`), ADD INDEX `i`(`w`)", True),
+        ("ALTER TABLE `t` RENAME INDEX `n` TO `U`", True),
+        ("ALTER TABLE `t` RENAME INDEX `n` TO `m`", False),
         ("ALTER TABLE `t` ADD UNIQUE `u`(`w`)", False),  # what has its name is replaced
         ("ALTER TABLE `t` ADD UNIQUE (`u`,`w`)", True),  # it would get another name
         ("ALTER TABLE `t` ADD COLUMN `x` INT NOT NULL, ADD UNIQUE `x`(`x`)", True),
@@ -83,17 +146,37 @@ def test_what_is_lost_is_told_by_the_log(lines: list[DdlRecord], expected: list[
         ("RENAME TABLE `t` TO `s`", False),
     ],
 )
-def test_only_what_makes_another_key_drops_them(sql: str, *, makes: bool) -> None:
-    assert dropped(sql, kept(1)) == (DROP_U if makes else [])
+def test_what_makes_another_key_or_takes_the_name_drops_them(sql: str, *, makes: bool) -> None:
+    assert dropped(sql) == (DROP_U if makes else [])
+
+
+def test_only_what_was_kept_then_is_dropped() -> None:
+    assert dropped(ADD, {}) == []
+    assert dropped(ADD, named("d.s")) == []
+    assert dropped(ADD, {T: {"u": KeptKey(frozenset("u"), 101)}}) == []
+    assert dropped(ADD, there=catalog(table(w=("w",)))) == []
+    assert dropped(ADD, without(KEPT, ddl(ADD), "u")) == []
 
 
 def test_what_a_crash_left_begun_is_ended() -> None:
-    for state, expected in (("intent", DROP_U), ("failed", DROP_U), ("skip", DROP_U), ("done", [])):
-        lines = kept(1), line(100, DROP_U[0], state)
-        assert dropped(ADD, *lines, there=catalog("w")) == expected
-    assert dropped(ADD, kept(1), there=catalog("w")) == []
+    there = catalog(table(w=("w",)))
+    assert dropped(ADD, there=there, begun=(DROP_U[0],)) == DROP_U
+
+
+def test_an_index_of_that_name_over_other_columns_is_an_operators_to_judge() -> None:
+    (lost,) = lost_keys(ddl(ADD), KEPT, catalog(table(u=("u", "w"))), ())
+    with pytest.raises(TargetError, match=r"index 'u' of d\.t is not the one that was kept.* over u, w now"):
+        lost.check()
+    (lost,) = lost_keys(ddl(ADD), KEPT, catalog(), ())
+    lost.check()
 
 
 def test_a_primary_key_is_named_by_its_clause() -> None:
-    lines = kept(1, "ALTER TABLE `t` DROP PRIMARY KEY")
-    assert dropped(ADD, lines, there=catalog("PRIMARY")) == ["ALTER TABLE `t` DROP PRIMARY KEY"]
+    there: Any = catalog(table(primary="u", n=("n",)))
+    assert dropped(ADD, named("d.t", "primary"), there) == ["ALTER TABLE `t` DROP PRIMARY KEY"]
+
+
+def test_the_tables_that_are_remembered_are_bounded() -> None:
+    many: KeptKeys = {TableName("d", f"t{n}"): {"u": KeptKey(frozenset("u"), n)} for n in range(LIMIT + 2)}
+    assert set(many) - set(bounded(many)) == {TableName("d", "t0"), TableName("d", "t1")}
+    assert bounded({T: {}}) == {}

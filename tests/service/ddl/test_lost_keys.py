@@ -1,5 +1,7 @@
 """The last valid index that upstream drops is kept; once another one is the key, rows are told apart by that one."""
 
+import re
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +13,7 @@ from consumer.wiring import target_of
 from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import KEPT, DdlState
+from sinks.postgres.names import index_name
 from sinks.steps import Step
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.ddl.test_crashes import Kills
@@ -54,6 +57,41 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE `t` MODIFY COLUMN `u` INT",
         "ALTER TABLE `t` ADD UNIQUE `w`(`w`)",
     ],
+    "prefix": [
+        "CREATE TABLE `t` (`u` INT NOT NULL,`w` VARCHAR(20),UNIQUE `u`(`u`),UNIQUE `v`(`w`(5)))",
+        DROP,
+        "ALTER TABLE `t` MODIFY COLUMN `w` VARCHAR(20) NOT NULL",
+    ],
+    "not null under another name": [
+        OPEN.replace("`w`", "`o`"),
+        DROP,
+        "ALTER TABLE `t` CHANGE COLUMN `o` `w` INT NOT NULL",
+    ],
+    "not null at once": [OPEN, f"{DROP}, MODIFY COLUMN `w` INT NOT NULL"],
+    "another column's name": [
+        "CREATE TABLE `t` (`o` INT NOT NULL,`w` INT NOT NULL,UNIQUE `u`(`o`))",
+        DROP,
+        "ALTER TABLE `t` RENAME COLUMN `o` TO `u`",
+        "ALTER TABLE `t` ADD UNIQUE `w`(`w`)",
+    ],
+    "two at once, one again": [
+        BY_ID.replace("PRIMARY KEY(`u`)", "UNIQUE `u`(`u`),PRIMARY KEY(`w`)"),
+        "ALTER TABLE `t` DROP PRIMARY KEY, DROP INDEX `u`",
+        "ALTER TABLE `t` ADD PRIMARY KEY(`w`)",
+    ],
+    "its name by a rename": [
+        "CREATE TABLE `t` (`u` INT NOT NULL,`w` INT,UNIQUE `u`(`u`),KEY `v`(`w`))",
+        DROP,
+        "ALTER TABLE `t` RENAME INDEX `v` TO `u`",
+        "ALTER TABLE `t` MODIFY COLUMN `w` INT NOT NULL, ADD UNIQUE `w`(`w`)",
+    ],
+    "a name that upstream chose": [
+        BY_U,
+        DROP,
+        "ALTER TABLE `t` ADD INDEX (`u`,`w`)",
+        "ALTER TABLE `t` ADD UNIQUE `w`(`w`)",
+    ],
+    "a dotted I": [BY_U.replace("`U`", "`İ`"), DROP.replace("`u`", "`i`"), "ALTER TABLE `t` ADD UNIQUE `w`(`w`)"],
     "made anew": [
         BY_U,
         DROP,
@@ -99,11 +137,11 @@ def test_rows_are_told_apart_by_the_new_key_alone(made: LocalFeed, script: str) 
     """One row was left of three, with a warning of drift only."""
     statements = SCRIPTS[script]
     number = len(statements) + 5
-    named = ["w"] if script == "to primary key" else []  # messages name no other key
+    named = ["w"] if script in {"to primary key", "two at once, one again"} else []  # messages name no other key
     messages = [
         ddl("x.", 1, "CREATE DATABASE `x`"),
         *(ddl("x.s" if "`s` " in sql else "x.t", n, sql) for n, sql in enumerate(statements, 2)),
-        *(keyed(insert("x.t", number + w, u=1, w=w), *named) for w in (1, 2, 3)),
+        *(keyed(insert("x.t", number + w, u=1, w=str(w) if script == "prefix" else w), *named) for w in (1, 2, 3)),
         *watermarks(number + 4),
     ]
     made.send(messages)
@@ -114,7 +152,7 @@ def test_rows_are_told_apart_by_the_new_key_alone(made: LocalFeed, script: str) 
     expected = [("1", str(w)) for w in (1, 2, 3)]
     for _ in range(2):
         assert sorted((str(row["u"]), str(row["w"])) for row in made.cells.tables({"x"})["x.t"][1]) == expected
-        assert ways(made) == ({("w",), ("u", "w")} if script == "made anew" else {("w",)})
+        assert ways(made) == ({("w",), ("u", "w")} if script == "made anew" else {("" if script == "prefix" else "w",)})
         made.send(messages)
         made.apply()
 
@@ -141,3 +179,133 @@ def test_a_key_that_the_target_can_not_drop_stops_it_until_an_operator_decides(m
     assert len(made.cells.tables({"x"})["x.t"][1]) == 3
     assert ways(made) == {("w",)}
     assert [line.state for line in ddl_log(made.config, KEPT)] == ["done", "done", "ignored", "done", "done"]
+
+
+def by_hand(feed: LocalFeed, make: str) -> None:
+    """Somebody makes an index of the target's own."""
+    cells = feed.cells
+    if isinstance(cells, SqliteCells):
+        with closing(sqlite3.connect(cells.directory / "x.sqlite")) as connection:
+            connection.execute(f'CREATE UNIQUE INDEX "t.u" ON t ({make})')
+    elif isinstance(cells, PostgresCells):
+        cells.query(f'CREATE UNIQUE INDEX "{index_name(TableName("x", "t"), "u")}" ON x.t ({make})')
+    else:
+        cells.query(f"CREATE UNIQUE INDEX u ON x.t ({make})")
+
+
+def indexes(feed: LocalFeed) -> set[tuple[str, ...]]:
+    """The columns of the table's unique indexes but its primary key's."""
+    with closing(target_of(feed.config)) as target:
+        target.connect()
+        schema = target.catalog().get(TableName("x", "t"))
+        assert schema is not None
+        return set(schema.unique_indexes.values())
+
+
+ALIVE: dict[str, list[str]] = {
+    "executed whole": [
+        "CREATE TABLE `t` (`id` INT PRIMARY KEY,`u` INT NOT NULL,`w` INT NOT NULL,UNIQUE `u`(`u`))",
+        f"{DROP}, ADD COLUMN `x` INT",
+        "by hand",
+    ],
+    "dropped by itself": [
+        "CREATE TABLE `t` (`id` INT PRIMARY KEY,`u` INT NOT NULL,`w` INT NOT NULL,UNIQUE `u`(`u`))",
+        DROP,
+        "by hand",
+    ],
+    "made again": [BY_U, DROP, "ALTER TABLE `t` ADD UNIQUE `u`(`u`)"],
+    "made again with others": [
+        BY_U,
+        f"{DROP}, ADD COLUMN `x` INT",
+        "ALTER TABLE `t` DROP COLUMN `x`, ADD UNIQUE (`u`)",
+    ],
+    "its database made again": [BY_U, DROP, "DROP DATABASE `x`", "CREATE DATABASE `x`", BY_U],
+    "the table made again": [BY_U, DROP, "DROP TABLE `t`", BY_U],
+    "a name that upstream did not choose": [
+        "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT NOT NULL,`u` INT NOT NULL,`w` INT NOT NULL,UNIQUE `v`(`u`))",
+        "ALTER TABLE `t` ADD INDEX (`v`), ADD INDEX (`v`,`w`)",
+        "ALTER TABLE `t` DROP INDEX `v_2`",
+    ],
+    "another database's": [
+        BY_U,
+        "CREATE DATABASE `y`",
+        BY_U.replace("`t`", "`y`.`t`"),
+        DROP.replace("`t`", "`y`.`t`"),
+        "RENAME TABLE `y`.`t` TO `y`.`s`",
+    ],
+    "of a table renamed away": [
+        BY_U.replace("`t`", "`s`"),
+        DROP.replace("`t`", "`s`"),
+        "CREATE DATABASE `y`",
+        "RENAME TABLE `s` TO `y`.`t`",
+        BY_U,
+    ],
+    "exchanged names": [
+        BY_U.replace("`t`", "`s`"),
+        DROP.replace("`t`", "`s`"),
+        BY_U,
+        "RENAME TABLE `t` TO `tmp`",
+        "RENAME TABLE `s` TO `t`",
+        "RENAME TABLE `t` TO `s`",
+        "RENAME TABLE `tmp` TO `t`",
+    ],
+}
+"""What ends with a unique index `u` that is alive, upstream's or the target's own."""
+
+
+@pytest.mark.cells("script", "made")
+@pytest.mark.parametrize("script", ALIVE)
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_an_index_that_is_alive_stays(made: LocalFeed, script: str) -> None:
+    """One of the target's own went once with no more than an info line."""
+    messages = [ddl("x.", 1, "CREATE DATABASE `x`")]
+    for number, sql in enumerate(ALIVE[script], 2):
+        if sql == "by hand":
+            made.send([*messages, *watermarks(number)])
+            messages.clear()
+            made.apply()
+            by_hand(made, "u")
+        else:
+            messages.append(ddl(place_in(sql), number, sql))
+    number = len(ALIVE[script]) + 2
+    made.send([*messages, ddl("x.t", number, "ALTER TABLE `t` ADD UNIQUE `w`(`w`)"), *watermarks(number)])
+    kills = Kills()
+    while not made.lives(kills):
+        pass
+    assert indexes(made) == {("u",), ("w",)}
+
+
+def place_in(sql: str) -> str:
+    """The table that a message of a statement names: the one after it."""
+    if "DATABASE" in sql:
+        return f"{sql.split('`')[1]}."
+    names = re.findall(r"(?:`(\w+)`\.)?`(\w+)`", re.split(r" (?:ADD|DROP) |\(", sql)[0])
+    database, table = names[-1]
+    return f"{database or 'x'}.{table}"
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_an_index_of_that_name_that_is_another_one_stops_it_until_an_operator_decides(made: LocalFeed) -> None:
+    made.send([ddl("x.", 1, "CREATE DATABASE `x`"), ddl("x.t", 2, BY_U), ddl("x.t", 3, DROP), *watermarks(3)])
+    made.apply()
+    drop_by_hand(made)
+    by_hand(made, "u, w")
+    made.send([ddl("x.t", 4, "ALTER TABLE `t` ADD UNIQUE `w`(`w`)"), *watermarks(4)])
+    for _ in range(2):
+        with pytest.raises(TargetError, match=r"index 'u' of x\.t is not the one that was kept"):
+            made.apply()
+    decide_ddl(made.config, at(4), DdlState.SKIP, "it is ours")
+    made.apply()
+    assert indexes(made) == {("u", "w"), ("w",)}
+    assert [line.state for line in ddl_log(made.config, KEPT)] == ["done", "skipped", "ignored", "done", "done"]
+
+
+def drop_by_hand(feed: LocalFeed) -> None:
+    cells = feed.cells
+    if isinstance(cells, SqliteCells):
+        with closing(sqlite3.connect(cells.directory / "x.sqlite")) as connection:
+            connection.execute('DROP INDEX "t.U"')
+    elif isinstance(cells, PostgresCells):
+        cells.query(f'DROP INDEX x."{index_name(TableName("x", "t"), "u")}"')
+    else:
+        cells.query("DROP INDEX u ON x.t")

@@ -124,7 +124,8 @@ def _schema(
 ) -> TableSchema:
     keys = (*uniques.values(), *([primary] if primary else []))
     handle = choose_handle_key(primary, uniques, columns)
-    return TableSchema(name, tuple(columns.values()), handle, keys, valid_indexes(primary, uniques, columns))
+    valid = valid_indexes(primary, uniques, columns)
+    return TableSchema(name, tuple(columns.values()), handle, keys, valid, unique_indexes=uniques)
 
 
 def _delete(session: DuckSession, group: Group, schema: TableSchema, key: Sequence[str]) -> int:

@@ -1,0 +1,53 @@
+"""Unique indexes that upstream has lost and the target has kept: the loss of the last valid one is not replicated.
+
+They stand in the progress, so that they are exactly as far as the DDLs are. What they say is about upstream alone: its
+table has no such index any more. That stays true if the table is dropped, for RECOVER brings it back as it was; it ends
+when upstream makes a table or an index of that name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ordering.events import TableName
+
+LIMIT = 1000
+"""Tables that are remembered: those whose keys were lost last."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptKey:
+    """An index that was kept: its columns, in small letters, and the commitTs of the DDL that dropped it upstream."""
+
+    columns: frozenset[str]
+    commit_ts: int
+
+
+KeptKeys = Mapping[TableName, Mapping[str, KeptKey]]
+"""By table of upstream and name of the index, both folded; `primary` for the primary key."""
+
+
+def bounded(kept: KeptKeys) -> KeptKeys:
+    """Without tables that have none, and at most `LIMIT` tables."""
+    some = {table: keys for table, keys in kept.items() if keys}
+    if len(some) <= LIMIT:
+        return some
+    newest = sorted(some, key=lambda table: max(key.commit_ts for key in some[table].values()))
+    return {table: some[table] for table in newest[-LIMIT:]}
+
+
+def stored(kept: KeptKeys) -> list[list[Any]]:
+    """As it is kept with the progress."""
+    return [
+        [*table, name, key.commit_ts, *sorted(key.columns)]
+        for table, keys in sorted(kept.items())
+        for name, key in sorted(keys.items())
+    ]
+
+
+def restored(lines: Iterable[list[Any]]) -> KeptKeys:
+    """The value that `stored` came from."""
+    found: dict[TableName, dict[str, KeptKey]] = {}
+    for database, table, name, commit_ts, *columns in lines:
+        found.setdefault(TableName(database, table), {})[name] = KeptKey(frozenset(columns), commit_ts)
+    return found
