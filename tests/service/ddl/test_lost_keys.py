@@ -83,7 +83,8 @@ SCRIPTS: dict[str, list[str]] = {
         "CREATE TABLE `t` (`u` INT NOT NULL,`w` INT,UNIQUE `u`(`u`),KEY `v`(`w`))",
         DROP,
         "ALTER TABLE `t` RENAME INDEX `v` TO `u`",
-        "ALTER TABLE `t` MODIFY COLUMN `w` INT NOT NULL, ADD UNIQUE `w`(`w`)",
+        "ALTER TABLE `t` MODIFY COLUMN `w` INT NOT NULL",
+        "ALTER TABLE `t` ADD UNIQUE `w`(`w`)",
     ],
     "a name that upstream chose": [
         BY_U,
@@ -223,7 +224,8 @@ ALIVE: dict[str, list[str]] = {
     "the table made again": [BY_U, DROP, "DROP TABLE `t`", BY_U],
     "a name that upstream did not choose": [
         "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT NOT NULL,`u` INT NOT NULL,`w` INT NOT NULL,UNIQUE `v`(`u`))",
-        "ALTER TABLE `t` ADD INDEX (`v`), ADD INDEX (`v`,`w`)",
+        "ALTER TABLE `t` ADD INDEX (`v`)",
+        "ALTER TABLE `t` ADD INDEX (`v`,`w`)",
         "ALTER TABLE `t` DROP INDEX `v_2`",
     ],
     "another database's": [

@@ -1,11 +1,8 @@
 """Two brokers: partitions move from one to the other while they are read, and back; everything is applied, once."""
 
-import base64
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
@@ -14,30 +11,11 @@ from kafka import KafkaAdminClient, TopicPartition
 from consumer.embedded import KafkaBroker
 from sinks.steps import Step
 from tests.service.cells import differences, oracle
+from tests.service.kafka.brokers import joining
 from tests.service.lab import PARTITIONS, Feed, eventually, is_row, recorded
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 RECORDING = "split.index-value.raw"
-
-
-def _properties(path: Path) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
-
-
-def second_broker(first: KafkaBroker, directory: Path) -> KafkaBroker:
-    """A broker that joins the cluster of the first one, which stays its only controller. Not started yet."""
-    cluster = _properties(first.directory / "data" / "meta.properties")["cluster.id"]
-    controller = _properties(first.directory / "server.properties")["controller.quorum.voters"]
-    directory_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "a")
-    (directory / "data").mkdir(parents=True)
-    identity = {"version": "1", "cluster.id": cluster, "node.id": "2", "directory.id": directory_id}
-    lines = "".join(f"{name}={value}\n" for name, value in identity.items())
-    (directory / "data" / "meta.properties").write_text(lines)
-    extra = {"process.roles": "broker", "node.id": "2", "controller.quorum.voters": controller}
-    broker = KafkaBroker(directory, extra=extra)
-    extra["listeners"] = f"PLAINTEXT://{broker.bootstrap}"
-    broker._extra.update(extra)
-    return broker
 
 
 @dataclass
@@ -65,7 +43,7 @@ class Cluster:
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     place = tmp_path_factory.mktemp("brokers")
-    with KafkaBroker(place / "first") as first, second_broker(first, place / "second") as second:
+    with KafkaBroker(place / "first") as first, joining(first, place / "second", 2) as second:
         yield Cluster(first, second)
 
 
