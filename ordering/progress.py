@@ -17,7 +17,7 @@ from typing import Any
 from ordering.drift import Drift, Drifts
 from ordering.errors import ConfigError
 from ordering.events import Partition, TableName
-from ordering.rows.kept_keys import KeptKeys, restored, stored
+from ordering.kept_keys import KeptKeys, restored, stored
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs, utc_text
 from ordering.window import Range, Window
 
@@ -127,7 +127,7 @@ class Progress:
     drift: Drifts = field(default_factory=dict)
     """What was found since the changefeed began, by table: see `ordering.drift`."""
     kept_keys: KeptKeys = field(default_factory=dict)
-    """Indexes that upstream has lost and the target has kept: see `ordering.rows.kept_keys`."""
+    """Indexes that upstream has lost and the target has kept: see `ordering.kept_keys`."""
 
     @classmethod
     def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str, routes: str = "") -> "Progress":

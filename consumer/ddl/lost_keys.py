@@ -1,7 +1,7 @@
 """Keys that upstream has dropped and the target has kept: the loss of a table's last valid index is not replicated.
 
 Once another index becomes the key, rows may be equal in the columns of the kept one, and would replace each other.
-Which were kept stands in the progress (`ordering.rows.kept_keys`). Pure.
+Which were kept stands in the progress (`ordering.kept_keys`). Pure.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ordering.errors import TargetError
 from ordering.events import DdlEvent, TableName, folded
-from ordering.rows.kept_keys import KeptKey, KeptKeys, bounded
+from ordering.kept_keys import KeptKey, KeptKeys, bounded
 from sinks.ddl.model import (
     AddColumn,
     AddIndex,

@@ -11,8 +11,8 @@ from consumer.large_messages.fetch import Bodies
 from consumer.tasks.order import names_in
 from consumer.tasks.shuffle_blocks import REPORTS, Record, taken
 from ordering.events import RowOp, TableName
-from ordering.manifest import Accounts
 from ordering.rows.identity import commit_ts_of, key_values, table_of
+from ordering.rows.manifest import Accounts
 from ordering.rows.net_effect import KeyChange, net_effect
 from ordering.rows.transactions import in_order
 

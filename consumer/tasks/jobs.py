@@ -13,8 +13,8 @@ from consumer.tasks.second_look import Content, MessagePlace, Sought
 from consumer.tasks.write import WriteTask, Written
 from ordering.errors import WorkerLostError
 from ordering.events import TableName
-from ordering.manifest import Accounts, check_answers
 from ordering.rows.identity import table_of
+from ordering.rows.manifest import Accounts, check_answers
 from ordering.rows.segments import HandleKeys, Segment
 from ordering.window import Range, Window
 from sinks.rows.chunk import Chunk

@@ -20,7 +20,7 @@ from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import Report, digest_of, is_in_doubt
 from consumer.tasks.shuffle_blocks import REPORTS, Block, Intake, Record, manifests, refusals
 from ordering.errors import InputError, ReconcilerError
-from ordering.manifest import Accounts
+from ordering.rows.manifest import Accounts
 from ordering.rows.net_effect import KeyChange, net_effect
 from ordering.rows.transactions import in_order, transactions
 from ordering.timestamps import CommitTs

@@ -18,9 +18,9 @@ from consumer.formats.message_format import WaitingRow
 from consumer.formats.sent_schema import SentSchema
 from ordering.errors import InputError
 from ordering.events import Position, TableName, ddl_identity
-from ordering.manifest import Accounts
 from ordering.rows.equal_rows import EqualRows
 from ordering.rows.keyless_rows import Copies
+from ordering.rows.manifest import Accounts
 from ordering.timestamps import CommitTs
 from ordering.window import Histogram, Range, Window
 

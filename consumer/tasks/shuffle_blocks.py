@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ordering.errors import ReconcilerError
-from ordering.manifest import Accounts, Manifest, check_delivery
+from ordering.rows.manifest import Accounts, Manifest, check_delivery
 from ordering.rows.net_effect import KeyChange
 
 REPORTS = 0

@@ -20,8 +20,8 @@ from consumer.tasks.report import Report
 from consumer.tasks.shuffle_blocks import REPORTS, Block, Record, taken
 from ordering.errors import ReconcilerError
 from ordering.events import RowOp
-from ordering.manifest import check_answers
 from ordering.progress import Progress
+from ordering.rows.manifest import check_answers
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.bookkeeping.write_permits import NOTHING_DONE, Attempt, PartDone, Phase, all_done
 from sinks.rows.schema import Catalog

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordering.errors import InputError, SourceUnreachableError, WorkerLostError
-from ordering.manifest import Manifest, check_answers, check_delivery
+from ordering.rows.manifest import Manifest, check_answers, check_delivery
 
 DIGESTS = st.lists(st.binary(min_size=1, max_size=2), min_size=1, max_size=6)
 Delivery = tuple[list[Manifest], Counter[int], dict[int, bytes]]

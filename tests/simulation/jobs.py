@@ -16,7 +16,7 @@ from consumer.tasks.second_look import Content, ContentTask, DdlTask, MessagePla
 from consumer.tasks.shuffle_blocks import REPORTS, Record, decode_block
 from consumer.tasks.write import WriteTask, Written
 from ordering.errors import ReconcilerError, WorkerLostError
-from ordering.manifest import Manifest
+from ordering.rows.manifest import Manifest
 from ordering.rows.segments import Segment
 from ordering.window import Range, divided, together
 from tests.simulation.log import FakeLog

@@ -10,7 +10,7 @@ from consumer.ddl.policy import understood
 from consumer.tasks.report import RawDdl
 from ordering.errors import TargetError
 from ordering.events import DdlEvent, Position, TableName
-from ordering.rows.kept_keys import LIMIT, KeptKey, KeptKeys, bounded, restored, stored
+from ordering.kept_keys import LIMIT, KeptKey, KeptKeys, bounded, restored, stored
 from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 T = TableName("d", "t")

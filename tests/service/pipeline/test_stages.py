@@ -23,7 +23,7 @@ from consumer.tasks.write import WriteTask
 from consumer.wiring import bodies_of
 from ordering.errors import ReconcilerError, SourceUnreachableError, WorkerLostError
 from ordering.events import Partition, RowOp, TableName
-from ordering.manifest import Accounts
+from ordering.rows.manifest import Accounts
 from ordering.window import Range
 from sinks.bookkeeping.write_permits import Phase
 from sinks.rows.chunk import Chunk
