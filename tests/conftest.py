@@ -48,7 +48,7 @@ FAILED = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
     parser.addoption("--recorder", help="a program as in tests.histories: run the tests marked recorder too")
-    parser.addoption("--cpu-seconds", action="store_true", help="list the CPU seconds of folders and tests")
+    parser.addoption("--cpu-seconds", type=Path, help="a new file for the CPU seconds of each test; folders are listed")
     parser.addoption("--demand-tidb", action="store_true", help="fail where no TiDB server is to be had")
 
 
@@ -122,8 +122,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PLACE] = take_place()
     seed()  # before other processes start
-    if config.getoption("--cpu-seconds"):
-        config.pluginmanager.register(CpuSeconds())
+    if file := config.getoption("--cpu-seconds"):
+        config.pluginmanager.register(CpuSeconds(file))
     if config.getoption("--demand-tidb"):
         try:
             tidb_program()

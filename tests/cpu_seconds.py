@@ -1,4 +1,4 @@
-"""CPU seconds of tests, with all processes that they start: `--cpu-seconds`. See docs/development/testing.md.
+"""CPU seconds of tests, with all processes that they start: `--cpu-seconds FILE`. See docs/development/testing.md.
 
 On a machine that others use too, and while tests wait for servers, only CPU time says what a test costs. A worker and
 its servers are one tree of processes. Each test is given what the tree used since the test before it ended, so the
@@ -7,15 +7,14 @@ start of a server counts for the first test that asks for it, and what it does a
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COLLECTION = "(collection)"
-_SLOWEST = 30
+_MOST = 30
 
 
 def tree_seconds(pid: int) -> float:
@@ -33,16 +32,16 @@ def tree_seconds(pid: int) -> float:
 
 
 class CpuSeconds:
-    """Measures the tests of one process, and adds up what the processes of a run have measured."""
+    """Adds a line for each test to a file, also from several processes, and sums the file up at the end."""
 
-    def __init__(self) -> None:
-        self.used: Counter[str] = Counter()
-        self.tests: Counter[str] = Counter()
+    def __init__(self, file: Path) -> None:
+        self._file = file
         self._before = 0.0
 
     def _take(self, name: str) -> None:
         now = tree_seconds(os.getpid())
-        self.used[name] += max(0, now - self._before)
+        with self._file.open("a") as lines:
+            lines.write(f"{max(0, now - self._before):.2f} {name}\n")
         self._before = now
 
     @pytest.hookimpl(trylast=True)
@@ -55,30 +54,24 @@ class CpuSeconds:
         self._take(item.nodeid)
         return found
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        output = getattr(session.config, "workeroutput", None)
-        if output is not None:
-            output["cpu_seconds"] = dict(self.used)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        self.used.update(getattr(node, "workeroutput", {}).get("cpu_seconds", {}))
-
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        folders, counts = Counter[str](), Counter[str]()
-        for name, seconds in self.used.items():
-            folder = folder_of(name)
-            folders[folder] += seconds
-            counts[folder] += 1
-        terminalreporter.section(f"CPU seconds: {sum(folders.values()):.0f}")
-        for folder, seconds in folders.most_common():
-            terminalreporter.write_line(f"{seconds:8.1f} {counts[folder]:6} tests  {folder}")
-        terminalreporter.section(f"CPU seconds: the {_SLOWEST} largest")
-        for name, seconds in self.used.most_common(_SLOWEST):
-            terminalreporter.write_line(f"{seconds:8.1f} {name}")
-        if path := os.environ.get("CPU_SECONDS_FILE"):
-            Path(path).write_text("".join(f"{seconds:.2f} {name}\n" for name, seconds in self.used.most_common()))
+        terminalreporter.section("CPU seconds")
+        for line in summary(self._file.read_text().splitlines()):
+            terminalreporter.write_line(line)
+
+
+def summary(lines: Iterable[str]) -> Iterator[str]:
+    """Seconds and number of tests: of all, of each folder, and those that took most."""
+    used: Counter[str] = Counter()
+    for line in lines:
+        seconds, _, name = line.partition(" ")
+        used[name] += float(seconds)
+    folders, counts = Counter[str](), Counter(map(folder_of, used))
+    for name, seconds in used.items():
+        folders[folder_of(name)] += seconds
+    yield f"{sum(used.values()):8.1f} {len(used):6} tests  in all"
+    yield from (f"{seconds:8.1f} {counts[folder]:6} tests  {folder}" for folder, seconds in folders.most_common())
+    yield from (f"{seconds:8.1f} {name}" for name, seconds in used.most_common(_MOST))
 
 
 def folder_of(nodeid: str) -> str:
