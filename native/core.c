@@ -6,12 +6,13 @@
  */
 #include "guard.h"
 #include "message.h"
+#include "kafka.h"
 #include "order.h"
 #include "rows.h"
 
 #define API __attribute__((visibility("default")))
 
-enum { ABI = 3 };
+enum { ABI = 4 };
 
 typedef struct {
     rows net;
@@ -29,10 +30,12 @@ typedef struct {
     uint64_t at; /* the message that is looked at, also where the call ends early */
 } taking;
 
+/* Messages as Python holds them, one behind the other; or, where `messages` is not NULL, as librdkafka does. */
 typedef struct {
-    const uint8_t *bytes; /* all messages, one behind the other */
+    const uint8_t *bytes;
     const uint32_t *lens;
     const int64_t *offsets; /* NULL: all count as new */
+    const kafka_message *const *messages;
     int64_t count_from, count_to;
     uint64_t count;
     uint32_t largest; /* more bytes than these are not usual */
@@ -162,23 +165,35 @@ static bool apply(core *c, taking *out, const event *e) {
     return core_add(c, e->left.p, (uint32_t)e->left.len, order - 1, e->left.p, 0, 0) == 0;
 }
 
+/* The message at which a call is; `at`: where it lies, if messages lie one behind the other. */
+static span message_at(const batch *in, uint64_t number, const uint8_t *at) {
+    if (in->messages == NULL) return (span){at, in->lens[number]};
+    return (span){in->messages[number]->payload, in->messages[number]->len};
+}
+
+static bool is_new(const batch *in, uint64_t number) {
+    if (in->messages == NULL && in->offsets == NULL) return true;
+    int64_t offset = in->messages != NULL ? in->messages[number]->offset : in->offsets[number];
+    return offset >= in->count_from && offset < in->count_to;
+}
+
 static int take_batch(core *c, reading *r, const batch *in, taking *out) {
     const uint8_t *at = in->bytes;
     for (out->at = 0; out->at < in->count; out->at++) {
-        uint32_t len = in->lens[out->at];
+        span message = message_at(in, out->at, at);
         event e;
 #ifdef CORE_FAULT /* of the tests: a message of this length ends like a wrong address would */
-        if (len == CORE_FAULT) *(volatile uint8_t *)(uintptr_t)len = 0;
+        if (message.len == CORE_FAULT) *(volatile uint8_t *)(uintptr_t)message.len = 0;
 #endif
-        int found = len > in->largest ? NOT_USUAL : read_message(r, (cursor){at, at + len}, &e);
+        bool unread = message.p == NULL || message.len > in->largest;
+        int found = unread ? NOT_USUAL : read_message(r, (cursor){message.p, message.p + message.len}, &e);
         if (found == USUAL && !apply(c, out, &e)) found = NO_MEMORY;
         if (found == UNKNOWN_TABLE)
             for (int i = 0; i < 3; i++) out->head[i] = e.head[i].p, out->head_len[i] = e.head[i].len;
         if (found != USUAL && found != FILTERED) return found;
-        int64_t offset = in->offsets == NULL ? in->count_from : in->offsets[out->at];
-        out->counted += offset >= in->count_from && offset < in->count_to;
-        out->size += len;
-        at += len;
+        out->counted += is_new(in, out->at);
+        out->size += message.len;
+        if (in->messages == NULL) at += message.len;
     }
     return USUAL;
 }
@@ -190,6 +205,16 @@ API int core_take(core *c, reading *r, const batch *in, taking *out) {
     int result;
     GUARDED(result = take_batch(c, r, in, out), result = CRASHED);
     return result;
+}
+
+/* The runs of messages that librdkafka gave; `to` has room for as many as there are messages. */
+API uint32_t core_runs(const kafka_message *const *messages, uint32_t count, kafka_run *to) {
+    return find_runs(messages, count, to);
+}
+
+/* Give messages back; `destroy` is `rd_kafka_message_destroy`. */
+API void core_give_back(kafka_message **messages, uint32_t count, void (*destroy)(kafka_message *)) {
+    for (uint32_t i = 0; i < count; i++) destroy(messages[i]);
 }
 
 static uint32_t crc_table[256];

@@ -20,7 +20,7 @@ LAYERS = (
     ["sinks.known_tables"],
     ["sinks.target_session"], ["sinks.leadership", "sinks.ddl_execution"], ["sinks.dialect"], ["sinks.target"],
     ["sinks.mysql", "sinks.postgres", "sinks.sqlite"], ["sinks.iceberg", "sinks.tidb"], ["sinks.registry", "sinks"],
-    ["consumer.runtime", "consumer.redis", "consumer.kafka", "consumer.codec", "consumer.native"],
+    ["consumer.native"], ["consumer.runtime", "consumer.redis", "consumer.kafka", "consumer.codec"],
     ["consumer.serve.page", "consumer.tuning"], ["consumer.formats"],
     ["consumer.embedded", "consumer.filters", "consumer.large_messages"], ["consumer.storage"],
     ["consumer.config"], ["consumer.wiring", "consumer.tasks"], ["consumer.source", "consumer.ddl"],

@@ -6,6 +6,7 @@ A consumer is kept per process and reused from task to task, for connecting cost
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
@@ -14,12 +15,17 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from consumer.kafka.allowance import memory_allowed
 from consumer.kafka.properties import is_protected, reader_settings
+from consumer.native import Core, Wanted, chosen
+from consumer.native.kafka_client import CoreConsumer, RefusedSetting
+from consumer.native.kafka_messages import CoreBatch, CoreRun
 from ordering.errors import InputError, PackedBatchError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.window import Range
 
 _BATCH = 2_000
 _POLL_S = 0.5
+_LAST = 2**63
+"""Behind all offsets."""
 SILENCE_S = 30.0
 """So long without any answer counts as out of reach."""
 
@@ -48,8 +54,19 @@ def _is_refusal(error: KafkaError) -> bool:
     return (error.code() in _REFUSED or _ALERT in said) and _NO_TOKEN not in said
 
 
+Run = list[Message] | CoreRun
+"""Messages of one partition, at rising offsets."""
+
+
 def _is_error(message: Message) -> bool:
     return message.error() is not None
+
+
+def _within(run: Run, low: int, high: int) -> Run:
+    """Those at the offsets [low, high)."""
+    if isinstance(run, CoreRun):
+        return run.within(low, high)
+    return [message for message in run if low <= message.offset() < high]
 
 
 def _place_of(message: Message) -> tuple[str, int, bool]:
@@ -89,10 +106,15 @@ def gone(partition: Partition, offset: int) -> InputError:
 
 
 class RangeReader:
-    """One consumer; not for several threads. `may_take`: bytes of memory, where a process may end by taking more."""
+    """One consumer; not for several threads. `may_take`: bytes of memory, where a process may end by taking more.
 
-    def __init__(self, settings: Mapping[str, Any], may_take: int | None = None) -> None:
+    With a `core` that can call Kafka's client library, messages stay where the library has put them: its runs are
+    good until the next one is asked for.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], may_take: int | None = None, core: Core | None = None) -> None:
         self._settings, self._bootstrap, self._may_take = settings, settings["bootstrap.servers"], may_take
+        self._core = core
         self._fault: KafkaError | None = None
         self._stops: dict[Partition, int] = {}
         self._next: dict[Partition, int] = {}
@@ -101,8 +123,15 @@ class RangeReader:
         self._was_used = False
         self._in_doubt: list[tuple[Partition, int, int]] = []
         self._fresh: RangeReader | None = None
+        self._consumer: Any = self._connected()
+
+    def _connected(self) -> Any:
+        """What reads; what the core's consumer does not take is left to confluent-kafka's, which says what is wrong."""
+        if self._core is not None:
+            with suppress(RefusedSetting):
+                return CoreConsumer(self._core, self._settings, self._on_error, _BATCH)
         try:
-            self._consumer = Consumer({**settings, "error_cb": self._on_error})
+            return Consumer({**self._settings, "error_cb": self._on_error})
         except KafkaException as error:
             raise SourceError(f"[source.kafka] is refused: {error.args[0].str()}", where=self._bootstrap) from error
 
@@ -110,7 +139,7 @@ class RangeReader:
         if self._fault is None or not (self._refused() or error.code() == _ALL_DOWN):  # it only follows the reason
             self._fault = error
 
-    def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
+    def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, Run]]:
         """Runs of messages of the offset ranges [start, stop), in order within each partition.
 
         Ends when each partition reached its stop; `done` before takes one out. An end that comes before the stop is
@@ -128,7 +157,7 @@ class RangeReader:
         if self._in_doubt:
             yield from self._read_anew(self._in_doubt)
 
-    def _assigned(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
+    def _assigned(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, Run]]:
         """The runs, but for what is in doubt."""
         self._stops = {partition: stop for partition, _, stop in spans}
         self._fault = None
@@ -146,9 +175,9 @@ class RangeReader:
             self._was_used = True
             self._consumer.unassign()
 
-    def _read_anew(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Message]]]:
+    def _read_anew(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, Run]]:
         """The runs as a consumer tells them that had no assignment before: it can't tell of an earlier one."""
-        self._fresh = RangeReader(self._settings, self._may_take)
+        self._fresh = RangeReader(self._settings, self._may_take, self._core)
         try:
             yield from self._fresh.read(spans)
         finally:
@@ -162,10 +191,12 @@ class RangeReader:
         """How far this partition's range was read."""
         return Reached(self._next[partition], self._given[partition])
 
-    def _waited(self) -> list[Message]:
+    def _waited(self) -> list[Message] | CoreBatch:
         """The next message, as soon as it comes: `consume` with a timeout would wait for a whole batch."""
-        message = self._consumer.poll(_POLL_S)
-        return [] if message is None else [message]
+        found = self._consumer.poll(_POLL_S)
+        if isinstance(found, CoreBatch):
+            return found
+        return [] if found is None else [found]
 
     def done(self, partition: Partition) -> None:
         """Read no further in this partition; messages that were fetched already are dropped."""
@@ -174,10 +205,9 @@ class RangeReader:
         if self._stops.pop(partition, None) is not None and self._stops:
             self._consumer.incremental_unassign([TopicPartition(partition.topic, partition.partition)])
 
-    def _runs(self, batch: list[Message]) -> Iterator[tuple[Partition, list[Message]]]:
+    def _runs(self, batch: list[Message] | CoreBatch) -> Iterator[tuple[Partition, Run]]:
         """The batch in runs of one partition, without what lies at or behind a range's stop."""
-        for _, group in groupby(batch, key=_is_error if self._is_alone(batch) else _place_of):
-            run = list(group)
+        for run in batch.runs() if isinstance(batch, CoreBatch) else self._grouped(batch):
             partition = Partition(run[0].topic(), run[0].partition())
             if run[0].error() is not None:
                 for message in run:
@@ -185,22 +215,26 @@ class RangeReader:
             elif partition in self._stops:
                 yield from self._bounded(partition, run)
 
+    def _grouped(self, batch: list[Message]) -> Iterator[list[Message]]:
+        for _, group in groupby(batch, key=_is_error if self._is_alone(batch) else _place_of):
+            yield list(group)
+
     def _is_alone(self, batch: list[Message]) -> bool:
         """Whether the batch holds one partition only; most tasks read one: then only errors part the runs."""
         ends = {Partition(m.topic(), m.partition()) for m in (*batch[:1], *batch[-1:])}
         return len(self._stops) == 1 and ends <= self._stops.keys()
 
-    def _bounded(self, partition: Partition, run: list[Message]) -> Iterator[tuple[Partition, list[Message]]]:
+    def _bounded(self, partition: Partition, run: Run) -> Iterator[tuple[Partition, Run]]:
         stop, following = self._stops[partition], self._next[partition]
         if run[0].offset() < following:
-            run = [message for message in run if message.offset() >= following]
+            run = _within(run, following, _LAST)
         if not run:
             return
         last = run[-1].offset()
         if (run[0].offset(), last) != (following, following + len(run) - 1) and self._doubts(partition):
             return
         if last >= stop:
-            run = [message for message in run if message.offset() < stop]
+            run = _within(run, following, stop)
         self._next[partition] = min(last + 1, stop)
         if run:
             self._given[partition] += len(run)
@@ -338,6 +372,8 @@ class KafkaReaders:
     settings: Mapping[str, Any]
     may_take: int | None = None
     """See `RangeReader`."""
+    native: Wanted = False
+    """Whether the compiled core takes the messages."""
 
     @property
     def brokers(self) -> str:
@@ -346,9 +382,10 @@ class KafkaReaders:
 
     def get(self) -> RangeReader:
         """See `Readers.get`."""
-        name = repr((sorted(self.settings.items()), self.may_take))
+        core = chosen(self.native).core
+        name = repr((sorted(self.settings.items()), self.may_take, core is not None))
         if name not in _kept:
-            _kept[name] = RangeReader(self.settings, self.may_take)
+            _kept[name] = RangeReader(self.settings, self.may_take, core)
         return _kept[name]
 
     def forget(self) -> None:

@@ -12,13 +12,13 @@ from array import array
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ordering.errors import ConfigError
 
 Wanted = Literal["auto", True, False]
 """Of `spark.native`: where it can be used, always, never."""
-ABI = 3
+ABI = 4
 """Of the functions and structures below; `core_abi` of a library tells what it was built for."""
 LIBRARY = Path(__file__).with_name("_core.so")
 MOST_KEYS = 16
@@ -43,11 +43,14 @@ def crashed(at: int) -> CoreCrash:
     return CoreCrash(at)
 
 
-class _Batch(ctypes.Structure):
+class Batch(ctypes.Structure):
+    """Messages for one call of the core."""
+
     _fields_ = (
         ("bytes", ctypes.c_void_p),
         ("lens", ctypes.c_void_p),
         ("offsets", ctypes.c_void_p),
+        ("messages", ctypes.c_void_p),
         ("count_from", ctypes.c_int64),
         ("count_to", ctypes.c_int64),
         ("count", ctypes.c_uint64),
@@ -97,6 +100,43 @@ class Taken(NamedTuple):
     """Where `status` is UNKNOWN_TABLE."""
 
 
+class Source(Protocol):
+    """Where messages lie that the core takes."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def fill(self, batch: Batch, begin: int) -> None:
+        """Say where those from number `begin` on lie. Which offsets count as new is said already."""
+        ...
+
+
+class Joined:
+    """Messages as Python holds them, with `offset()`; `values`: theirs, which are copied one behind the other."""
+
+    def __init__(self, messages: Sequence[Any], values: Sequence[bytes], lens: "array[int]") -> None:
+        self._messages, self._bytes, self._lens = messages, b"".join(values), lens
+        self._offsets: array[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._lens)
+
+    def fill(self, batch: Batch, begin: int) -> None:
+        """See `Source.fill`. Offsets are told only where not all messages count as new."""
+        place = ctypes.cast(ctypes.c_char_p(self._bytes), ctypes.c_void_p).value or 0
+        batch.bytes, batch.lens = place + sum(self._lens[:begin]), _place(self._lens, begin)
+        if batch.count_from <= self._messages[begin].offset() and self._messages[-1].offset() < batch.count_to:
+            return
+        if self._offsets is None:
+            self._offsets = array("q", [message.offset() for message in self._messages])
+        batch.offsets = _place(self._offsets, begin)
+
+
+def _place(numbers: "array[int]", begin: int) -> int:
+    return numbers.buffer_info()[0] + begin * numbers.itemsize
+
+
 class Choice(NamedTuple):
     """What reads in this process: the core, or Python and why."""
 
@@ -128,6 +168,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ),
     ),
     "core_take": (ctypes.c_int, (ctypes.c_void_p,) * 4),
+    "core_runs": (ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
+    "core_give_back": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
     "core_buckets": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
     "core_block": (
         ctypes.c_void_p,
@@ -258,22 +300,15 @@ class Reading:
             raise MemoryError
         return bool(learned)
 
-    def take(
-        self, rows: Rows, joined: bytes, lens: "array[int]", begin: int, largest: int,
-        counted: "tuple[array[int], int, int] | None",
-    ) -> Taken:  # fmt: skip
+    def take(self, rows: Rows, source: Source, begin: int, largest: int, new: tuple[int, int]) -> Taken:
         """Take messages from number `begin` on, up to the first that is not usual.
 
-        `joined`: all of them, one behind the other. `counted`: their offsets, and from where to where they count as
-        new; None: all do. What is given is good until the next call. Raises CoreCrash, MemoryError.
+        `new`: the offsets from where to where they count as new. What is given is good until the next call, and as
+        long as the messages are. Raises CoreCrash, MemoryError.
         """
-        count, out = len(lens) - begin, self._room_for(len(lens))
-        place = ctypes.cast(ctypes.c_char_p(joined), ctypes.c_void_p).value or 0
-        batch = _Batch(place + sum(lens[:begin]), lens.buffer_info()[0] + begin * lens.itemsize, None, 0, 1)
-        batch.count, batch.largest = count, largest
-        if counted is not None:
-            offsets, batch.count_from, batch.count_to = counted
-            batch.offsets = offsets.buffer_info()[0] + begin * offsets.itemsize
+        count, out = len(source) - begin, self._room_for(len(source))
+        batch = Batch(count=count, largest=largest, count_from=new[0], count_to=new[1])
+        source.fill(batch, begin)
         status = self._library.core_take(rows.pointer, self.pointer, ctypes.byref(batch), ctypes.byref(out))
         if status == CRASHED:
             self.pointer, rows.pointer = 0, 0  # what they point to may be broken

@@ -5,6 +5,7 @@ from functools import cache
 import structlog
 
 from consumer.native import Wanted, chosen
+from consumer.native.kafka_client import kafka_library
 
 log = structlog.get_logger()
 
@@ -13,7 +14,8 @@ def tell_choice(wanted: Wanted) -> None:
     """Log what tasks read with on this machine. Raises ConfigError as `chosen`."""
     core, why = chosen(wanted)
     if core is not None:
-        log.info("tasks read with the compiled core")
+        through = kafka_library().why
+        log.info("tasks read with the compiled core", **({"messages_through_python": through} if through else {}))
     elif wanted is not False:
         log.info("tasks read in Python, not with the compiled core", why=why)
 

@@ -13,6 +13,7 @@ from consumer.config.changefeed_filter import read_filter, told
 from consumer.config.model import Config
 from consumer.config.zone import told_of_repeats
 from consumer.native import chosen
+from consumer.native.kafka_client import kafka_library
 from consumer.operate.file_source import looked_at_files
 from consumer.redis.client import UNUSABLE
 from consumer.redis.ledger import Ledger
@@ -155,7 +156,10 @@ def _catalog(config: Config) -> Catalog | None:
 def _core(config: Config) -> str:
     """What reads on this machine; executors elsewhere tell in their reports."""
     core, why = chosen(config.spark.native)
-    return f"tasks read in Python: {why}" if core is None else "tasks read with the compiled core"
+    if core is None:
+        return f"tasks read in Python: {why}"
+    through = kafka_library().why
+    return "tasks read with the compiled core" + (f", messages come through Python: {through}" if through else "")
 
 
 def _spark(config: Config) -> str:

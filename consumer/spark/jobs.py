@@ -22,6 +22,7 @@ from consumer.spark.order_ahead import OrderAhead
 from consumer.spark.reports_ahead import Beside, ReportsAhead
 from consumer.tasks.jobs import Outcome, chunks_in
 from consumer.tasks.order import Answered, Failure, OrderTask, ReadTask, RowsOnly
+from consumer.tasks.quarantine_scan import takes_in_place
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import RawDdl, Report
 from consumer.tasks.second_look import Content, ContentTask, DdlTask, DenseTask, MessagePlace, RowTask, Sought
@@ -60,8 +61,11 @@ class SparkJobs:
 
     def job(self, ranges: tuple[Range, ...], spec: ReadSpec) -> "SparkJob":
         """See `Jobs.job`."""
+        readers = self._reading_with(ranges, spec)
+        if isinstance(readers, KafkaReaders) and takes_in_place(spec):
+            readers = replace(readers, native=spec.native)
         with _failures():
-            records = _records(self._spark, ranges, ReadTask(spec, self._reading_with(ranges, spec)))
+            records = _records(self._spark, ranges, ReadTask(spec, readers))
         ahead = OrderAhead(spec.segments, self.cores, partial(_ordered, records)) if spec.segments else None
         return SparkJob(self, ranges, spec, records, ahead=ahead)
 

@@ -20,10 +20,13 @@ from consumer.native import (
     Core,
     CoreCrash,
     Head,
+    Joined,
     Reading,
     Rows,
+    Source,
     Taken,
 )
+from consumer.native.kafka_messages import CoreRun
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.scan import Scan
@@ -77,6 +80,8 @@ class CompiledScan(Scan):
 
     def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
         """See `Scan.take`. Raises CoreError with the position where the core crashes."""
+        if isinstance(messages, CoreRun):
+            return self._take(messages, messages)
         some = messages if isinstance(messages, list) else list(messages)
         if unpacked or not some:
             return super().take(some, unpacked=unpacked)
@@ -86,15 +91,16 @@ class CompiledScan(Scan):
         except (TypeError, InputError, Untaken):  # a tombstone, or what its format can't bring into our form
             return super().take(some)
         if sum(lens) <= _AT_ONCE or len(some) == 1:
-            return self._take(some, values, lens)
+            return self._take(some, Joined(some, values, lens))
         half = len(some) // 2
         return self.take(some[:half]) and self.take(some[half:])
 
-    def _take(self, some: Sequence[Any], values: Sequence[bytes], lens: "array[int]") -> bool:
-        joined, counted, at, apart = b"".join(values), self._counted(some), 0, 1
+    def _take(self, some: Sequence[Any], source: Source) -> bool:
+        at, apart = 0, 1
         while at < len(some):
+            new = self._count_from, min(self._count_to, _LAST_OFFSET)
             try:
-                found = self._reading.take(self._rows, joined, lens, at, self._largest, counted)
+                found = self._reading.take(self._rows, source, at, self._largest, new)
             except CoreCrash as crash:
                 raise self._crash(some[crash.at]) from crash
             if found.messages:
@@ -103,18 +109,12 @@ class CompiledScan(Scan):
             if found.status == USUAL:
                 continue
             apart = 1 if found.messages >= apart else apart
+            first = some[at]
             if not super().take(some[at : at + apart]):
                 return False
-            learned = found.head is not None and self._learn(found.head, values[at])
+            learned = found.head is not None and self._learn(found.head, first.value())
             at, apart = at + apart, 1 if learned else min(2 * apart, _MOST_APART)
-            counted = self._counted(some)
         return True
-
-    def _counted(self, some: Sequence[Any]) -> "tuple[array[int], int, int] | None":
-        """What tells which messages are new; None where all are."""
-        if self._count_from <= some[0].offset() and some[-1].offset() < self._count_to:
-            return None
-        return array("q", [message.offset() for message in some]), self._count_from, min(self._count_to, _LAST_OFFSET)
 
     def _took(self, found: Taken, some: Sequence[Any]) -> None:
         """Add what the core took to the report."""

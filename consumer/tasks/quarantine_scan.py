@@ -5,7 +5,9 @@ from typing import Any
 
 from consumer.codec import canal_json
 from consumer.codec.row_images import TableKeys
+from consumer.formats.canal_json import CanalJson
 from consumer.native import chosen
+from consumer.native.kafka_client import kafka_library
 from consumer.tasks.batch_scan import BatchScan
 from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.read_spec import ReadSpec
@@ -31,12 +33,21 @@ def reduction_of(spec: ReadSpec, task: int) -> tuple[Reduction | SegmentReductio
     return SegmentReduction(spec, [reduction for reduction, _ in found]), found[0][1]
 
 
+def takes_in_place(spec: ReadSpec) -> bool:
+    """Whether the compiled core, where it is there, takes most messages as they were sent."""
+    return _is_compiled(spec) and isinstance(spec.format, CanalJson) and not spec.format.sends_batches
+
+
+def _is_compiled(spec: ReadSpec) -> bool:
+    return not (spec.whole_transactions or spec.marks.tolerant) and _is_usual(spec)
+
+
 def _reduction_of(spec: ReadSpec, task: int) -> tuple[Reduction, str]:
-    if spec.whole_transactions or spec.marks.tolerant or not _is_usual(spec):
+    if not _is_compiled(spec):
         return Reduction(spec, task), ""
     core, why = chosen(spec.native)
     if core is not None:
-        return CompiledReduction(spec, core, task), ""
+        return CompiledReduction(spec, core, task), kafka_library().why
     return Reduction(spec, task), "" if spec.native is False else why
 
 

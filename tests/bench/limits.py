@@ -87,7 +87,7 @@ def _read(bootstrap: str, ranges: list[Range]) -> None:
 
 
 def _reduce(bootstrap: str, ranges: Iterable[Range], native: Wanted = "auto") -> None:
-    task = ReadTask(replace(whole(ranges), native=native), KafkaReaders(reader_settings(bootstrap, {})))
+    task = ReadTask(replace(whole(ranges), native=native), KafkaReaders(reader_settings(bootstrap, {}), native=native))
     for _ in task((0, (part,)) for part in ranges):
         pass
 

@@ -9,6 +9,7 @@ from consumer.kafka.admin import KafkaAdmin
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import Messages, RangeReader
+from consumer.native import chosen
 from consumer.spark import jobs
 from ordering.errors import InputError
 from ordering.events import Partition
@@ -39,9 +40,10 @@ def control(sqlite_feed: Feed) -> Iterator[KafkaAdmin]:
     made.close()
 
 
-@pytest.fixture
-def other(sqlite_feed: Feed) -> Iterator[RangeReader]:
-    made = RangeReader(reader_settings(sqlite_feed.bootstrap, {}))
+@pytest.fixture(params=[False, True], ids=["python", "core"])
+def other(request: pytest.FixtureRequest, sqlite_feed: Feed) -> Iterator[RangeReader]:
+    """Through Kafka's client in Python, and as the compiled core takes messages."""
+    made = RangeReader(reader_settings(sqlite_feed.bootstrap, {}), core=chosen(request.param).core)
     yield made
     made.close()
 

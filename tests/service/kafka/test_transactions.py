@@ -10,6 +10,7 @@ from consumer.kafka import reader
 from consumer.kafka.admin import KafkaAdmin
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import RangeReader, Reached
+from consumer.native import chosen
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from sinks.steps import Step
@@ -36,9 +37,9 @@ def known(sqlite_feed: Feed) -> Feed:
     return sqlite_feed
 
 
-@pytest.fixture
-def one_reader(known: Feed) -> Iterator[RangeReader]:
-    made = RangeReader(reader_settings(known.bootstrap, {}))
+@pytest.fixture(params=[False, True], ids=["python", "core"])
+def one_reader(request: pytest.FixtureRequest, known: Feed) -> Iterator[RangeReader]:
+    made = RangeReader(reader_settings(known.bootstrap, {}), core=chosen(request.param).core)
     yield made
     made.close()
 
