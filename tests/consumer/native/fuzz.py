@@ -26,6 +26,7 @@ from ordering.errors import ReconcilerError
 from ordering.events import Partition, TableName
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
+from tests.consumer.native.in_place import FakeShelf
 from tests.service.lab import recorded
 from tests.service.messages import lz4
 from tests.service.mutations import mutated, plain
@@ -157,8 +158,8 @@ def case_of(seed: int) -> Case:
     return Case(runs, spec, part, [chance.random() < 0.2 for _ in runs])
 
 
-def outcome_of(case: Case, core: Core | None) -> Outcome:
-    """What the core makes of a case; without it, what `Scan` does."""
+def outcome_of(case: Case, core: Core | None, shelf: FakeShelf | None = None) -> Outcome:
+    """What the core makes of a case, with a shelf in place; without it, what `Scan` does."""
     reduction: Reduction
     scan: Scan
     if core is None:
@@ -170,7 +171,7 @@ def outcome_of(case: Case, core: Core | None) -> Outcome:
     error, blocks = "", []
     try:
         for run, drained in zip(case.runs, case.drained, strict=True):
-            if not scan.take(run):
+            if not (scan.take(run) if shelf is None else _all_taken(scan, run, shelf)):
                 break
             if drained:
                 blocks += list(reduction.blocks())
@@ -181,11 +182,21 @@ def outcome_of(case: Case, core: Core | None) -> Outcome:
     return Outcome(report, report.digest, blocks, dict(reduction.sent), error)
 
 
-def check(seed: int, core: Core) -> int:
-    """Raise AssertionError unless both agree; how many rows there were."""
+def _all_taken(scan: Scan, run: list[Plain], shelf: FakeShelf) -> bool:
+    told = [("t", 0, message.offset(), message.value(), 0) for message in run]
+    return all(scan.take(some) for some in shelf.batch(told).runs())
+
+
+def check(seed: int, core: Core, shelf: FakeShelf) -> int:
+    """Raise AssertionError unless all agree; how many rows there were."""
     case = case_of(seed)
-    found, wanted = outcome_of(case, core), outcome_of(case, None)
-    assert found == wanted, f"case {seed}: {_difference(found, wanted)}"
+    wanted = outcome_of(case, None)
+    for where in (None, shelf):
+        found = outcome_of(case, core, where)
+        place = "copied" if where is None else "in place"
+        assert found == wanted, f"case {seed} {place}: {_difference(found, wanted)}"
+    shelf.shelf.clear()
+    assert not shelf.library.given
     return len(wanted.report.fingerprints) // 8
 
 
@@ -206,7 +217,8 @@ def main() -> int:
     if core is None:
         print(why)
         return 2
-    rows = sum(check(seed, core) for seed in range(told.first, told.first + told.cases))
+    shelf = FakeShelf(core)
+    rows = sum(check(seed, core, shelf) for seed in range(told.first, told.first + told.cases))
     print(f"{told.cases} cases with {rows} rows: the same")
     return 0
 

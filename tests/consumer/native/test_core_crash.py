@@ -83,8 +83,9 @@ def test_signals_outside_of_the_core_stay_what_they_are(faulty: Path) -> None:
     """A process that used the core dies of its own faults as ever."""
     program = (
         "import os, signal\nfrom pathlib import Path\nfrom tests.consumer.native.fuzz import check\n"
-        "from consumer.native import load\n"
-        f"check(1, load(Path({str(faulty)!r})).core)\nos.kill(os.getpid(), signal.SIGSEGV)\n"
+        "from consumer.native import load\nfrom tests.consumer.native.in_place import FakeShelf\n"
+        f"core = load(Path({str(faulty)!r})).core\ncheck(1, core, FakeShelf(core))\n"
+        "os.kill(os.getpid(), signal.SIGSEGV)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGSEGV, done.stderr

@@ -24,6 +24,7 @@ from ordering.window import Range, Window
 from tests.bench.load import Load, Mark, watermark
 from tests.consumer.native.building import ROOT, built, sanitizer
 from tests.consumer.native.fuzz import Case, check, outcome_of
+from tests.consumer.native.in_place import FakeShelf
 from tests.service.messages import at, encoded, row_value
 
 SECONDS = 8.0
@@ -33,17 +34,18 @@ SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover
 def test_random_cases_agree(core: Core) -> None:
     """As many as fit some seconds, other ones each day: a failure names its seed."""
     first, until = int(time.time() // 86_400) * 10_000_000, time.monotonic() + SECONDS
-    rows = cases = 0
+    rows, cases, shelf = 0, 0, FakeShelf(core)
     while time.monotonic() < until or not rows:
-        rows += check(first + cases, core)
+        rows += check(first + cases, core, shelf)
         cases += 1
     assert rows >= cases / 2, "most cases hold nothing that the core could take"
 
 
 @pytest.mark.soak
 def test_ten_million_random_cases_agree(core: Core) -> None:
+    shelf = FakeShelf(core)
     for seed in range(10_000_000):
-        check(seed, core)
+        check(seed, core, shelf)
 
 
 def sanitized_run(place: Path, cases: int, fuzz: str = "fuzz") -> None:
@@ -78,7 +80,9 @@ def case_of(messages: list[bytes], *, run: int = 2_000) -> Case:
 
 def test_a_load_agrees(core: Core) -> None:
     case = case_of([watermark(m.ts) if isinstance(m, Mark) else m.value for m in Load(30_000).messages()])
-    assert outcome_of(case, core) == outcome_of(case, None)
+    wanted = outcome_of(case, None)
+    assert outcome_of(case, core) == wanted
+    assert outcome_of(case, core, FakeShelf(core)) == wanted
 
 
 class Refusing(CompiledScan):

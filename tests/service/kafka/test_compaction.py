@@ -14,13 +14,13 @@ from tests.service.lab import Feed, eventually
 from tests.service.messages import at, begun, insert, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
+CLEANING = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.0"}
 
 
 @pytest.fixture(scope="module")
 def cleaning_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """One whose cleaner hardly rests."""
-    settings = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.0"}
-    with KafkaBroker(tmp_path_factory.mktemp("cleaning"), extra=settings) as broker:
+    with KafkaBroker(tmp_path_factory.mktemp("cleaning"), extra=CLEANING) as broker:
         yield broker
 
 

@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewPartitions
 from consumer.embedded import KafkaBroker
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import RangeReader
+from consumer.native import chosen
 from ordering.errors import InputError, ReconcilerError
 from ordering.events import Partition
 from sinks.steps import Step
@@ -107,7 +108,10 @@ def test_records_that_are_deleted_while_they_are_read(sqlite_feed: Feed) -> None
     assert (feed.checkpoint(), ids(feed)) == (at(3), [1])
 
 
-def test_records_that_are_deleted_behind_where_a_range_is_read(kafka_broker: KafkaBroker, sqlite_feed: Feed) -> None:
+@pytest.mark.parametrize("core", [False, True], ids=["python", "core"])
+def test_records_that_are_deleted_behind_where_a_range_is_read(
+    kafka_broker: KafkaBroker, sqlite_feed: Feed, *, core: bool
+) -> None:
     """What was fetched is given out, and then nothing: no offset is passed over."""
     feed, count = sqlite_feed, 3_000
     feed.make_topic()
@@ -125,7 +129,7 @@ def test_records_that_are_deleted_behind_where_a_range_is_read(kafka_broker: Kaf
                 feed.delete_records(1, count - 5)
             got.extend(message.offset() for message in run)
 
-    reading = RangeReader(reader_settings(kafka_broker.bootstrap, small))
+    reading = RangeReader(reader_settings(kafka_broker.bootstrap, small), core=chosen(core).core)
     with closing(reading), pytest.raises(InputError) as caught:
         read(reading)
     assert got == list(range(len(got)))

@@ -2,18 +2,19 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from consumer.kafka import reader
+from consumer.native import Core, chosen
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
+from tests.consumer.native.in_place import END, FakeShelf, Told
 
 ONE, TWO = Partition("t", 1), Partition("t", 2)
-Told = tuple[Partition, int, bool]
 
 
 @dataclass
@@ -21,6 +22,9 @@ class FakeMessage:
     place: Partition
     at: int
     is_end: bool = False
+
+    def told(self) -> Told:
+        return (*self.place, self.at, None if self.is_end else b"x", END if self.is_end else 0)
 
     def topic(self) -> str:
         return self.place.topic
@@ -86,6 +90,40 @@ class FakeConsumer:
         self.queue.clear()
 
 
+class FakeCoreConsumer(FakeConsumer):
+    """The same, which gives messages as the compiled core's consumer does."""
+
+    shelf: FakeShelf
+
+    def consume(self, count: int, seconds: float) -> Any:
+        return self.shelf.batch([message.told() for message in super().consume(count, seconds)])
+
+    def poll(self, seconds: float) -> Any:
+        found = super().poll(seconds)
+        return self.shelf.batch([] if found is None else [found.told()])
+
+    def unassign(self) -> None:
+        super().unassign()
+        self.shelf.shelf.clear()
+
+
+def client_of(fake: FakeConsumer, core: Core | None) -> FakeConsumer:
+    """A new client on the same logs."""
+    fresh = {"late": deque(), "queue": deque(), "lacking": deque()}
+    if core is None:
+        return replace(fake, **fresh)
+    values = {one.name: getattr(fake, one.name) for one in fields(fake)} | fresh
+    made = FakeCoreConsumer(**values)
+    made.shelf = FakeShelf(core)
+    return made
+
+
+@pytest.fixture(params=[False, True], ids=["python", "core"])
+def core(request: pytest.FixtureRequest) -> Core | None:
+    """Who takes the messages."""
+    return chosen(request.param).core
+
+
 Span = tuple[Partition, int, int]
 Read = Callable[..., dict[Partition, list[int]]]
 
@@ -97,16 +135,16 @@ def made() -> list[FakeConsumer]:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch, made: list[FakeConsumer]) -> Read:
+def read(monkeypatch: pytest.MonkeyPatch, made: list[FakeConsumer], core: Core | None) -> Read:
     """The offsets that a reader delivers of some spans, in its second read."""
 
     def read_with(fake: FakeConsumer, *spans: Span, ended: Sequence[Partition] = ()) -> dict[Partition, list[int]]:
-        def client(_: object) -> FakeConsumer:
-            made.append(replace(fake, late=deque(), queue=deque(), lacking=deque()))
+        def client(*_: object) -> FakeConsumer:
+            made.append(client_of(fake, core))
             return made[-1]
 
-        monkeypatch.setattr(reader, "Consumer", client)
-        used = reader.RangeReader({"bootstrap.servers": "none"})
+        monkeypatch.setattr(reader, "Consumer" if core is None else "CoreConsumer", client)
+        used = reader.RangeReader({"bootstrap.servers": "none"}, core=core)
         assert [len(run) for _, run in used.read([(TWO, 0, 1)])] == [1]
         got: dict[Partition, list[int]] = {}
         for partition, run in used.read(spans):
@@ -170,15 +208,15 @@ def test_a_follower_that_lags_is_waited_for(read: Read, lag: int) -> None:
 
 @pytest.mark.parametrize("lag", [1, 3])
 def test_a_follower_that_does_not_catch_up_ends_the_read(
-    made: list[FakeConsumer], monkeypatch: pytest.MonkeyPatch, lag: int
+    made: list[FakeConsumer], monkeypatch: pytest.MonkeyPatch, core: Core | None, lag: int
 ) -> None:
-    def client(_: object) -> FakeConsumer:
-        made.append(FakeConsumer({ONE: 6}, lag=lag, catches_up=False))
+    def client(*_: object) -> FakeConsumer:
+        made.append(client_of(FakeConsumer({ONE: 6}, lag=lag, catches_up=False), core))
         return made[-1]
 
-    monkeypatch.setattr(reader, "Consumer", client)
+    monkeypatch.setattr(reader, "Consumer" if core is None else "CoreConsumer", client)
     monkeypatch.setattr(reader, "SILENCE_S", 0.0)
-    lagging = reader.RangeReader({"bootstrap.servers": "none"})
+    lagging = reader.RangeReader({"bootstrap.servers": "none"}, core=core)
     got: list[int] = []
     with pytest.raises(SourceUnreachableError, match=rf"up to offset {6 - lag} only, 6 was promised"):
         got.extend(message.offset() for _, run in lagging.read([(ONE, 0, 6)]) for message in run)
