@@ -100,7 +100,7 @@ class Taken(NamedTuple):
     """Where `status` is UNKNOWN_TABLE."""
 
 
-class Source(Protocol):
+class CoreSource(Protocol):
     """Where messages lie that the core takes."""
 
     def __len__(self) -> int:
@@ -123,7 +123,7 @@ class Joined:
         return len(self._lens)
 
     def fill(self, batch: Batch, begin: int) -> None:
-        """See `Source.fill`. Offsets are told only where not all messages count as new."""
+        """See `CoreSource.fill`. Offsets are told only where not all messages count as new."""
         place = ctypes.cast(ctypes.c_char_p(self._bytes), ctypes.c_void_p).value or 0
         batch.bytes, batch.lens = place + sum(self._lens[:begin]), _place(self._lens, begin)
         if batch.count_from <= self._messages[begin].offset() and self._messages[-1].offset() < batch.count_to:
@@ -300,7 +300,7 @@ class Reading:
             raise MemoryError
         return bool(learned)
 
-    def take(self, rows: Rows, source: Source, begin: int, largest: int, new: tuple[int, int]) -> Taken:
+    def take(self, rows: Rows, source: CoreSource, begin: int, largest: int, new: tuple[int, int]) -> Taken:
         """Take messages from number `begin` on, up to the first that is not usual.
 
         `new`: the offsets from where to where they count as new. What is given is good until the next call, and as

@@ -118,7 +118,7 @@ class CoreMessage:
 
 
 class CoreRun(Sequence[CoreMessage]):
-    """Messages of one partition at rising offsets, for the core to take as they lie. See `consumer.native.Source`."""
+    """Messages of one partition at rising offsets, for the core to take where they lie (`CoreSource`)."""
 
     __slots__ = ("_begin", "_end", "_shelf", "_turn")
 
@@ -151,7 +151,7 @@ class CoreRun(Sequence[CoreMessage]):
         return self[begin:end]
 
     def fill(self, batch: Batch, begin: int) -> None:
-        """See `Source.fill`."""
+        """See `CoreSource.fill`."""
         if self._turn != self._shelf.turn:
             raise ValueError("these messages were given back already")
         width = ctypes.sizeof(ctypes.c_void_p)

@@ -19,11 +19,11 @@ from consumer.native import (
     WHOLE_KNOWN,
     Core,
     CoreCrash,
+    CoreSource,
     Head,
     Joined,
     Reading,
     Rows,
-    Source,
     Taken,
 )
 from consumer.native.kafka_messages import CoreRun
@@ -95,7 +95,7 @@ class CompiledScan(Scan):
         half = len(some) // 2
         return self.take(some[:half]) and self.take(some[half:])
 
-    def _take(self, some: Sequence[Any], source: Source) -> bool:
+    def _take(self, some: Sequence[Any], source: CoreSource) -> bool:
         at, apart = 0, 1
         while at < len(some):
             new = self._count_from, min(self._count_to, _LAST_OFFSET)

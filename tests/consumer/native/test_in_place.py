@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from consumer import native
 from consumer.native import Core, Joined, Reading, Rows
 from consumer.native.kafka_messages import CoreRun
 from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
@@ -126,7 +127,7 @@ def test_a_tombstone_is_told_with_its_position(shelf: FakeShelf, core: Core) -> 
 
 
 def test_a_crash_names_the_message(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consumer.native._State.crashed", False)
+    monkeypatch.setattr(native._State, "crashed", False)
     faulty = Core(built(tmp_path, f"-DCORE_FAULT={len(MESSAGES[FATAL])}"))
     scan, shelf = scan_of(faulty), FakeShelf(faulty)
     (run,) = shelf.batch([("t", 0, at, value, 0) for at, value in enumerate(MESSAGES[1:], 1)]).runs()
