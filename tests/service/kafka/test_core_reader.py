@@ -26,7 +26,7 @@ from consumer.tasks.report import Report
 from consumer.tasks.shuffle_blocks import REPORTS, decode_block
 from ordering.errors import ReconcilerError, SourceUnreachableError
 from ordering.events import Partition, TableName
-from ordering.manifest import Manifest
+from ordering.rows.manifest import Manifest
 from ordering.rows.segments import Segment, segments_of
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
