@@ -80,10 +80,9 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE `t` ADD PRIMARY KEY(`w`)",
     ],
     "its name by a rename": [
-        "CREATE TABLE `t` (`u` INT NOT NULL,`w` INT,UNIQUE `u`(`u`),KEY `v`(`w`))",
+        "CREATE TABLE `t` (`u` INT NOT NULL,`w` INT NOT NULL,UNIQUE `u`(`u`),KEY `v`(`w`))",
         DROP,
         "ALTER TABLE `t` RENAME INDEX `v` TO `u`",
-        "ALTER TABLE `t` MODIFY COLUMN `w` INT NOT NULL",
         "ALTER TABLE `t` ADD UNIQUE `w`(`w`)",
     ],
     "a name that upstream chose": [
