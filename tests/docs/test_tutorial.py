@@ -82,7 +82,7 @@ class Walk:
         return out
 
     def _serve(self, line: str) -> str:
-        """Start it, and wait until the page shows what the text promises: it applies what comes."""
+        """Start it, and wait until it leads: an empty page that answers is not enough."""
         process = self._started(line)
         url = f"http://127.0.0.1:{self.port}/api/v2/changefeeds/bank"
         asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.env['RECONCILER_TOKEN']}"})
@@ -93,13 +93,13 @@ class Walk:
             try:
                 with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310 our own server
                     told = json.load(answer)
-                if told["state"] == "normal" and told["last_windows"]:
+                if told["state"] == "normal" and told["leads"]:
                     return ""
                 assert told["state"] != "failed", told["error"]
             except urllib.error.URLError:
                 pass  # it does not listen yet
-            time.sleep(0.2)  # the server is asked again until it has applied something
-        raise AssertionError(f"it applies nothing: {told}")
+            time.sleep(0.2)  # the server is asked again until it leads
+        raise AssertionError(f"it does not lead: {told}")
 
 
 @pytest.fixture

@@ -129,6 +129,8 @@ def test_a_failed_changefeed_shows_what_was_known_and_how_old_that_is(browser: B
     with shown(browser, Scene.of(scenes.failed())) as (stage, page):
         assert figure(page, "Held") == "10,000"
         assert "as of 5 min ago" in page.text("[data-figure=Held] small")
+        assert "as of 5 min ago" in page.text("[data-figure='Behind watermark'] small")
+        assert figure(page, "Events per second") == "\u2013"
         lead = page.text(".partitions .lead")
         assert lead.startswith("As of 5 min ago: cdc-billing partition 1 holds back the rest")
         assert "as of 5 min ago; not asked while it does not run" in page.text(".instances")

@@ -23,8 +23,8 @@ export function detail(feed, { history, aside, written }, ui, act) {
     { class: "detail", key: `feed ${feed.id}`, "aria-labelledby": "feed-title" },
     head(feed, ui, act),
     advices(adviceOf(feed, speed)),
-    flow(feed, { events: rateNow(history.samples, history.interval), rows: rateNow(history.samples, history.interval, "rows") }),
-    figures(feed, rateNow(history.samples, history.interval)),
+    flow(feed, { events: rateOf(feed, history, "events"), rows: rateOf(feed, history, "rows") }),
+    figures(feed, rateOf(feed, history, "events")),
     charts(past(history, ui), history.end, ui, act),
     partitions(feed, ui, act),
     topics(feed, ui, act),
@@ -37,6 +37,12 @@ export function detail(feed, { history, aside, written }, ui, act) {
 }
 
 /** What the chosen range is drawn from; coarse samples end with the newest that is known. */
+/** Events or rows per second now; null of a changefeed that does not run, whose last samples say nothing of now. */
+function rateOf(feed, history, kind) {
+  const stands = feed.state === "paused" || feed.state === "failed";
+  return stands ? null : rateNow(history.samples, history.interval, kind);
+}
+
 function past(history, ui) {
   const step = RANGES[ui.range].samples;
   if (step === history.interval) return { samples: history.samples, interval: step };
@@ -84,8 +90,8 @@ function figures(feed, speed) {
   const bad = (condition) => (condition ? "look" : "");
   const tiles = [
     tile("Behind now", seconds(feed.behindNow), "the target against the clock", `main ${bad(feed.behindNow > BEHIND_S && feed.state !== "paused")}`),
-    tile("Behind watermark", seconds(feed.behindWatermark), "the target against Kafka", "main"),
-    tile("Events per second", rate(speed), "over ten seconds", "main"),
+    tile("Behind watermark", seconds(feed.behindWatermark), `the target against Kafka${feed.isOld ? `, as of ${seconds(feed.probedAgo)} ago` : ""}`, "main"),
+    tile("Events per second", rate(speed), speed === null ? "it does not run, or nothing is known yet" : "over ten seconds", "main"),
     tile("Held", count(feed.held), `messages in Kafka, not applied${feed.isOld ? `; as of ${seconds(feed.probedAgo)} ago` : ""}`),
     tile("Applied", count(counts.events), `events in ${count(counts.windows)} windows`),
     tile("Rows written", count(counts.rows_written), "after net effect"),
