@@ -8,7 +8,7 @@ Where events can't tell (the first proof, a DDL, lost messages), what was found 
 
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
@@ -27,6 +27,7 @@ from consumer.wiring import target_of
 from ordering.errors import ConfigError
 from ordering.events import TableName
 from ordering.rows.content_sums import ContentSums
+from sinks.bookkeeping.ddl_log import KEPT
 from sinks.compare.canonical import table_sums
 
 
@@ -72,7 +73,8 @@ class Proving:
             state = state_of(proofs.state(self.config.changefeed))
             present, sums, upstream = self._found()
             log = EventsLog(self.config, self.begins, self.readers)
-            expectations, messages = carried(self.config, log, state, present, {})
+            executed = replace(present, ddls=target.ddl_log.latest(self.config.changefeed, KEPT))
+            expectations, messages = carried(self.config, log, state, executed, {})
             proof = self._judged(expectations, sums, messages)
             if upstream is not None:
                 self._ask(upstream, proof, present)
@@ -88,7 +90,11 @@ class Proving:
             raise ConfigError(f"changefeed {self.config.changefeed!r} has not run yet", hint=hint)
 
     def _found(self) -> tuple[Present, dict[TableName, ContentSums | None], UpstreamSums | None]:
-        """The target's checkpoint and sums, of one transaction, and what to ask the upstream about."""
+        """The target's checkpoint and sums, of one transaction, and what to ask the upstream about.
+
+        A DDL that is executed meanwhile may show in it: PostgreSQL shows a table that was truncated or rewritten as an
+        empty one (its manual, "Caveats" of MVCC). So the DDL log is read once more after it.
+        """
         with at_rest(self.config) as (side, progress):
             present = present_of(self.config, side, progress)
             sums = {name: table_sums(rows, side.readers[0]) for name, rows in present.rows.items()}

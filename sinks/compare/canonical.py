@@ -78,7 +78,7 @@ class CanonicalColumn:
         text = found.decode(errors="surrogateescape") if isinstance(found, bytes) else str(found)
         try:
             spelled = self.spell(text)
-        except (ValueError, OverflowError):
+        except ValueError:
             spelled = None
         return spelled if spelled is not None and spelled.startswith(LATE) else f"?{text}"
 

@@ -7,7 +7,7 @@ import json
 import struct
 from collections.abc import Callable
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from math import isinf
 
 from sinks.compare.digests import TableReader
 from sinks.compare.value_forms import Form, is_plain, real_text
@@ -39,7 +39,7 @@ def spelling_of(column: Column, form: Form, reader: TableReader, rules: ValueRul
 def _number(column: Column, form: Form, reader: TableReader) -> Spell:
     trait = reader.trait(column)
     if form is Form.NUMBER and trait is not None and trait.scale is None:
-        return lambda text: f"{LATE}{_decimal(Decimal(plain_values.exact(text)))}"
+        return lambda text: f"{LATE}{_decimal(plain_values.exact(text))}"
     return _decimals(trait.scale) if trait is not None and trait.scale else _whole
 
 
@@ -76,11 +76,11 @@ def _float(text: str) -> str:
 
 
 def _single(text: str) -> float:
-    try:
-        (near,) = struct.unpack("f", struct.pack("f", float(text)))
-    except OverflowError as error:
+    number = float(text)
+    (near,) = struct.unpack("f", struct.pack("f", number))
+    if isinf(near) and not isinf(number):
         message = f"{text[:50]!r} is beyond a float of 32 bits"
-        raise ValueError(message) from error
+        raise ValueError(message)
     return float(near)
 
 
@@ -89,14 +89,14 @@ def _vector(text: str) -> str:
     return LATE + ",".join(repr(_single(one)) for one in numbers.split(",") if one.strip())
 
 
-def _decimal(number: Decimal) -> str:
-    """A number's text, the same for 1, 1.0 and 10e-1; Decimal's own methods would round it."""
-    sign, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):
-        return str(number)
-    plain = "".join(map(str, digits)).lstrip("0")
-    kept = plain.rstrip("0")
-    return f"{'-' if sign else ''}{kept}e{exponent + len(plain) - len(kept)}" if kept else "0"
+def _decimal(text: str) -> str:
+    """A number's text, the same for 1, 1.0 and 10e-1: its digits without zeros around, and where the point is."""
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    sign = "-" if mantissa.startswith("-") else ""
+    return f"{sign}{kept}e{int(exponent or 0) - len(fraction) + len(digits) - len(kept)}" if kept else "0"
 
 
 def _json(text: str) -> str:
@@ -105,14 +105,14 @@ def _json(text: str) -> str:
         found = json.loads(
             text, parse_int=_as_number, parse_float=_as_number, parse_constant=_no_number, object_pairs_hook=_object
         )
-    except (ValueError, RecursionError, InvalidOperation):
+    except (ValueError, RecursionError):
         return f"{LATE}?{text}"
     return LATE + json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _as_number(text: str) -> dict[str, str]:
     """A number; `_object` makes of each object of the document one whose key is another."""
-    return {"#": _decimal(Decimal(text))}
+    return {"#": _decimal(text)}
 
 
 def _no_number(text: str) -> dict[str, str]:
