@@ -115,6 +115,9 @@ CHANGED = {
         "ALTER TABLE `t` ADD COLUMN `b` BINARY(4) NOT NULL DEFAULT x'efbfbd00', ADD COLUMN `d` DOUBLE DEFAULT 1e+300"
     ),
     "CREATE TABLE `t` (`id` INT DEFAULT NEXTVAL(`d`.`s`) COMMENT 'c')": "CREATE TABLE `t` (`id` INT  COMMENT 'c')",
+    "CREATE TABLE `t` (`id` INT,`n` INT DEFAULT (NEXTVAL(`s`)) COMMENT 'c')": (
+        "CREATE TABLE `t` (`id` INT,`n` INT  COMMENT 'c')"
+    ),
     "CREATE DATABASE `d` CHARACTER SET = utf8mb4": "CREATE DATABASE `d` CHARACTER SET = utf8mb4 COLLATE utf8mb4_bin",
     "CREATE DATABASE `d` COLLATE = utf8mb4_0900_ai_ci": "CREATE DATABASE `d` COLLATE = utf8mb4_uca1400_nopad_ai_ci",
     "CREATE TABLE `t` (`a` CHAR(1) CHARACTER SET ASCII) DEFAULT CHARSET=UTF8MB4": (
@@ -204,6 +207,14 @@ def test_tidb_is_given_decimals_of_their_own_scale() -> None:
     assert for_tidb(sql).sql == sql.replace("_UTF8MB4'3.5'", "4")
     made = "CREATE TABLE `t` (`a` DECIMAL(3,0) DEFAULT 2.5)"
     assert for_tidb(made).sql == made
+
+
+@pytest.mark.parametrize("default", ["NEXTVAL(`s`)", "(NEXTVAL(`s`))"])
+def test_tidb_is_given_no_default_from_a_sequence(default: str) -> None:
+    for begins, ends in (("CREATE TABLE `t` (`id` INT,", ")"), ("ALTER TABLE `t` MODIFY COLUMN ", "")):
+        result = for_tidb(f"{begins}`n` INT DEFAULT {default} COMMENT 'c'{ends}")
+        assert result.sql == f"{begins}`n` INT  COMMENT 'c'{ends}"
+        assert result.notes == ["left out: the default of column n, a sequence upstream"]
 
 
 def test_tidb_is_sent_what_goes_by_the_zone_of_the_session_that_computed_it() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ordering.errors import InputError, TargetError
-from sinks.ddl.model import ColumnDef, TableDef, TypeDef
+from sinks.ddl.model import ColumnDef, Default, TableDef, TypeDef
 from sinks.ddl.parse.columns import read_column
 from sinks.ddl.parse.defaults import Number, read_default
 from sinks.ddl.parse.lexer import Canonical
@@ -115,6 +115,18 @@ def decimal_edits(sql: str, clause: Sequence[Word]) -> Iterator[Edit]:
         yield from _default(found, [])
 
 
+def sequence_edits(sql: str, clause: Sequence[Word], notes: list[str]) -> Iterator[Edit]:
+    """For TiDB: leaves out a default from a sequence, for TiCDC does not replicate these."""
+    found = _read(sql, clause, fills=False)
+    if found is not None and _is_of_sequence(found.column.default):
+        yield from _default(found, notes)
+
+
+def _is_of_sequence(default: Default | None) -> bool:
+    """TiDB sends it with and without brackets."""
+    return default is not None and default.expression.lstrip("( ").upper().startswith(_SEQUENCE)
+
+
 def _read(sql: str, clause: Sequence[Word], *, fills: bool) -> _Clause | None:
     """The column of a clause; None for a clause that is about something else, or not known: the server reads it."""
     at = next((i for i, word in enumerate(clause) if not is_word(word, *_INTRODUCTIONS)), len(clause))
@@ -164,7 +176,7 @@ def _default(clause: _Clause, notes: list[str]) -> Iterator[Edit]:
     start = clause.words[at + 1].start
     words = Words(Canonical(clause.sql[start : clause.words[-1].stop]))
     default, stop = read_default(words), start + words.words[words.at - 1].stop
-    if default.expression.upper().startswith(_SEQUENCE):
+    if _is_of_sequence(default):
         notes.append(f"left out: the default of column {clause.column.name}, a sequence upstream")
         yield clause.words[at].start, stop, ""
     elif isinstance(default.value, bytes) and clause.column.type.base in BYTES:

@@ -33,10 +33,24 @@ def definition(connection: MysqlConnection, name: TableName) -> str | None:
     if not connection.value(look, name):
         return None
     connection.run("USE information_schema")  # a view's definition leaves out the name of the session's database
-    text = str(connection.query(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")[0][1])
+    text = _shown(connection, f"{quoted(name.database)}.{quoted(name.table)}")
     # rows change the counter, a statement does not
     kept = " ".join(word for word in text.split(" ") if not word.startswith(_COUNTERS))
     return _HEAD.sub(r"\1", _IMPLIED.sub("", kept))
+
+
+def _shown(connection: MysqlConnection, place: str) -> str:
+    """What the server shows; the bytes of a default stand in it as they are."""
+    try:
+        return str(connection.query(f"SHOW CREATE TABLE {place}")[0][1])
+    except TargetError as error:
+        if error.__cause__ is None or not isinstance(error.__cause__.__cause__, UnicodeDecodeError):
+            raise
+        raise TargetError(
+            f"the definition of {place} can't be read: a column's default is no UTF-8, which no DDL of upstream makes",
+            where=error.where,
+            hint=f"ALTER TABLE {place} ALTER COLUMN ... DROP DEFAULT (messages hold whole rows), then run again",
+        ) from error
 
 
 class Rehearsal:

@@ -15,7 +15,15 @@ from sinks.ddl.parse.statement import DdlKind, read_statement
 from sinks.ddl.parse.tables import read_table
 from sinks.ddl.parse.words import Word, WordKind, Words
 from sinks.mysql.connection import MysqlConnection
-from sinks.mysql.ddl.columns import Edit, column_edits, decimal_edits, end_of_options, plain_edits, zoned_columns
+from sinks.mysql.ddl.columns import (
+    Edit,
+    column_edits,
+    decimal_edits,
+    end_of_options,
+    plain_edits,
+    sequence_edits,
+    zoned_columns,
+)
 from sinks.mysql.ddl.partitions import unvalidated
 
 NEAREST = {
@@ -135,6 +143,9 @@ def _of_tidb(read: Words, notes: list[str], *, dumped: bool) -> Iterator[Edit]:
     if statement.kind is DdlKind.ALTER_TABLE:
         for column in (column for clause in clauses if _is(clause[0], "ADD") for column in _columns(clause)):
             yield from decimal_edits(read.sql, column)
+    if statement.kind in {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE}:
+        for clause in clauses:
+            yield from sequence_edits(read.sql, clause, notes)
 
 
 def _definer(words: Sequence[Word]) -> Iterator[Edit]:

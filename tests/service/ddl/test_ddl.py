@@ -339,3 +339,21 @@ def test_a_column_of_an_empty_table_becomes_anything(made: LocalFeed) -> None:
     ])  # fmt: skip
     made.apply()
     assert list(made.cells.tables(["d"])["d.t"][0]) == ["id", "v", "w"]
+
+
+@pytest.mark.parametrize("made", ["mariadb"], indirect=True)
+def test_a_default_by_hand_that_is_no_utf8_is_named_and_can_be_dropped(made: LocalFeed) -> None:
+    """MariaDB shows a definition with the bytes as they are; it was told as a broken protocol."""
+    assert isinstance(made.cells, MariaDbCells)
+    made.make_database("d", "CREATE TABLE t (id INT PRIMARY KEY, b VARBINARY(9) DEFAULT x'FF00')")
+    made.send([
+        insert("d.t", 1, id=1, b="a"),
+        ddl("d.t", 2, "ALTER TABLE `t` ADD COLUMN `v` INT DEFAULT 5"),
+        *watermarks(3),
+    ])  # fmt: skip
+    with pytest.raises(TargetError, match="a column's default is no UTF-8") as told:
+        made.apply()
+    assert "ALTER TABLE `d`.`t` ALTER COLUMN ... DROP DEFAULT" in told.value.hint
+    made.cells.query("ALTER TABLE `d`.`t` ALTER COLUMN b DROP DEFAULT")
+    made.apply()
+    assert made.cells.tables(["d"])["d.t"][1] == [{"id": 1, "b": b"a", "v": 5}]
