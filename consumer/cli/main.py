@@ -143,11 +143,12 @@ def status(config: Path, as_json: bool) -> None:
     from consumer.cli.status_text import status_lines  # noqa: PLC0415
     from consumer.operate.status import status_of  # noqa: PLC0415
 
-    found = status_of(load_config(config))
+    read = load_config(config)
+    found = status_of(read)
     if as_json:
         say_json(found)
     else:
-        for line in status_lines(found):
+        for line in status_lines(found, read.limits.lease_seconds):
             say(with_config(line, config))
 
 

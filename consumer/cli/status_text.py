@@ -11,15 +11,17 @@ from sinks.wording import plural
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _LONG_S = 10 * _MINUTE
 """A topic whose watermarks are older may be dead."""
+_MISSED = 3
+"""A leader that is silent for so many leases is taken for dead; it tells more often than once a lease."""
 _SHORT_S = 10
 """Below this a tenth of a second is told."""
 
 
-def status_lines(found: dict[str, Any]) -> Iterator[str]:
-    """The lines of a status as `consumer.operate.status.status_of` gives it."""
+def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
+    """The lines of a status as `consumer.operate.status.status_of` gives it; `lease_s`: `limits.lease-seconds`."""
     source, leader = found["source"], found["leader"]
     yield f"changefeed   {found['changefeed']} -> {found['target']}"
-    yield f"state        {verdict(found)}"
+    yield f"state        {verdict(found, lease_s)}"
     yield _checkpoint(found)
     lag = source.get("lag_seconds")
     yield "lag          " + ("unknown" if lag is None else f"{duration(lag)} behind the watermark")
@@ -52,14 +54,26 @@ def _checkpoint(found: dict[str, Any]) -> str:
     return f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC{age}), {told}"
 
 
-def verdict(found: dict[str, Any]) -> str:
+def _running(leader: dict[str, Any] | None, lease_s: float) -> str:
+    """Whether somebody leads. Who was killed stays the leader in the target until another one takes over."""
+    if leader is None:
+        return "not running"
+    silent = leader["silent_seconds"]
+    if silent <= _MISSED * lease_s:
+        return "running"
+    return (
+        f"not running as far as can be seen: {leader['name']} led, and has given no sign of life for {duration(silent)}"
+    )
+
+
+def verdict(found: dict[str, Any], lease_s: float) -> str:
     """What a person wants to know first: is it running, and if not, why."""
     failed = [one for one in found["ddl_history"] if one["state"] == DdlState.FAILED.value]
     if failed:
         return f"stopped by the DDL at {failed[0]['commit_ts']}: see `reconciler ddl list CONFIG`"
     if found["state"] == "new":
         return "new: nothing has been applied yet"
-    running = "running" if found["leader"] else "not running"
+    running = _running(found["leader"], lease_s)
     wrong = sum(one["verdict"] == ProofVerdict.DIFFERENT.value for one in found["proof"])
     running += f"; drift: {plural(wrong, 'table')} not as the events say" if wrong else ""
     lag = found["source"].get("lag_seconds")

@@ -30,6 +30,11 @@ FAILED = {
     [
         ({}, "running; everything up to the watermark is applied"),
         ({"source": {"state": "connected", "lag_seconds": 75.0}}, "running; 1 min 15 s behind"),
+        ({"leader": {"name": "app", "silent_seconds": 17.0}}, "running; everything"),
+        (
+            {"leader": {"name": "app", "silent_seconds": 75.0}},
+            "not running as far as can be seen: app led, and has given no sign of life for 1 min 15 s; everything",
+        ),
         ({"leader": None}, "not running; everything up to the watermark is applied"),
         ({"state": "new", "leader": None}, "new: nothing has been applied yet"),
         ({"source": {"state": "connected", "lag_seconds": None}}, "no watermark has been seen yet"),
@@ -38,21 +43,21 @@ FAILED = {
     ],
 )
 def test_the_state_in_a_line(changes: dict[str, Any], said: str) -> None:
-    assert said in verdict({**FOUND, **changes})
-    assert any(line.startswith("state ") and said in line for line in status_lines({**FOUND, **changes}))
+    assert said in verdict({**FOUND, **changes}, 6.0)
+    assert any(line.startswith("state ") and said in line for line in status_lines({**FOUND, **changes}, 6.0))
 
 
 def test_what_is_not_known_is_not_printed_as_none() -> None:
     partition = {"topic": "t", "partition": 0, "offset": 0, "end_offset": 0, "resolved_time": ""}
     partitions = [{**partition, "watermark_age_seconds": None}]
     source = {"state": "connected", "lag_seconds": None, "partitions": partitions}
-    lines = list(status_lines({**FOUND, "state": "new", "leader": None, "updated_at": None, "source": source}))
+    lines = list(status_lines({**FOUND, "state": "new", "leader": None, "updated_at": None, "source": source}, 6.0))
     assert not any("None" in line for line in lines)
     assert any("nothing saved yet" in line for line in lines)
 
 
 def test_retired_topics_are_named() -> None:
-    (line,) = (line for line in status_lines({**FOUND, "retired_topics": ["old"]}) if line.startswith("retired"))
+    (line,) = (line for line in status_lines({**FOUND, "retired_topics": ["old"]}, 6.0) if line.startswith("retired"))
     assert "topic old: nothing more is expected from it" in line
     assert "reconciler topic return" in line
 
@@ -60,11 +65,11 @@ def test_retired_topics_are_named() -> None:
 def test_a_topic_that_gets_no_watermarks_while_others_do_is_named_with_what_to_do() -> None:
     partitions = [_partition("a", 3.0), _partition("b", 3000.0), _partition("b", None)]
     source = {"state": "connected", "lag_seconds": 2900.0, "held_back_by": ["topic=b partition=0"]}
-    text = "\n".join(status_lines({**FOUND, "source": {**source, "partitions": partitions}}))
+    text = "\n".join(status_lines({**FOUND, "source": {**source, "partitions": partitions}}, 6.0))
     assert "topic b gets no watermarks" in text
     assert "reconciler topic retire CONFIG b" in text
     alone = {**FOUND, "source": {**source, "partitions": [_partition("b", 3000.0)]}}
-    assert "topic retire" not in "\n".join(status_lines(alone)), "where all stand still, TiCDC is the cause"
+    assert "topic retire" not in "\n".join(status_lines(alone, 6.0)), "where all stand still, TiCDC is the cause"
 
 
 def _partition(topic: str, age: float | None) -> dict[str, Any]:
