@@ -6,7 +6,7 @@ from consumer.formats.canal_json import CANAL_JSON, CanalJson
 from consumer.formats.known_schemas import KnownSchemas
 from consumer.formats.message_format import MessageFormat
 from consumer.formats.open_protocol import OpenProtocol
-from consumer.formats.simple_json import SimpleJson
+from consumer.formats.simple import Simple
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import KafkaReaders, Readers
 from consumer.large_messages.claim_check import Claims
@@ -35,7 +35,7 @@ def format_of(config: Config) -> MessageFormat:
         return CanalJson(sends_batches=True)  # a file counts as a message
     protocol = config.source.protocol
     if protocol == "simple":
-        return SimpleJson(config.source.time_zone)
+        return Simple(config.source.time_zone)
     return OpenProtocol() if protocol == "open-protocol" else CANAL_JSON
 
 

@@ -117,8 +117,8 @@ class SourceSection(Section):
     """Settings of that store, named as in the `obstore` library: credentials, `endpoint`, `region`, ..."""
     csv: CsvSection = CsvSection()
     protocol: Literal["canal-json", "simple", "open-protocol", "csv"] = "canal-json"
-    """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, and `"simple"` with
-    `encoding-format=json`; from files also `"csv"`. See `docs/changefeed.md`."""
+    """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, and `"simple"`; from
+    files also `"csv"`. See `docs/changefeed.md`."""
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
     """Checkpoint of a new changefeed, a TSO: events at or below it are already in the target. 0: apply everything that
     the topics hold. After `reconciler load` it is not needed."""

@@ -39,7 +39,7 @@ Convert = Callable[[Any], Any]
 
 
 @lru_cache(64)
-def _into(location: str, zone: str) -> Callable[[str], str]:
+def into_zone(location: str, zone: str) -> Callable[[str], str]:
     """Turns a TIMESTAMP text of one zone into another's. Raises ValueError, also for an unknown zone."""
     if location == zone:
         return moment
@@ -70,7 +70,7 @@ def _timestamp(zone: str) -> Convert:
         if not isinstance(value, _Moment):
             message = f"a TIMESTAMP has no zone: {value!r}"
             raise ValueError(message)  # noqa: TRY004 as all that is wrong with a value
-        return _into(value.location, zone)(value.value)
+        return into_zone(value.location, zone)(value.value)
 
     return converted
 
@@ -80,7 +80,7 @@ class RowReader:
 
     def __init__(self, schema: SentSchema, zone: str) -> None:
         self.schema = schema
-        self._known = {name for name, _ in schema.columns}
+        self.known = {name for name, _ in schema.columns}
         self._convert: dict[str, Convert] = {}
         for name, kind in schema.columns:
             if "blob" in kind or "binary" in kind:
@@ -124,7 +124,7 @@ class RowReader:
     def _converted(self, row: dict[str, _Value]) -> Mapping[str, _Value]:
         convert = self._convert
         for name, value in row.items():
-            if name not in self._known:
+            if name not in self.known:
                 message = f"its schema lacks column {name!r}"
                 raise ValueError(message)
             if value is None:
@@ -139,11 +139,11 @@ class RowReader:
     def verify(self, raw: msgspec.Raw, checksum: int, where: str) -> None:
         """Compare a whole image with its checksum; of one that lacks columns nobody knows. Raises InputError."""
         try:
-            row = _decode_any(raw)
-            found = row_checksum(self.schema.columns, {name: self._stored(name, value) for name, value in row.items()})
+            row = self._stored_row(raw)
+            found = row_checksum(self.schema.columns, row)
         except (*UNREADABLE, ValueError) as error:
             raise self._unfit(error, where) from None
-        if found != checksum and self._known == row.keys():
+        if found != checksum and self.known == row.keys():
             name = f"{self.schema.database}.{self.schema.table}"
             raise InputError(
                 f"row of {name} differs from its checksum: {found}, sent {checksum}",
@@ -151,8 +151,11 @@ class RowReader:
                 hint="the row was damaged between TiKV and here: compare it with the upstream (`reconciler verify`)",
             )
 
+    def _stored_row(self, raw: msgspec.Raw) -> Mapping[str, bytes | None]:
+        """What the checksum is made of. Raises as `usual` does."""
+        return {name: self._stored(name, value) for name, value in _decode_any(raw).items()}
+
     def _stored(self, name: str, value: _Value) -> bytes | None:
-        """What the checksum is made of."""
         if value is None:
             return None
         if name in self._utc:

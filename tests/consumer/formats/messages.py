@@ -3,7 +3,7 @@
 from typing import Any
 
 from consumer.formats.sent_schema import SentSchema
-from consumer.formats.simple_json import SimpleJson
+from consumer.formats.simple import Simple
 from ordering.events import Position
 from tests.simple_protocol import BUILD_TS, encoded
 
@@ -11,7 +11,7 @@ AT = Position("t", 1, 42)
 LIMIT = 1 << 20
 COLUMNS = (("id", "int"), ("name", "varchar"), ("raw", "varbinary"), ("at", "timestamp"), ("big", "bigint unsigned"))
 SCHEMA = SentSchema("d", "t", 7, COLUMNS, ("id",))
-FORMAT = SimpleJson().knowing([SCHEMA])
+FORMAT = Simple().knowing([SCHEMA])
 
 
 def column(name: str, kind: str) -> dict[str, Any]:

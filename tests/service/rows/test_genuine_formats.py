@@ -53,10 +53,10 @@ def _held(record: dict[str, Any], name: str) -> bytes | None:
 
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
-@pytest.mark.parametrize("protocol", ["canal-json", "simple", "open-protocol"])
-def test_messages(feed: Feed, protocol: str, consistency: str) -> None:
-    sent = list(genuine(f"formats.{protocol}"))
-    feed.with_(source={"protocol": protocol}, target={"consistency": consistency}).send(sent)
+@pytest.mark.parametrize("recording", ["canal-json", "simple", "simple-avro", "open-protocol"])
+def test_messages(feed: Feed, recording: str, consistency: str) -> None:
+    sent = list(genuine(f"formats.{recording}"))
+    feed.with_(source={"protocol": recording.removesuffix("-avro")}, target={"consistency": consistency}).send(sent)
     first = feed.once()
     assert differences(upstream(), feed.cells) == []
     feed.send(sent)
@@ -73,9 +73,10 @@ def lands(feed: Feed, protocol: str, sent: list[Message]) -> None:
 
 
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
-def test_checksums(feed: Feed) -> None:
-    sent = list(genuine("formats.simple-integrity"))
-    assert any(b'"checksum":' in message.value for message in sent)
+@pytest.mark.parametrize("name", ["simple-integrity", "simple-avro-integrity"])
+def test_checksums(feed: Feed, name: str) -> None:
+    sent = list(genuine(f"formats.{name}"))
+    assert any(b'"checksum":' in message.value for message in genuine("formats.simple-integrity"))
     lands(feed, "simple", sent)
 
 

@@ -1,4 +1,6 @@
-"""TiCDC's Simple protocol in JSON: one event a message, values by the schema that a row names.
+"""TiCDC's Simple protocol: one event a message, values by the schema that a row names.
+
+Each message tells by its first bytes whether it is JSON or Avro, so no setting can be wrong, and a topic may hold both.
 
 Schemas come in BOOTSTRAP messages and with DDLs. What is known of them travels with the format; what a task meets
 besides it reports (`MessageFormat.learned`). A row whose schema is not known yet waits in Kafka (`Untaken`). Facts of
@@ -14,10 +16,12 @@ import msgspec
 
 from consumer.codec.canal_json import UNREADABLE, Plain, Tso
 from consumer.codec.compression import BadCompressionError, decompressed
-from consumer.codec.foreign import foreign_hint
+from consumer.codec.foreign import SIMPLE_AVRO, foreign_hint
+from consumer.formats.avro_rows import AvroRowReader, shown_image
 from consumer.formats.message_format import Untaken, WaitingRow
 from consumer.formats.sent_rows import RowReader
 from consumer.formats.sent_schema import SchemaIdentity, SentSchema, read_schema
+from consumer.formats.simple_avro import avro_parts, is_avro, is_avro_watermark
 from consumer.formats.translated import TranslatedMessages
 from consumer.kafka.reader import Messages
 from ordering.errors import InputError
@@ -29,7 +33,8 @@ _IMAGES = {"INSERT": (True, False), "UPDATE": (True, True), "DELETE": (False, Tr
 """Of each kind of row event, whether it holds the new row and the old one."""
 _DDLS = {"CREATE", "RENAME", "CINDEX", "DINDEX", "ERASE", "TRUNCATE", "ALTER", "QUERY"}
 _MARK = b'"WATERMARK"'
-_LZ4_MAGIC, _LONG_VARINT, _AVRO = b"\x04\x22\x4d\x18", 0x80, 0x16
+_PLAIN = (b'{"', *SIMPLE_AVRO)
+_LZ4_MAGIC, _LONG_VARINT = b"\x04\x22\x4d\x18", 0x80
 _DATABASE_DDL = re.compile(
     r"\s*(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:`((?:[^`]|``)+)`|([^\s;`]+))",
     re.IGNORECASE,
@@ -71,19 +76,23 @@ class SimpleMessage(msgspec.Struct, gc=False):
         return SchemaIdentity(self.database, self.table, self.schema_version)
 
 
+class AvroMessage(SimpleMessage, gc=False):
+    """A message that came in Avro: its images are Avro, its schemas were made JSON."""
+
+
 _decode = msgspec.json.Decoder(SimpleMessage).decode
 
 
 def simple_plain(value: bytes, where: str, limit: int) -> bytes:
-    """The JSON of a message. Raises InputError with the position.
+    """The JSON or Avro of a message. Raises InputError with the position.
 
-    A compressed message is told by not beginning with `{"`: a snappy block may begin with any byte, for a watermark is
-    shorter than the 128 bytes from which on its length fills more than one.
+    A compressed message is told by not beginning as a plain one: a snappy block may begin with any byte, for a
+    watermark is shorter than the 128 bytes from which on its length fills more than one.
     """
     if len(value) > limit:
         hint = "raise limits.message-bytes if the message is genuine"
         raise InputError(f"message holds {len(value)} bytes, limits.message-bytes is {limit}", where=where, hint=hint)
-    if value.startswith(b'{"'):
+    if value.startswith(_PLAIN):
         return value
     try:
         return decompressed(value, limit)
@@ -99,13 +108,24 @@ def simple_message(value: bytes | None, where: str, limit: int) -> SimpleMessage
     if not value:
         what = "a tombstone (no value)" if value is None else "empty (0 bytes)"
         raise InputError(f"message is {what}", where=where, hint="something other than TiCDC writes to this topic")
+    plain = simple_plain(value, where, limit)
     try:
-        found = _decode(plain := simple_plain(value, where, limit))
-    except UNREADABLE as error:
-        raise _undecodable(value if value[0] == _AVRO else plain, where, error) from None
+        found = _from_avro(plain) if is_avro(plain) else _decode(plain)
+    except (*UNREADABLE, ValueError) as error:
+        raise _undecodable(plain, where, error) from None
     if found.version != _KNOWN_VERSION:
         hint = "not written by TiCDC with protocol=simple, or by one that is newer than this reconciler"
         raise InputError(f"message is of version {found.version} of the Simple protocol", where=where, hint=hint)
+    return found
+
+
+def _from_avro(plain: bytes) -> SimpleMessage:
+    """Raises ValueError, and what a decoder raises."""
+    parts = avro_parts(plain)
+    raws = {name: parts.pop(name) for name in ("data", "old", "tableSchema", "preTableSchema") if name in parts}
+    found = msgspec.convert(parts, AvroMessage)
+    found.data, found.old = raws.get("data", _NOTHING), raws.get("old", _NOTHING)
+    found.schema, found.before = raws.get("tableSchema", _NOTHING), raws.get("preTableSchema", _NOTHING)
     return found
 
 
@@ -113,16 +133,16 @@ def _undecodable(value: bytes, where: str, error: Exception) -> InputError:
     start = value[:80].decode("utf-8", "replace")
     wrong_shape = isinstance(error, msgspec.ValidationError)
     fact = "message is JSON but not of the Simple protocol" if wrong_shape else "message is not valid JSON"
+    if is_avro(value):
+        raise InputError(f"message can't be read: {error}", where=where, hint=f"truncated, or {_ODD}")
     fact = "message is nested too deeply" if isinstance(error, RecursionError) else fact
     hint = foreign_hint(value) or "truncated, or not written by TiCDC with protocol=simple"
-    if value[0] == _AVRO:
-        hint = "set encoding-format=json in the changefeed's sink URI: Avro is not read; begin with a new topic"
     return InputError(f"{fact}: {error}; it begins {start!r}", where=where, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
-class SimpleJson:
-    """`protocol=simple` with `encoding-format=json`. See `MessageFormat`. `zone`: `source.time-zone`."""
+class Simple:
+    """`protocol=simple`. See `MessageFormat`. `zone`: `source.time-zone`."""
 
     zone: str = "UTC"
     schemas: Mapping[SchemaIdentity, SentSchema] = field(default_factory=dict)
@@ -131,7 +151,7 @@ class SimpleJson:
     keeps_schemas: bool = True
     sends_batches: bool = False
 
-    def knowing(self, schemas: Iterable[SentSchema]) -> "SimpleJson":
+    def knowing(self, schemas: Iterable[SentSchema]) -> "Simple":
         """See `MessageFormat.knowing`."""
         return replace(self, schemas={**self.schemas, **{one.identity: one for one in schemas}})
 
@@ -162,7 +182,7 @@ class SimpleJson:
                 return [_Events(self).canal(value, str(position), limit)]
             except Untaken:
                 return [_encode({"type": message.type, "_tidb": {}})]
-        images = [_shown(raw, str(position)) if raw else None for raw in (message.data, message.old)]
+        images = [_shown(message, raw, str(position)) if raw else None for raw in (message.data, message.old)]
         new, old = images if message.data else (images[1], None)
         told = {"database": message.database, "table": message.table, "type": message.type}
         tidb = {"commitTs": message.commit_ts}
@@ -172,18 +192,20 @@ class SimpleJson:
         """See `MessageFormat.watermark_in`."""
         try:
             plain = simple_plain(value, "", limit) if value else b""
-            if _MARK not in plain:
+            if not is_avro_watermark(plain) and _MARK not in plain:
                 return None
-            message = _decode(plain)
-        except (InputError, *UNREADABLE):
+            message = _from_avro(plain) if is_avro(plain) else _decode(plain)
+        except (InputError, ValueError, *UNREADABLE):
             return None  # what is wrong with it is said by the task that decodes it
         return ResolvedTs(message.commit_ts) if message.type == _WATERMARK and message.commit_ts > 0 else None
 
 
-def _shown(raw: msgspec.Raw, where: str) -> dict[str, str | None]:
+def _shown(message: SimpleMessage, raw: msgspec.Raw, where: str) -> dict[str, str | None]:
     try:
+        if isinstance(message, AvroMessage):
+            return shown_image(bytes(raw))
         row = msgspec.json.decode(raw, type=dict[str, str | dict[str, str] | None])
-    except UNREADABLE as error:
+    except (*UNREADABLE, ValueError) as error:
         raise InputError(f"row can't be read: {error}", where=where, hint=_ODD) from None
     return {name: " ".join(value.values()) if isinstance(value, dict) else value for name, value in row.items()}
 
@@ -197,10 +219,11 @@ def _database_of(sql: str) -> str:
 class _Events:
     """Brings messages into the form that tasks read, with the schemas that are known, and those met on the way."""
 
-    def __init__(self, format_: SimpleJson) -> None:
+    def __init__(self, format_: Simple) -> None:
         self._format = format_
         self.learned: dict[SchemaIdentity, SentSchema] = {}
         self._readers: dict[tuple[str, str, int], RowReader] = {}
+        self._avro_readers: dict[tuple[str, str, int], RowReader] = {}
 
     def canal(self, value: bytes | None, where: str, limit: int) -> bytes:
         """A message as Canal-JSON. Raises InputError with the position, and Untaken where there is nothing to take."""
@@ -287,9 +310,11 @@ class _Events:
             schema = self.learned.get(identity)
         if schema is None:
             raise Untaken(WaitingRow(message.commit_ts, *identity))
-        reader = self._readers.get(identity)
+        is_avro_row = isinstance(message, AvroMessage)
+        readers, kind = (self._avro_readers, AvroRowReader) if is_avro_row else (self._readers, RowReader)
+        reader = readers.get(identity)
         if reader is None:
-            reader = self._readers[identity] = RowReader(schema, self._format.zone)
+            reader = readers[identity] = kind(schema, self._format.zone)
         return reader
 
     def _verify(self, message: SimpleMessage, reader: RowReader, where: str, *, whole: bool) -> None:
@@ -325,7 +350,7 @@ def _fault(message: SimpleMessage) -> str:
 class SimpleReading(TranslatedMessages):
     """Gives the messages of a reader in the form that tasks read, one for one."""
 
-    def __init__(self, reader: Messages, format_: SimpleJson, limit: int) -> None:
+    def __init__(self, reader: Messages, format_: Simple, limit: int) -> None:
         self.events = events = _Events(format_)
 
         def events_of(message: Any, partition: Partition) -> list[Plain]:
