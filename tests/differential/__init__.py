@@ -5,8 +5,8 @@
                                  [--consistencies snapshot,transaction,row] [--shrink N]
 
 PROGRAM as in `tests.histories`; without one what `--recordings` holds is played again. Fifty scripts are recorded at
-once and played one by one, each into an empty target by a changefeed of its own, in a process for each kind of target;
-the next ones are recorded meanwhile. The consistencies take turns: each script is played in one.
+once and played one by one, each into an empty target by a changefeed of its own; the next ones are recorded meanwhile.
+The consistencies take turns: each script is played in one.
 A script that leaves a target with other cells than TiDB, or stops it for a reason that `explained` does not know, is
 made as small as it gets while it still does, and printed. The vector `ddl-default-forms` is one of its subjects in
 full, recorded.

@@ -18,11 +18,10 @@ import pymysql
 import structlog
 
 from tests.differential.explained import why
-from tests.differential.playing import Verdict
+from tests.differential.playing import Place, Verdict
 from tests.differential.recording import Recorder, Recording, kept, kept_in
 from tests.differential.shrinking import smallest
 from tests.differential.vetting import Vetting
-from tests.differential.workers import Worker, workers
 from tests.differential.writing import BLOCK, Script, zone_of
 from tests.embedded import TidbServer
 
@@ -40,7 +39,7 @@ class Tally:
     explained: Counter[str] = field(default_factory=Counter)
     found: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def add(self, place: Worker, consistency: str, recording: Recording, verdict: Verdict) -> None:
+    def add(self, place: Place, consistency: str, recording: Recording, verdict: Verdict) -> None:
         """Count a verdict. Of what nobody explains the first ones of a kind are made small and printed."""
         known = why(place.kind, verdict, recording.statements)
         self.counts[place.kind, consistency, f"{verdict.what} (explained)" if known else verdict.what] += 1
@@ -56,7 +55,7 @@ class Tally:
         elif verdict.silent:
             print(f"== seed {recording.seed} {place.kind} {consistency} SILENT: {verdict.said[:300]}", flush=True)
 
-    def _tell(self, place: Worker, consistency: str, recording: Recording, verdict: Verdict) -> None:
+    def _tell(self, place: Place, consistency: str, recording: Recording, verdict: Verdict) -> None:
         small, last = self._smallest(place, consistency, recording, verdict)
         text = "".join(f"{statement};\n" for statement in small)
         head = f"seed {recording.seed} {place.kind} {consistency} {recording.zone} {last.what}: {last.said[:600]}"
@@ -67,7 +66,7 @@ class Tally:
             (self.keep / name).write_text(f"-- {head}\n{text}")
 
     def _smallest(
-        self, place: Worker, consistency: str, recording: Recording, verdict: Verdict
+        self, place: Place, consistency: str, recording: Recording, verdict: Verdict
     ) -> tuple[Sequence[str], Verdict]:
         last = verdict
         begins = recording.statements.index(f"USE s{recording.seed}") + 1
@@ -110,28 +109,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place.chmod(0o755)
         recorder, shrinking = (Recorder(asked.recorder, _made(place / name)) for name in ("recorder", "shrinking"))
         recorder.kept = asked.recordings
+        places = [Place(kind, place / kind, stack) for kind in asked.targets.split(",")]
         tally = Tally(shrinking, asked.keep, asked.shrink)
         begun = time.monotonic()
-        with workers(asked.targets.split(","), place) as targets, ExitStack() as upstream:
-            for recordings in _recorded(asked, recorder, place / "upstream", upstream):
-                _play(recordings, targets, asked.consistencies.split(","), tally)
-        print("\n".join(tally.summary((time.monotonic() - begun) / 60)))
-        print(_spent(sum(tally.counts.values())))
-        print(f"{len(recorder.refused)} scripts not taken upstream", *recorder.refused[:20], sep="\n  ")
-        return 1 if tally.found else 0
-
-
-def _play(recordings: Sequence[Recording], targets: Sequence[Worker], names: Sequence[str], tally: Tally) -> None:
-    """Play a block everywhere at once, in consistencies by turns: these decide about rows, and hardly about DDL."""
-    consistencies = [names[recording.seed % len(names)] for recording in recordings]
-    played = [(target, target.play_all(recordings, consistencies)) for target in targets]
-    for target, verdicts in played:
-        for recording, consistency, verdict in zip(recordings, consistencies, verdicts.result(), strict=True):
-            tally.add(target, consistency, recording, verdict)
+        for recordings in _recorded(asked, recorder, place / "upstream", stack):
+            for recording in recordings:
+                consistencies = asked.consistencies.split(",")
+                # by turns, for which consistency it is decides about rows and hardly about DDL
+                consistency = consistencies[recording.seed % len(consistencies)]
+                for target in places:
+                    tally.add(target, consistency, recording, target.play(recording, consistency))
+    print("\n".join(tally.summary((time.monotonic() - begun) / 60)))
+    print(_spent(sum(tally.counts.values())))
+    print(f"{len(recorder.refused)} scripts not taken upstream", *recorder.refused[:20], sep="\n  ")
+    return 1 if tally.found else 0
 
 
 def _spent(plays: int) -> str:
-    """What all of it cost: this process, the recorder, the targets' processes and servers, which have ended."""
+    """What all of it cost: this process, the recorder and the servers, which have ended."""
     spent = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     seconds = sum(one.ru_utime + one.ru_stime for one in spent)
     return f"{seconds:.0f} s of CPU, {plays} plays: {plays / max(seconds, 1) * 60:.0f} per minute of a core"
