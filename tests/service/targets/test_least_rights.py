@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -14,6 +15,7 @@ from tests.embedded import MariaDbServer, TidbServer
 from tests.service.cells import MariaDbCells, differences, oracle
 from tests.service.lab import databases_of, recorded
 from tests.service.local import LocalFeed
+from tests.service.messages import ddl, watermarks
 from tests.service.postgres_cells import PostgresCells
 
 pytestmark = pytest.mark.service
@@ -28,13 +30,13 @@ class MysqlUser:
     """A user of a server of the MySQL family, and what root does to its rights."""
 
     def __init__(self, uri: str, password: str) -> None:
-        scheme, _, place = uri.partition("://")
-        host, _, port = place.rpartition("@")[2].partition(":")
+        parts = urlsplit(uri)
         self.name, secret = f"least_{uuid4().hex[:8]}", "l3ast-Pa55"
-        self.uri = f"{scheme}://{self.name}:{secret}@{host}:{port}"
+        self.uri = parts._replace(netloc=f"{self.name}:{secret}@{parts.hostname}:{parts.port}").geturl()
         self._root = pymysql.connect(
-            host=host, port=int(port), user="root", password=password, autocommit=True, ssl_disabled=True
-        )
+            host=parts.hostname, port=parts.port or 3306, user="root", password=password, autocommit=True,
+            ssl_disabled=True,
+        )  # fmt: skip
         self._run(f"CREATE USER {self.name}@'%' IDENTIFIED BY '{secret}'")
 
     def _run(self, sql: str) -> None:
@@ -84,6 +86,22 @@ def test_a_run_needs_no_others(uri: str, user: MysqlUser, tmp_path: Path) -> Non
         assert set(wrong) <= {"d1.noke: missing"}, wrong  # without a key, it is not replicated
         assert any("rights on" in line for line in feed.check())
         cells.drop(databases_of(messages))
+    cells.close()
+
+
+def test_what_is_there_already_needs_no_others(uri: str, user: MysqlUser, tmp_path: Path) -> None:
+    """As after a crash in mid-DDL: the statement is tried on a table in our database, which takes rights there."""
+    cells, database = MariaDbCells(uri), f"least_{uuid4().hex[:8]}"
+    user.grant(OURS, OUR_PLACE)
+    user.grant(THEIRS, place_of(database))
+    cells.query(f"CREATE DATABASE `{database}`")
+    cells.query(f"USE `{database}`")
+    for number, sql in enumerate(("CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT)", "CREATE INDEX `i` ON `t` (`v`)")):
+        cells.query(sql)
+        feed = LocalFeed(None, "nowhere:1", f"least-{uuid4().hex[:8]}", user.uri, cells, tmp_path)  # type: ignore[arg-type]
+        feed.send([ddl(f"{database}.t", 2, sql, kind=("CREATE", "CINDEX")[number]), *watermarks(9)])
+        feed.apply()
+    cells.drop({database})
     cells.close()
 
 
