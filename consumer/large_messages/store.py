@@ -11,6 +11,7 @@ from obstore.store import from_url
 
 from consumer.large_messages.disk import content_of
 from consumer.large_messages.locations import StorePlace
+from consumer.large_messages.store_proxy import NOT_FOLLOWED, allowed_for, has_proxy, proxy_for
 
 REFUSED = (PermissionError, PermissionDeniedError, UnauthenticatedError)
 """What is raised where a store, or a disk, does not let us read."""
@@ -46,6 +47,8 @@ def _made(place: StorePlace, options: Mapping[str, str]) -> Store:
     named = {name.replace("-", "_"): value for name, value in options.items()}
     client = {name: value for name, value in named.items() if name in _CLIENT}
     config = {name: value for name, value in named.items() if name not in _CLIENT}
+    if not has_proxy(client):
+        client["proxy_url"] = proxy_for(allowed_for(place, config))
     try:
         return from_url(str(place), config=config, client_options=client, retry_config=_RETRIES)  # type: ignore[call-overload]
     except BaseError as error:
@@ -54,7 +57,8 @@ def _made(place: StorePlace, options: Mapping[str, str]) -> Store:
 
 def first_line(error: Exception) -> str:
     """What a store says, without the signature that a URL in it may carry."""
-    return _QUERY.sub("", str(error).partition("\n")[0])[:300]
+    text = str(error)
+    return NOT_FOLLOWED if NOT_FOLLOWED in text else _QUERY.sub("", text.partition("\n")[0])[:300]
 
 
 class StoredObject(NamedTuple):
