@@ -108,8 +108,10 @@ class IndexDef:
         return self.name or next((part.column for part in self.parts if part.column), "expression_index")
 
     def named(self, is_taken: Callable[[str], bool]) -> "IndexDef":
-        """The index with a name: where it has none that of its first column, with _2, _3 ... where that is taken."""
-        if self.name or self.kind is IndexKind.PRIMARY:
+        """The index with a name: if it has none, that of its first column, with _2, _3 ... if that is taken."""
+        if self.kind is IndexKind.PRIMARY:
+            return replace(self, name=self.known_as)
+        if self.name:
             return self
         names = chain([self.known_as], (f"{self.known_as}_{number}" for number in count(2)))
         return replace(self, name=next(name for name in names if not is_taken(name)))
