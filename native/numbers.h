@@ -165,11 +165,11 @@ static bool is_finite_real(span value) {
     return (!n.has_exponent && n.whole.len < 300) || to_double(value, &found);
 }
 
-/* How many characters a number has, signs in front, points, and zeros around apart. */
+/* How many characters a number has, without signs in front, points, zeros around, and its exponent. */
 static size_t float_digits(span value) {
     size_t first = 0, count = 0, last = 0;
     while (first < value.len && value.p[first] == '-') first++;
-    for (size_t i = first; i < value.len; i++) {
+    for (size_t i = first; i < value.len && value.p[i] != 'e' && value.p[i] != 'E'; i++) {
         if (value.p[i] == '.' || (value.p[i] == '0' && count == 0)) continue;
         count++;
         if (value.p[i] != '0') last = count;
