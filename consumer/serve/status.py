@@ -103,7 +103,7 @@ def _known(feed: Feed, progress: Progress) -> dict[str, Any]:
     """What the target told, with the progress of the run in the place of its own."""
     knowing = feed.knowing
     if feed.config is None or knowing is None:  # its file can't be read
-        return {**_UNREADABLE, "changefeed": feed.name, **counts_told(progress)}
+        return {**_UNREADABLE, "changefeed": feed.name, "lag_now_seconds": lag_now_s(progress), **counts_told(progress)}
     known = knowing.known
     seen = None if knowing.read_at is None else round(time.monotonic() - knowing.read_at, 1)
     return {
