@@ -391,5 +391,5 @@ def test_a_run_proves_beside_its_work_and_tells_of_a_difference(sqlite_feed: Fee
     assert "the target differs from what the events say" in sqlite_feed.log()
     told = sqlite_feed.command("status", str(sqlite_feed.file())).stdout
     assert "drift: 1 table not as the events say" in told
-    assert "reconciler verify CONFIG --tables 'd.t' --fix-sql FILE" in told
+    assert f"reconciler verify {sqlite_feed.file()} --tables 'd.t' --fix-sql FILE" in told
     assert sqlite_feed.command("prove", str(sqlite_feed.file())).returncode == 6
