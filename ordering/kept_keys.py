@@ -12,7 +12,7 @@ from typing import Any
 from ordering.events import TableName
 
 LIMIT = 1000
-"""Tables that are remembered: those whose keys were lost last."""
+"""Tables that are remembered: those whose keys were lost last. That others are forgotten is logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,15 @@ KeptKeys = Mapping[TableName, Mapping[str, KeptKey]]
 """By table of upstream and name of the index, both folded; `primary` for the primary key."""
 
 
-def bounded(kept: KeptKeys) -> KeptKeys:
-    """Without tables that have none, and at most `LIMIT` tables."""
-    some = {table: keys for table, keys in kept.items() if keys}
-    if len(some) <= LIMIT:
-        return some
-    newest = sorted(some, key=lambda table: max(key.commit_ts for key in some[table].values()))
-    return {table: some[table] for table in newest[-LIMIT:]}
+def present(kept: KeptKeys) -> KeptKeys:
+    """Without tables that have none."""
+    return {table: keys for table, keys in kept.items() if keys}
+
+
+def beyond_limit(kept: KeptKeys) -> list[TableName]:
+    """The tables that are too many to be remembered: those whose keys were lost first."""
+    oldest = sorted(kept, key=lambda table: max(key.commit_ts for key in kept[table].values()))
+    return oldest[: max(0, len(oldest) - LIMIT)]
 
 
 def stored(kept: KeptKeys) -> list[list[Any]]:

@@ -19,6 +19,7 @@ from consumer.ddl.policy import WHY_THERE, last_keys, replicated, why_ignored
 from consumer.ddl.routing import RoutedDdl, left, routed
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
+from ordering.kept_keys import beyond_limit
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
 from sinks.bookkeeping.ddl_log import DECIDED, DdlRecord, DdlState
@@ -111,7 +112,15 @@ class Execution:
                 kept = kept_after(progress.kept_keys, ddl, left_out, self.target.catalog())
         except InputError:
             return progress
-        return replace(progress, kept_keys=kept)
+        forgotten = beyond_limit(kept)
+        for table in forgotten:
+            log.warning(
+                "too many tables keep an index that upstream has dropped: this one is no longer remembered",
+                table=str(table),
+                indexes=sorted(kept[table]),
+                hint="drop these indexes by hand, or rows that are equal in their columns may replace each other",
+            )
+        return replace(progress, kept_keys={table: keys for table, keys in kept.items() if table not in forgotten})
 
     def _drop_lost_keys(
         self, ddl: DdlEvent, unsettled: Collection[DdlRecord], before: Progress, progress: Progress

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ordering.errors import TargetError
 from ordering.events import DdlEvent, TableName, folded
-from ordering.kept_keys import KeptKey, KeptKeys, bounded
+from ordering.kept_keys import KeptKey, KeptKeys, present
 from sinks.ddl.model import (
     AddColumn,
     AddIndex,
@@ -140,7 +140,7 @@ def _quoted(name: str) -> str:
 def without(kept: KeptKeys, ddl: DdlEvent, name: str) -> KeptKeys:
     """What is left once a kept key of the DDL's table is dropped, or is to stay for good."""
     table = TableName(ddl.database, ddl.table).folded
-    return bounded({**kept, table: {index: key for index, key in kept.get(table, {}).items() if index != name}})
+    return present({**kept, table: {index: key for index, key in kept.get(table, {}).items() if index != name}})
 
 
 def kept_after(kept: KeptKeys, ddl: DdlEvent, left_out: Collection[str], catalog: Catalog) -> KeptKeys:
@@ -165,7 +165,7 @@ def kept_after(kept: KeptKeys, ddl: DdlEvent, left_out: Collection[str], catalog
     else:
         own = TableName(ddl.database, ddl.table)
         found[own.folded] = _altered(found.get(own.folded, {}), ddl, left_out, catalog)
-    return bounded(found)
+    return present(found)
 
 
 def _held(old: TableReference, before: TableName, after: TableName, kept: KeptKeys, catalog: Catalog) -> TableName:

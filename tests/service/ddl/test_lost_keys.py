@@ -7,9 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer.operate.decisions import ddl_log, decide_ddl
 from consumer.wiring import target_of
+from ordering import kept_keys
 from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import KEPT, DdlState
@@ -310,3 +312,16 @@ def drop_by_hand(feed: LocalFeed) -> None:
         cells.query(f'DROP INDEX x."{index_name(TableName("x", "t"), "u")}"')
     else:
         cells.query("DROP INDEX u ON x.t")
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_a_kept_key_that_is_forgotten_is_logged(made: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_keys, "LIMIT", 1)
+    tables = [BY_U.replace("`t`", "`s`"), DROP.replace("`t`", "`s`"), BY_U, DROP]
+    made.send([ddl("x.", 1, "CREATE DATABASE `x`")])
+    made.send([ddl(place_in(sql), n, sql) for n, sql in enumerate(tables, 2)])
+    made.send(watermarks(9))
+    with capture_logs() as logs:
+        made.apply()
+    (told,) = [one for one in logs if "no longer remembered" in one["event"]]
+    assert (told["log_level"], told["table"], told["indexes"]) == ("warning", "x.s", ["u"])
