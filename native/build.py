@@ -14,9 +14,11 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "core.c"
+OF_SOURCE = HERE.parent / "consumer" / "native" / "source.py"
 LIBRARY = HERE.parent / "consumer" / "native" / "_core.so"
 _FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fstack-protector-strong", "-pthread")
 
@@ -42,11 +44,11 @@ def build(library: Path, compiler: Sequence[str] = (), flags: Sequence[str] = ()
     if not command:
         raise BuildError("there is neither a C compiler nor the package ziglang")
     library.parent.mkdir(parents=True, exist_ok=True)
+    source = f'-DCORE_SOURCE="{run_path(str(OF_SOURCE))["fingerprint"](HERE)}"'
     made = library.with_suffix(f".{os.getpid()}.tmp")
     try:
-        done = subprocess.run(  # noqa: S603 the compiler that the user or we chose
-            [*command, *_FLAGS, *flags, str(SOURCE), "-o", str(made)], capture_output=True, text=True, check=False
-        )
+        words = [*command, *_FLAGS, source, *flags, str(SOURCE), "-o", str(made)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 the compiler that was chosen
         if done.returncode != 0:
             raise BuildError(f"{shlex.join(command)} failed:\n{done.stderr.strip()}")
         made.replace(library)  # at once: another process may have the old one loaded

@@ -14,6 +14,10 @@
 
 enum { ABI = 4 };
 
+#ifndef CORE_SOURCE
+#define CORE_SOURCE "" /* the build says from which source this is made: consumer/native/source.py */
+#endif
+
 typedef struct {
     rows net;
     ordering order;
@@ -42,6 +46,7 @@ typedef struct {
 } batch;
 
 API int core_abi(void) { return ABI; }
+API const char *core_source(void) { return CORE_SOURCE; }
 
 API core *core_new(uint64_t seed) {
     core *made = calloc(1, sizeof *made);

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
+from consumer import native
 from consumer.embedded.errors import EmbeddedError
 from tests.cells import SEED, seed, spare
 from tests.cpu_seconds import CpuSeconds
@@ -124,6 +125,8 @@ def pytest_configure(config: pytest.Config) -> None:
     seed()  # before other processes start
     if file := config.getoption("--cpu-seconds"):
         config.pluginmanager.register(CpuSeconds(file))
+    if (core := native.load(native.LIBRARY)).is_broken:
+        raise pytest.UsageError(f"the compiled core can't be used, and half of the tests would test Python: {core.why}")
     if config.getoption("--demand-tidb"):
         try:
             tidb_program()

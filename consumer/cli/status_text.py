@@ -34,6 +34,8 @@ def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
     yield f"leader       {leader['name'] if leader else '-'}, epoch {found['leader_epoch']}{alive}"
     yield f"stand-bys    {', '.join(one['name'] for one in found['stand_bys']) or '-'}"
     yield f"ledger       {found['ledger']['state']}"
+    if not found["core"]["used"]:
+        yield f"core         tasks on this machine read in Python: {found['core']['why']}"
     for one in found["drift"]:
         missing, unexpected = (plural(one[kind], "row") for kind in ("missing", "unexpected"))
         yield f"drift        {one['table']}: {missing} missing, {unexpected} unexpected"

@@ -14,12 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from consumer.native.source import fingerprint
 from ordering.errors import ConfigError
 
 Wanted = Literal["auto", True, False]
 """Of `spark.native`: where it can be used, always, never."""
 ABI = 4
 """Of the functions and structures below; `core_abi` of a library tells what it was built for."""
+_NOT_WANTED, _NOT_BUILT = "spark.native is false", "it was not built when this was installed"
 LIBRARY = Path(__file__).with_name("_core.so")
 MOST_KEYS = 16
 """Columns of a handle key that the core reads."""
@@ -27,6 +29,10 @@ NOT_USUAL, USUAL, UNKNOWN_TABLE = 0, 1, 2
 NO_MEMORY, CRASHED = -1, -2
 WHOLE_KNOWN, GONE_KNOWN, LEFT_OUT = 1, 2, 4
 """What is known of a table: the types of whole rows, of rows that go; or that its events don't count."""
+
+
+class StaleCore(OSError):  # noqa: N818 it is no error of the caller
+    """The library was built from another source than the one that lies beside it."""
 
 
 class CoreCrash(Exception):  # noqa: N818 it is no error of the caller
@@ -143,6 +149,11 @@ class Choice(NamedTuple):
     core: "Core | None"
     why: str = ""
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether a library is there and can't be used: nobody wanted that."""
+        return self.core is None and self.why not in (_NOT_BUILT, _NOT_WANTED)
+
 
 class _State:
     crashed = False
@@ -206,17 +217,27 @@ class Core:
         """Raise OSError or AttributeError if it is not there, or is another."""
         self.path = path
         self.library = ctypes.CDLL(str(path))
+        self._check_source(fingerprint())
         for name, (result, arguments) in _PROTOTYPES.items():
             function = getattr(self.library, name)
             function.restype, function.argtypes = result, arguments
         if (abi := self.library.core_abi()) != ABI:
             raise OSError(f"{path} was built for version {abi} of its interface, not {ABI}")
 
+    def _check_source(self, now: str) -> None:
+        """Raise StaleCore where the source that lies beside is another one."""
+        told = getattr(self.library, "core_source", None)
+        if told is not None:
+            told.restype = ctypes.c_char_p
+        built = "without a fingerprint" if told is None else told().decode()
+        if now and built != now:
+            raise StaleCore(f"it is stale: built from source {built}, native/ is {now}; `./dev core` builds it again")
+
 
 def chosen(wanted: Wanted) -> Choice:
     """What is to read in this process. Raises ConfigError where the core is demanded and can't be used."""
     if wanted is False:
-        return Choice(None, "spark.native is false")
+        return Choice(None, _NOT_WANTED)
     found = Choice(None, "it has crashed in this process") if _State.crashed else load(LIBRARY)
     if wanted is True and found.core is None:
         raise ConfigError(
@@ -231,9 +252,11 @@ def chosen(wanted: Wanted) -> Choice:
 def load(path: Path) -> Choice:
     """The core in a library, or why there is none."""
     if not path.is_file():
-        return Choice(None, "it was not built when this was installed")
+        return Choice(None, _NOT_BUILT)
     try:
         return Choice(Core(path))
+    except StaleCore as error:
+        return Choice(None, str(error))
     except (OSError, AttributeError) as error:
         return Choice(None, f"it can't be loaded: {error}")
 

@@ -12,12 +12,16 @@ log = structlog.get_logger()
 
 def tell_choice(wanted: Wanted) -> None:
     """Log what tasks read with on this machine. Raises ConfigError as `chosen`."""
-    core, why = chosen(wanted)
-    if core is not None:
+    found = chosen(wanted)
+    if found.core is not None:
         through = kafka_library().why
         log.info("tasks read with the compiled core", **({"messages_through_python": through} if through else {}))
     elif wanted is not False:
-        log.info("tasks read in Python, not with the compiled core", why=why)
+        tell = log.warning if found.is_broken else log.info
+        tell(
+            "tasks read in Python, not with the compiled core: all is right, but takes twice the CPU time",
+            why=found.why,
+        )
 
 
 @cache

@@ -62,7 +62,7 @@ def findings(config: Config) -> Iterator[Finding]:
     yield from _tried("target", lambda: _target(config))
     yield from _tried("filter", lambda: _filter(config))
     yield from _tried("tables", lambda: _tables(config))
-    yield from _tried("core", lambda: [_core(config)])
+    yield _core(config)
     yield from _tried("spark", lambda: [_spark(config)])
     if config.source.storage:
         yield from _tried("storage", lambda: looked_at_files(config, _progress(config)))
@@ -153,13 +153,17 @@ def _catalog(config: Config) -> Catalog | None:
         target.close()
 
 
-def _core(config: Config) -> str:
+def _core(config: Config) -> Finding:
     """What reads on this machine; executors elsewhere tell in their reports."""
-    core, why = chosen(config.spark.native)
-    if core is None:
-        return f"tasks read in Python: {why}"
+    try:
+        found = chosen(config.spark.native)
+    except ConfigError as error:
+        return Finding("core", str(error), error)
+    if found.core is None:
+        return Finding("core", f"tasks read in Python: {found.why}", is_whole=not found.is_broken)
     through = kafka_library().why
-    return "tasks read with the compiled core" + (f", messages come through Python: {through}" if through else "")
+    text = "tasks read with the compiled core" + (f", messages come through Python: {through}" if through else "")
+    return Finding("core", text, is_whole=not through)
 
 
 def _spark(config: Config) -> str:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consumer.config.model import Config
+from consumer.native import Wanted, chosen
 from consumer.proof.state import TableJudgement, state_of
 from consumer.redis.client import UNUSABLE
 from consumer.redis.ledger import Ledger
 from consumer.run.live_status import counts_told, resolved_told
 from consumer.source.port import source_of
 from consumer.wiring import target_of
-from ordering.errors import ReconcilerError
+from ordering.errors import ConfigError, ReconcilerError
 from ordering.events import TableName
 from ordering.progress import Progress
 from ordering.timestamps import physical_ms, utc_text
@@ -63,10 +64,20 @@ def status_of(config: Config) -> dict[str, Any]:
         target.close()
     return {
         **told(config, target.name, known, known.progress),
+        "core": core_state(config.spark.native),
         "ledger": _ledger_state(config, known.progress),
         "source": _source_state(config, known.progress),
         "ddl_history": [told_of(record) for record in known.ddls],
     }
+
+
+def core_state(wanted: Wanted) -> dict[str, Any]:
+    """Whether tasks on this machine use the compiled core, else why not."""
+    try:
+        core, why = chosen(wanted)
+    except ConfigError as error:
+        return {"used": False, "why": error.fact}
+    return {"used": core is not None, "why": why}
 
 
 def lag_now_s(progress: Progress) -> float | None:

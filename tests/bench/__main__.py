@@ -18,7 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from consumer.embedded import KafkaBroker
-from consumer.native import Wanted
+from consumer.native import Wanted, chosen
 from tests.bench.limits import measured_limits
 from tests.bench.load import Load
 from tests.bench.measure import AnyLoad, Result, Sending, drop_database, measured_run, write_config
@@ -57,6 +57,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> int:
     """Measure, and print a line a run."""
     told = _arguments(words)
+    if told.native != "false":
+        chosen(True)  # with a core that can't be used, figures would be Python's
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-bench-")))
         bootstrap = told.kafka or stack.enter_context(KafkaBroker(place / "kafka")).bootstrap

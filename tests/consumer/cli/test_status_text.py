@@ -11,6 +11,7 @@ FOUND: dict[str, Any] = {
     "updated_at": "now",
     **dict.fromkeys(("events", "duplicates", "duplicates_proven", "filtered", "quarantined"), 0),
     "rows_written": 0, "ddls": 0, "windows": 0, "leader_epoch": 1, "ledger": {"state": "connected"},
+    "core": {"used": True, "why": ""},
     "leader": {"name": "app", "silent_seconds": 0.4}, "stand_bys": [], "ddl_history": [], "drift": [], "proof": [],
     "retired_topics": [], "source": {"state": "connected", "lag_seconds": 0.0, "partitions": []},
 }  # fmt: skip
@@ -85,3 +86,9 @@ def _partition(topic: str, age: float | None) -> dict[str, Any]:
 )  # fmt: skip
 def test_durations_are_for_people(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_a_core_that_is_not_used_is_named() -> None:
+    assert not any(line.startswith("core") for line in status_lines(FOUND, 6.0))
+    (line,) = (x for x in status_lines({**FOUND, "core": {"used": False, "why": "it is stale"}}, 6.0) if "core" in x)
+    assert line == "core         tasks on this machine read in Python: it is stale"

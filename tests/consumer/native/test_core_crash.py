@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer import native
 from consumer.codec.canal_json import Plain
 from consumer.kafka.reader import Reached
 from consumer.native import Core, chosen, load
+from consumer.native.source import fingerprint
+from consumer.native.telling import tell_choice
+from consumer.operate.status import core_state
 from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.order import ReadTask
 from consumer.tasks.quarantine_scan import reduction_of, scan_of
@@ -125,3 +129,32 @@ def test_a_core_that_is_demanded_and_missing_is_refused(monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="can't be loaded"):
         chosen(True)
     assert chosen("auto").core is None
+
+
+@pytest.mark.parametrize("told", ["0123456789abcdef", ""])
+def test_a_core_of_another_source_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str) -> None:
+    """Also one that lacks nothing: with it tests and figures would be those of other code."""
+    stale = built(tmp_path, "-UCORE_SOURCE", f'-DCORE_SOURCE="{told}"')
+    monkeypatch.setattr(native, "LIBRARY", stale)
+    with pytest.raises(ConfigError, match=r"it is stale: .*`\./dev core` builds it again"):
+        chosen(True)
+    assert chosen("auto").is_broken
+    assert "it is stale" in core_state(True)["why"]
+    assert "it is stale" in core_state("auto")["why"]
+
+
+def test_nobody_is_warned_of_a_core_that_he_did_not_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(native, "LIBRARY", tmp_path / "none.so")
+    with capture_logs() as logs:
+        tell_choice("auto")
+    assert [(log["log_level"], log["why"]) for log in logs] == [("info", "it was not built when this was installed")]
+    (tmp_path / "broken.so").write_bytes(b"no library")
+    monkeypatch.setattr(native, "LIBRARY", tmp_path / "broken.so")
+    with capture_logs() as logs:
+        tell_choice("auto")
+    assert [log["log_level"] for log in logs] == ["warning"]
+
+
+def test_an_installed_package_has_no_source_beside_it(tmp_path: Path) -> None:
+    assert fingerprint(tmp_path) == ""
+    assert fingerprint() == fingerprint(ROOT / "native") != ""

@@ -38,6 +38,7 @@ STATUS: dict[str, Any] = {
     "checkpoint_ts": 1, "checkpoint_time": "t", "updated_at": "t",
     **dict.fromkeys(("events", "duplicates", "duplicates_proven", "filtered", "quarantined"), 0),
     "rows_written": 0, "ddls": 0, "windows": 0, "leader_epoch": 1, "ledger": {"state": FORGED},
+    "core": {"used": False, "why": FORGED},
     "leader": {"name": FORGED, "silent_seconds": 1}, "stand_bys": [{"name": FORGED}], "ddl_history": [DDL],
     "drift": [{"table": FORGED, "missing": 1, "unexpected": 1}],
     "proof": [
