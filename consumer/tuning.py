@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from consumer.redis.ledger import MEASURED as MEASURED_LEDGER
-from consumer.redis.ledger import LedgerSizes
+from consumer.redis.ledger_sizes import MEASURED as MEASURED_LEDGER
+from consumer.redis.ledger_sizes import LedgerSizes
 from ordering.planner import MOST_SEGMENTS
 
 

@@ -11,7 +11,6 @@ from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import KafkaReaders, Readers
 from consumer.large_messages.claim_check import Claims
 from consumer.large_messages.fetch import Bodies
-from consumer.large_messages.handle_key_only import UpstreamRows
 from consumer.storage.csv_file import CsvRules
 from consumer.storage.place import StorageRoot
 from consumer.storage.reader import FileReaders
@@ -66,4 +65,8 @@ def bodies_of(config: Config) -> Bodies:
     claims = Claims(
         tuple(section.locations), section.map, section.options, config.limits.message_bytes, format_of(config)
     )
-    return Bodies(claims, UpstreamRows(parse_upstream_uri(uri), config.source.time_zone) if uri else None)
+    if not uri:
+        return Bodies(claims, None)
+    from consumer.large_messages.handle_key_only import UpstreamRows  # noqa: PLC0415 it brings a driver
+
+    return Bodies(claims, UpstreamRows(parse_upstream_uri(uri), config.source.time_zone))

@@ -6,14 +6,35 @@ from typing import Any
 
 from ordering.errors import ConfigError
 from sinks.dialect import Dialect
-from sinks.mysql.dialect import MysqlDialect
-from sinks.postgres.dialect import PostgresDialect
 from sinks.rows.routed import NameMap
 from sinks.rows.values import ValueRules
-from sinks.sqlite.dialect import SqliteDialect
 from sinks.target import Target
-from sinks.tidb.dialect import TidbDialect
 from sinks.uri import TargetUri, parse_target_uri
+
+
+def _mysql(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
+    """Drivers take long to load: only the one that is needed is."""
+    from sinks.mysql.dialect import MysqlDialect  # noqa: PLC0415
+
+    return MysqlDialect(uri, rules)
+
+
+def _tidb(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
+    from sinks.tidb.dialect import TidbDialect  # noqa: PLC0415
+
+    return TidbDialect(uri, rules)
+
+
+def _postgres(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
+    from sinks.postgres.dialect import PostgresDialect  # noqa: PLC0415
+
+    return PostgresDialect(uri, rules)
+
+
+def _sqlite(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
+    from sinks.sqlite.dialect import SqliteDialect  # noqa: PLC0415
+
+    return SqliteDialect(uri, rules)
 
 
 def _iceberg(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
@@ -27,12 +48,12 @@ def _iceberg(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
 
 
 DIALECTS: dict[str, Callable[[TargetUri, ValueRules], Dialect[Any]]] = {
-    "mysql": MysqlDialect,
-    "mariadb": MysqlDialect,
-    "tidb": TidbDialect,
-    "postgresql": PostgresDialect,
+    "mysql": _mysql,
+    "mariadb": _mysql,
+    "tidb": _tidb,
+    "postgresql": _postgres,
     "iceberg+sqlite": _iceberg,
-    "sqlite": SqliteDialect,
+    "sqlite": _sqlite,
 }
 """A URI's kind, and the dialect of its target: a new one is a line here, and its scheme in `sinks.uri`."""
 

@@ -13,7 +13,7 @@ import msgspec
 
 from consumer.codec import canal_json
 from consumer.codec.canal_json import UNREADABLE
-from consumer.filters.expressions import Condition, condition
+from consumer.filters.condition_tree import Condition
 from consumer.filters.families import typed
 from consumer.filters.go_regex import compiled
 from consumer.filters.mysql_values import EvaluationError, Value, value_of
@@ -240,4 +240,8 @@ def ignored_sql(texts: Sequence[str], key: str = "ignore-sql") -> Any:
 
 def condition_or_none(text: str, key: str) -> Condition | None:
     """The condition; None for an empty text. Raises ConfigError."""
-    return condition(text, key) if text else None
+    if not text:
+        return None
+    from consumer.filters.expressions import condition  # noqa: PLC0415 its parser takes long to load, and few need it
+
+    return condition(text, key)

@@ -1,11 +1,11 @@
 """Conditions over a row's columns: `ignore-insert-value-expr` and its kin.
 
-sqlglot parses the SQL once, where the config is read; what is sent to the tasks is a small tree of our own that knows
-only what `functions` can compute. Anything else in a condition is a ConfigError, as it is a SQL error in TiCDC.
+sqlglot parses the SQL once, where the config is read; what is sent to the tasks is a small tree of our own
+(`condition_tree`) that knows only what `functions` can compute. Anything else in a condition is a ConfigError, as it is
+a SQL error in TiCDC.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -13,12 +13,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from consumer.filters.functions import FUNCTIONS
-from consumer.filters.mysql_values import Bits, Value
+from consumer.filters.condition_tree import Call, ColumnName, Condition, Constant, Node
+from consumer.filters.mysql_values import Bits
 from ordering.errors import ConfigError
-
-Row = Callable[[str], Value]
-"""Gives the value of a column. Raises EvaluationError."""
 
 LONGEST = 16 << 10
 """Characters of an expression."""
@@ -45,70 +42,6 @@ _CASTS = {
     "UBIGINT": "unsigned", "DATE": "date", "DATETIME": "datetime", "TIMESTAMP": "datetime", "TIME": "time",
 }  # fmt: skip
 _SIDES = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
-_LAZY = {"and": 0, "or": 1}
-"""What decides an operator whatever the other side is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A value that the condition spells out."""
-
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnName:
-    """A column; upper and lower case mean the same in MySQL."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One of `FUNCTIONS` with its arguments."""
-
-    function: str
-    arguments: tuple["Node", ...]
-
-
-Node = Constant | ColumnName | Call
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition: its text, and what it computes."""
-
-    text: str
-    node: Node
-
-    def holds(self, row: Row) -> bool:
-        """Whether it gives the integer 1, which is what TiCDC asks for. Raises EvaluationError."""
-        found = _evaluated(self.node, row)
-        return isinstance(found, int) and found == 1
-
-    def columns(self) -> set[str]:
-        """The columns that it names, as it spells them."""
-        return set(_columns(self.node))
-
-
-def _evaluated(node: Node, row: Row) -> Value:
-    if isinstance(node, Constant):
-        return node.value
-    if isinstance(node, ColumnName):
-        return row(node.name)
-    decided = _LAZY.get(node.function)
-    first = _evaluated(node.arguments[0], row)
-    if decided is not None and FUNCTIONS["is true" if decided else "is false"](first):
-        return decided
-    return FUNCTIONS[node.function](first, *(_evaluated(argument, row) for argument in node.arguments[1:]))
-
-
-def _columns(node: Node) -> Iterator[str]:
-    if isinstance(node, ColumnName):
-        yield node.name
-    if isinstance(node, Call):
-        for argument in node.arguments:
-            yield from _columns(argument)
 
 
 def condition(text: str, key: str) -> Condition:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
 
-from consumer.filters.expressions import Call, ColumnName, Condition, Constant, Node
+from consumer.filters.condition_tree import Call, ColumnName, Condition, Constant, Node
 from consumer.filters.mysql_values import Bits, EvaluationError, base_of
 
 

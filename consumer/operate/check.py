@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import redis
-
 from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter, told
 from consumer.config.model import Config
@@ -15,8 +13,6 @@ from consumer.config.zone import told_of_repeats
 from consumer.native import chosen
 from consumer.native.kafka_client import kafka_library
 from consumer.operate.file_source import looked_at_files
-from consumer.redis.client import UNUSABLE
-from consumer.redis.ledger import Ledger
 from consumer.source.offer import Probe
 from consumer.source.probe import Source
 from consumer.spark.master import check_master
@@ -217,6 +213,11 @@ def _look_at_messages(source: Source, probe: Probe) -> None:
 def _redis(config: Config) -> Finding:
     if not config.redis.uri:
         return Finding("redis", "absent by configuration: duplicates are dropped unproven")
+    import redis  # noqa: PLC0415 these take long to load
+
+    from consumer.redis.client import UNUSABLE  # noqa: PLC0415
+    from consumer.redis.ledger import Ledger  # noqa: PLC0415
+
     ledger = Ledger(config.redis.uri, config.changefeed, "check", key="")
     try:
         ledger.ping()

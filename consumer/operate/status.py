@@ -8,8 +8,6 @@ from typing import Any
 from consumer.config.model import Config
 from consumer.native import Wanted, chosen
 from consumer.proof.state import TableJudgement, state_of
-from consumer.redis.client import UNUSABLE
-from consumer.redis.ledger import Ledger
 from consumer.run.live_status import counts_told, resolved_told
 from consumer.source.port import source_of
 from consumer.wiring import target_of
@@ -159,6 +157,9 @@ def told_of(record: DdlRecord) -> dict[str, Any]:
 def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
     if not config.redis.uri:
         return {"state": "absent by configuration: duplicates are dropped unproven"}
+    from consumer.redis.client import UNUSABLE  # noqa: PLC0415 they take long to load
+    from consumer.redis.ledger import Ledger  # noqa: PLC0415
+
     ledger = Ledger(config.redis.uri, config.changefeed, progress.ledger, key="")
     try:
         ledger.ping()

@@ -23,6 +23,7 @@ import structlog
 
 from consumer.redis.client import UNUSABLE, AnswerTooLongError, redis_client
 from consumer.redis.fingerprints import Fingerprints, distinct
+from consumer.redis.ledger_sizes import MEASURED, LedgerSizes
 from consumer.redis.seal import Seal
 from consumer.redis.terms import Terms, is_within
 
@@ -37,29 +38,6 @@ _LAST_TSO = 2**63 - 1
 _NAME = re.compile(rb"([0-9]{1,19})-([0-9]{1,19})")
 _WRONG_TYPE = "WRONGTYPE"
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerSizes:
-    """How a ledger is cut into values, and how much of it is kept."""
-
-    part: int = 1 << 17
-    """Fingerprints in one value."""
-    merged: int = 1 << 14
-    """Fingerprints up to which neighbouring windows are kept as one."""
-    kept_windows: int = 2048
-    """Windows that stay listed."""
-    kept_bytes: int = 256 << 20
-    """What their values may take; the last window always stays."""
-
-    @property
-    def most_listed(self) -> int:
-        """How many may be listed before none of them is believed."""
-        return 4 * self.kept_windows
-
-
-MEASURED = LedgerSizes()
-"""What a run takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +144,7 @@ class Ledger:
         key: str,
         terms: Terms = (),
         *,
-        sizes: LedgerSizes = LedgerSizes(),
+        sizes: LedgerSizes = MEASURED,
     ) -> None:
         self._sizes = sizes
         self._redis = redis_client(uri, _TIMEOUT_S, _WHOLE_S) if uri else None

@@ -3,7 +3,6 @@
 import time
 from typing import Any
 
-from consumer.run.progress_log import lag_seconds
 from consumer.source.offer import PartitionProbe, Probe
 from ordering.events import Partition
 from ordering.progress import Progress
@@ -55,6 +54,13 @@ def _partition(p: Partition, found: PartitionProbe, progress: Progress) -> dict[
         "end_offset": found.end,
         "unread": max(0, found.end - start),
     }
+
+
+def lag_seconds(progress: Progress, probe: Probe | None) -> float | None:
+    """Seconds that the checkpoint lies behind the global resolvedTs; None while that is unknown."""
+    if probe is None or probe.resolved.ts is None:
+        return None
+    return max(0.0, (physical_ms(probe.resolved.ts) - physical_ms(progress.checkpoint_ts)) / 1000)
 
 
 def age_seconds(watermark: ResolvedTs | None) -> float | None:

@@ -125,13 +125,6 @@ def unread_messages(progress: Progress, probe: Probe | None) -> int:
     return sum(max(0, at.end - progress.partitions.get(p, at.progress).start) for p, at in found.items())
 
 
-def lag_seconds(progress: Progress, probe: Probe | None) -> float | None:
-    """Seconds that the checkpoint lies behind the global resolvedTs; None while that is unknown."""
-    if probe is None or probe.resolved.ts is None:
-        return None
-    return max(0.0, (physical_ms(probe.resolved.ts) - physical_ms(progress.checkpoint_ts)) / 1000)
-
-
 def _duration(seconds: float) -> str:
     whole = int(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

@@ -4,8 +4,7 @@ import time
 from typing import Any, get_args
 
 from consumer.operate.status import lag_now_s, told, told_of
-from consumer.run.live_status import counts_told, resolved_told
-from consumer.run.progress_log import lag_seconds
+from consumer.run.live_status import counts_told, lag_seconds, resolved_told
 from consumer.serve.api.models import (
     DdlLine,
     LedgerState,

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 import xxhash
 
 from consumer.formats.message_format import WaitingRow
@@ -192,6 +191,8 @@ def histogram_of(commits: "array[int]", large_transaction: int) -> Histogram:
     """Some steps of the commitTs of rows, and a point right before and at each transaction with so many rows."""
     if not commits:
         return ()
+    import numpy as np  # noqa: PLC0415 it takes long to load, and this file is loaded by every command
+
     stamps, counts = np.unique(np.frombuffer(commits, dtype=np.uint64), return_counts=True)
     upto = np.cumsum(counts)
     step = max(1, len(stamps) // _HISTOGRAM_STEPS)

@@ -13,7 +13,7 @@ from consumer.demo.fake_ticdc.oracle import Oracle
 from consumer.native import Wanted
 from consumer.pipeline.round import Round
 from consumer.pipeline.session import Session
-from consumer.redis.ledger import LedgerSizes
+from consumer.redis.ledger_sizes import LedgerSizes
 from consumer.source.probe import Source
 from consumer.tuning import Tuning
 from ordering.errors import TRANSIENT

@@ -10,3 +10,25 @@ def test_help_loads_neither_the_config_nor_what_reads_or_writes() -> None:
     program = "import sys, consumer.cli.main; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert HEAVY & set(found.stdout.split()) == set()
+
+
+def loaded(*modules: str) -> set[str]:
+    program = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(found.stdout.split())
+
+
+def test_a_config_loads_no_sql_parser() -> None:
+    """Only event filters with conditions need one."""
+    assert {"sqlglot", "pyspark", "kafka", "redis", "numpy"} & loaded("consumer.config.model") == set()
+
+
+def test_status_loads_neither_drivers_nor_spark() -> None:
+    """It is asked every few seconds by people and scripts; a driver is loaded by who connects with it."""
+    heavy = {"sqlglot", "pyspark", "redis", "numpy", "pymysql", "psycopg", "fastapi", "consumer.pipeline"}
+    assert heavy & loaded("consumer.cli.main", "consumer.cli.status_text", "consumer.operate.status") == set()
+
+
+def test_check_loads_neither_drivers_nor_spark() -> None:
+    heavy = {"sqlglot", "pyspark", "redis", "numpy", "pymysql", "psycopg", "fastapi", "consumer.pipeline"}
+    assert heavy & loaded("consumer.cli.main", "consumer.operate.check") == set()

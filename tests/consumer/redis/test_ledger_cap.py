@@ -4,7 +4,8 @@ import numpy as np
 from redis import Redis
 
 from consumer.embedded import RedisServer
-from consumer.redis.ledger import Ledger, LedgerSizes
+from consumer.redis.ledger import Ledger
+from consumer.redis.ledger_sizes import LedgerSizes
 from consumer.redis.terms import LedgerTerm
 
 _CAP = 1 << 16
