@@ -24,7 +24,8 @@ def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
     yield f"state        {verdict(found, lease_s)}"
     yield _checkpoint(found)
     lag = source.get("lag_seconds")
-    yield "lag          " + ("unknown" if lag is None else f"{duration(lag)} behind the watermark")
+    unknown = "-" if found["checkpoint_ts"] == 0 else "unknown"
+    yield "lag          " + (unknown if lag is None else f"{duration(lag)} behind the watermark")
     yield (
         f"events       {found['events']:,}, duplicates {found['duplicates']:,} (proven {found['duplicates_proven']:,}),"
         f" filtered {found['filtered']:,}, quarantined {found['quarantined']:,},"
@@ -51,6 +52,8 @@ def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
 def _checkpoint(found: dict[str, Any]) -> str:
     """What the target holds, and how old that is against the clock."""
     behind, saved = found.get("lag_now_seconds"), found["updated_at"]
+    if found["checkpoint_ts"] == 0:
+        return "checkpoint   none yet"
     age = "" if behind is None else f", {duration(max(behind, 0))} ago"
     told = f"saved {saved[:19].replace('T', ' ')}" if saved else "nothing saved yet"
     return f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC{age}), {told}"
@@ -79,6 +82,8 @@ def verdict(found: dict[str, Any], lease_s: float) -> str:
     wrong = sum(one["verdict"] == ProofVerdict.DIFFERENT.value for one in found["proof"])
     running += f"; drift: {plural(wrong, 'table')} not as the events say" if wrong else ""
     lag = found["source"].get("lag_seconds")
+    if lag is None and found["checkpoint_ts"] == 0 and found["source"].get("resolved_ts") is not None:
+        return f"{running}; nothing has been applied yet"
     if lag is None:
         return f"{running}; how far it is behind is unknown: {_why_unknown(found['source'])}"
     return f"{running}; " + ("everything up to the watermark is applied" if lag == 0 else f"{duration(lag)} behind")

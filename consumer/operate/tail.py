@@ -7,16 +7,16 @@ import heapq
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from consumer.codec import canal_json
-from consumer.filters.tables import table_filter
 from consumer.formats.canal_json import CANAL_JSON
 from consumer.formats.message_format import MessageFormat
 from consumer.kafka.admin import KafkaAdmin, require
 from consumer.kafka.bounded_reader import BoundedReader, RecordMessage
 from consumer.kafka.properties import Settings
+from consumer.operate.message_filter import EVERYTHING, MessageFilter
 from ordering.errors import InputError
 from ordering.events import Partition, Position, TableName
 from ordering.timestamps import utc_text
@@ -29,7 +29,10 @@ _Offsets = Mapping[Partition, int]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One message. `kind`: its type, or `?` where it can't be decoded; then `error` says why."""
+    """An event of a message. `kind`: its type, or `?` where it can't be decoded; then `error` says why.
+
+    `part`: which event it is of its message. `key`: the values of the row's key, as far as the message names it.
+    """
 
     position: Position
     timestamp: int | None
@@ -39,6 +42,8 @@ class Told:
     body: Mapping[str, Any] | None = None
     raw: bytes = b""
     error: str = ""
+    part: int = 0
+    key: tuple[str | None, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """For programs; what can't be decoded is text with replaced characters."""
@@ -60,8 +65,17 @@ class Told:
         when = utc_text(self.commit_ts) if self.commit_ts else "-"
         if self.error:
             return f"{place}  {when}  ?  {self.error}"
-        what = " ".join(f"{name}={_short(value)}" for name, value in (self.body or {}).items())
-        return f"{place}  {when}  {self.kind}  {self.table or ''}  {what}".rstrip()
+        return f"{place}  {when}  {self.kind}  {self.table or ''}  {self.summary()}".rstrip()
+
+    def summary(self, most: int = 1 << 20) -> str:
+        """Its values, each cut where it is long; at most so many characters of all."""
+        found, left = [], most
+        for name, value in (self.body or {}).items():
+            found.append(f"{name}={_short(value)}")
+            left -= len(found[-1])
+            if left < 0:
+                return f"{' '.join(found)[:most]}..."
+        return " ".join(found)
 
 
 def _short(value: Any) -> str:
@@ -81,7 +95,7 @@ def told_of(
         shown = format_.shown(content, position, limit)
     except InputError as error:
         return [Told(position, timestamp, "?", raw=message.value() or b"", error=error.fact)]
-    return [told_event(value, position, timestamp) for value in shown]
+    return [replace(told_event(value, position, timestamp), part=part) for part, value in enumerate(shown)]
 
 
 def told_event(raw: bytes | None, position: Position, timestamp: int | None) -> Told:
@@ -96,35 +110,36 @@ def told_event(raw: bytes | None, position: Position, timestamp: int | None) -> 
     extension = found.tidb or canal_json.Extension()
     if found.type == canal_json.WATERMARK:
         return Told(position, timestamp, "WATERMARK", extension.watermark_ts)
-    body: dict[str, Any] = {"sql": found.sql} if found.is_ddl else dict(images[0]) if images else {}
-    if old and not found.is_ddl:
+    table = TableName(found.database, found.table)
+    if found.is_ddl:
+        return Told(position, timestamp, found.type, extension.commit_ts, table, {"sql": found.sql})
+    body: dict[str, Any] = dict(images[0]) if images else {}
+    key = tuple(image[name] for image in (images + old)[:2] for name in found.primary_key or image if name in image)
+    if old:
         body |= {f"old.{name}": value for name, value in old[0].items()}
-    return Told(position, timestamp, found.type, extension.commit_ts, TableName(found.database, found.table), body)
+    return Told(position, timestamp, found.type, extension.commit_ts, table, body, key=key)
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """A look at a topic. `count`: so many of its latest messages; `rules`: which tables, as in `filter.rules`."""
+    """A look at a topic. `count`: so many of its latest messages that are wanted."""
 
     bootstrap: str
     topic: str
     settings: Settings
     count: int = 10
-    rules: tuple[str, ...] = ()
-    watermarks: bool = True
+    wanted: MessageFilter = EVERYTHING
     format: MessageFormat = CANAL_JSON
 
     def messages(self, *, follow: bool) -> Iterator[Told]:
         """The latest by their offsets, then (`follow`) those that come. Raises SourceError or InputError."""
-        wanted = table_filter(list(self.rules)) if self.rules else None
+        matches = self.wanted.predicate()
         latest: list[tuple[int, int, Told]] = []
         for number, (told, new) in enumerate(self._read(follow=follow)):
             if told is None:
                 yield from (one for *_, one in sorted(latest, key=lambda entry: entry[:2]))
                 continue
-            if told.kind == "WATERMARK" and not (self.watermarks and wanted is None):
-                continue
-            if wanted is not None and told.table is not None and not wanted(*told.table):
+            if not matches(told):
                 continue
             if new:
                 yield told
@@ -159,5 +174,5 @@ class Tail:
         partitions = [p for topic in topics for p in topic.partitions]
         begins, ends = control.begins(partitions), control.ends(partitions)
         # with a filter nobody knows how far back its messages are
-        back = {p: begins[p] if self.rules or not self.watermarks else ends[p] - self.count for p in partitions}
+        back = {p: begins[p] if self.wanted.leaves_out else ends[p] - self.count for p in partitions}
         return {p: max(begins[p], at) for p, at in back.items()}, ends

@@ -1,4 +1,4 @@
-"""What a message that was quarantined holds, as the command line and the API show it."""
+"""What a message holds, quarantined or in Kafka, as the command line and the API show it."""
 
 import base64
 from typing import Any
@@ -8,30 +8,39 @@ import msgspec
 from consumer.config.model import Config
 from consumer.wiring import format_of
 from ordering.errors import InputError
+from ordering.events import Position
 from ordering.quarantine import Quarantined
 
 
 def told_content(one: Quarantined, config: Config, most: int | None = None) -> dict[str, Any]:
     """Its bytes, and its value as it is read; at most so many bytes of each, where there is a limit."""
-    plain, fault = _plain(one, config)
-    size = len(one.value or b"")
+    return told_bytes(one.key, one.value, one.position, config, most)
+
+
+def told_bytes(
+    key: bytes | None, value: bytes | None, position: Position, config: Config, most: int | None = None
+) -> dict[str, Any]:
+    """The same of any message."""
+    plain, fault = _plain(value, position, config)
+    size = len(value or b"")
     return {
-        "key": _base64(one.key, most),
-        "value": _base64(one.value, most),
+        "key": _base64(key, most),
+        "value": _base64(value, most),
         "value_bytes": size,
-        "is_whole": most is None or max(size, len(one.key or b""), len(plain or b"")) <= most,
+        "is_whole": most is None or max(size, len(key or b""), len(plain or b"")) <= most,
         "decoded": None if plain is None else _read(plain, most),
         "fault": fault,
     }
 
 
-def _plain(one: Quarantined, config: Config) -> tuple[bytes | None, str]:
-    """Its value decompressed, in the form that is read; or why there is none."""
+def _plain(value: bytes | None, position: Position, config: Config) -> tuple[bytes | None, str]:
+    """A value decompressed, in the form that is read, a line for each of its events; or why there is none."""
     try:
-        (plain,) = format_of(config).shown(one.value, one.position, config.limits.message_bytes)
+        found = list(format_of(config).shown(value, position, config.limits.message_bytes))
     except InputError as error:
         return None, error.fact
-    return plain, "" if plain is not None else "the message has no value: a tombstone"
+    parts = [one for one in found if one is not None]
+    return (b"\n".join(parts), "") if parts else (None, "the message has no value: a tombstone")
 
 
 def _read(plain: bytes, most: int | None) -> str:

@@ -57,8 +57,8 @@ def _partition(p: Partition, found: PartitionProbe, progress: Progress) -> dict[
 
 
 def lag_seconds(progress: Progress, probe: Probe | None) -> float | None:
-    """Seconds that the checkpoint lies behind the global resolvedTs; None while that is unknown."""
-    if probe is None or probe.resolved.ts is None:
+    """Seconds that the checkpoint lies behind the global resolvedTs; None while there is only one of them, or none."""
+    if probe is None or probe.resolved.ts is None or progress.checkpoint_ts == 0:
         return None
     return max(0.0, (physical_ms(probe.resolved.ts) - physical_ms(progress.checkpoint_ts)) / 1000)
 

@@ -20,6 +20,8 @@ EVERY_S = 10.0
 """At most one line about applied windows in so long."""
 SAME_EVERY_S = 60.0
 """A line that says what the last one said comes again after so long."""
+_HALF_S = 10.0
+"""Seconds of work after which an event counts half for the rate."""
 log = structlog.get_logger()
 
 
@@ -37,7 +39,7 @@ class Display:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._rate = 0.0
+        self._recent = (0.0, 0.0)  # events and seconds of work, older ones counting less
         self._unsaid: _Unsaid | None = None
         self._last: tuple[Progress, Probe | None] | None = None
         self._said_at: float | None = None
@@ -50,8 +52,9 @@ class Display:
         log.debug("window applied", checkpoint_ts=after.checkpoint_ts, events=events, seconds=round(seconds, 2))
         if _brought(before.counts) == _brought(after.counts):
             return  # only the checkpoint went on
-        rate = events / seconds if seconds > 0 else 0.0
-        self._rate = rate if self._rate == 0 else 0.7 * self._rate + 0.3 * rate
+        kept = 0.5 ** (seconds / _HALF_S)
+        # summed, not averaged: of a window that is applied in segments, the first one counts all events
+        self._recent = (self._recent[0] * kept + events, self._recent[1] * kept + seconds)
         self._unsaid = self._unsaid or _Unsaid(before.counts)
         self._unsaid.windows += 1
         self._unsaid.seconds += seconds
@@ -100,17 +103,18 @@ class Display:
         (after, probe), self._said_at, self._unsaid = self._last, now, None
         events = after.counts.events - unsaid.since.events
         unread = unread_messages(after, probe)
+        rate = self._recent[0] / self._recent[1] if self._recent[1] > 0 else 0.0
         log.info(
             "applied",
             windows=unsaid.windows,
             events=events,
             rows=after.counts.rows_written - unsaid.since.rows_written,
             duplicates=after.counts.duplicates - unsaid.since.duplicates,
-            events_per_s=round(events / unsaid.seconds) if unsaid.seconds > 0 else 0,
+            events_per_s=round(rate),
             checkpoint=f"{after.checkpoint_ts} ({utc_text(after.checkpoint_ts)} UTC)",
             lag_s=round(max(0.0, time.time() - physical_ms(after.checkpoint_ts) / 1000), 1),
             unread_messages=unread,
-            eta=_duration(unread / self._rate) if unread and self._rate > 0 else "-",
+            eta=_duration(unread / rate) if unread and rate > 0 else "-",
         )
 
 

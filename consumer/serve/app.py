@@ -16,6 +16,7 @@ from consumer.serve.access import Access, Guard
 from consumer.serve.api.changefeeds import reading_router
 from consumer.serve.api.decisions import deciding_router
 from consumer.serve.api.errors import NotFoundError, RequestError, failure_of, http_status_of
+from consumer.serve.api.messages import looking_router
 from consumer.serve.api.models import FailureDetail, Health
 from consumer.serve.api.operations import operating_router
 from consumer.serve.fleet import Fleet
@@ -54,7 +55,8 @@ def api(fleet: Fleet, *more: APIRouter) -> FastAPI:
     app.include_router(_health_router(fleet))
     app.include_router(metrics_router(fleet))
     operations = Operations(fleet)
-    for router in (reading_router(fleet), operating_router(fleet, operations), deciding_router(fleet, operations)):
+    routers = reading_router(fleet), operating_router(fleet, operations), deciding_router(fleet, operations)
+    for router in (*routers, looking_router(fleet)):
         app.include_router(router, prefix="/api/v2", dependencies=[token])
     for router in more:
         app.include_router(router)

@@ -77,7 +77,7 @@ def status_of(feed: Feed) -> Status:
         "source": source,
         "last_windows": list(feed.watching.windows),
         "stalled_after_seconds": feed.config.limits.stalled_seconds if feed.config else 0.0,
-        "held_events": None if source.state == "unknown" else sum(p.unread for p in source.partitions),
+        "held_events": None if source.probed_seconds_ago is None else sum(p.unread for p in source.partitions),
     }
     return Status.model_validate(values)
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import pytest
 
+from consumer.serve.api.message_models import MessageContent, MessageLine, MessageListing
 from tests.page import acts, scenes
 from tests.page.browser import Browser, Page
 from tests.page.scenes import Scene, status
 from tests.page.stage import Stage, failure, staged, summary_of
 from tests.page.test_page import AXE, LIVE, PHONE, SHOWN
+from tests.service.lab import eventually
 
 CONFIRM, SHEET = "document.getElementById('confirm').open", "document.getElementById('sheet').open"
 MESSAGES = "document.querySelectorAll('.messages tbody tr').length"
@@ -209,13 +212,13 @@ def test_a_topic_is_retired_once_its_name_is_typed(browser: Browser) -> None:
         stage.answers["POST /orders/topics/cdc-old/return"] = failure(200, "", "")
         stage.scene.feeds["orders"] = scenes.stalled().model_copy(update={"retired_topics": ["cdc-old"]})
         page.wait(f"{LIVE} && document.querySelectorAll('.topics tbody tr').length === 2")
-        page.click(".topics tbody button")
+        page.click(".topics tbody button.decide")
         page.wait(CONFIRM)
         assert page.run("document.getElementById('confirm-yes').disabled")
         fill(page, "confirm-typed", "cdc-orders")
         page.click("#confirm-yes")
         page.wait(f"!{CONFIRM}")
-        page.click(".topics tbody tr:last-child button")
+        page.click(".topics tbody tr:last-child button.decide")
         page.wait(CONFIRM)
         page.click("#confirm-yes")
         page.wait(f"!{CONFIRM}")
@@ -255,3 +258,48 @@ def test_dialogs_are_accessible_by_axe(browser: Browser, dark: bool) -> None:
         press(page, "Check", "#sheet")
         page.wait("document.querySelector('.findings') !== null")
         assert page.run(AXE) == []
+
+
+def looked_at(stage: Stage) -> None:
+    """Let the stage hold three messages of a topic, one of which can't be decoded."""
+    common = {"topic": "cdc-orders", "partition": 1, "part": 0, "timestamp": int(scenes.NOW * 1000), "error": None}
+    row = {"type": "DELETE", "commit_ts": scenes.tso(scenes.NOW), "commit_time": "", "database": "shop"}
+    items = [
+        {**common, **row, "offset": 7, "table": "orders", "content": "id=77 note=x"},
+        {**common, **row, "offset": 8, "table": acts.HOSTILE, "content": acts.HOSTILE},
+        {**common, "offset": 9, "type": "?", "commit_ts": None, "commit_time": None, "database": None, "table": None}
+        | {"content": "", "error": acts.HOSTILE},
+    ]
+    place = "/orders/topics/cdc-orders/messages"
+    listing = MessageListing(items=[MessageLine.model_validate(one) for one in items], read=3, is_whole=False)
+    whole = acts.content(acts.aside(7), acts.HOSTILE).model_dump()
+    found = MessageContent.model_validate({name: whole[name] for name in MessageContent.model_fields})
+    stage.answers |= {f"GET {place}": listing, f"GET {place}/1/9": found, f"GET {place}/1/7": found}
+
+
+@pytest.mark.parametrize("size", [(1280, 900), PHONE], ids=["desktop", "phone"])
+def test_messages_are_looked_for(browser: Browser, size: tuple[int, int]) -> None:
+    with shown(browser, Scene.of(status()), *size, before=looked_at, reduced=True) as (stage, page):
+        press(page, "Messages…")
+        page.wait(f"{SHEET} && document.querySelectorAll('.looked tbody tr').length === 3")
+        assert "unreadable" in page.text(".looked")
+        assert page.run("document.title !== 'owned'")
+        fill(page, "look-table", "shop.*")
+        fill(page, "look-key", "77")
+        fill(page, "look-since", "2026-11-25 07:30")
+        page.press("Enter")
+        asked = f"&table=shop.*&key=77&since={int(datetime(2026, 11, 25, 7, 30, tzinfo=UTC).timestamp() * 1000) << 18}"
+        eventually("it was asked for", lambda: any(one[1].endswith(asked) for one in stage.asked))
+        page.wait("document.querySelector('.looked') !== null")
+        page.run(browser.tools.axe.read_text() + ";true")
+        assert page.run(AXE) == []
+        page.click(".looked tbody tr button")
+        page.wait("document.querySelector('.content pre') !== null")
+        assert "owned" in page.text(".content pre")
+        assert page.run("document.title !== 'owned'")
+        assert page.run(AXE) == []
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        press(page, "Back to the list", "#sheet")
+        fill(page, "look-since", "x")
+        page.press("Enter")
+        page.wait("document.querySelector('#sheet .fault')?.textContent.includes('has to be a time')")

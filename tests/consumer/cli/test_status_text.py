@@ -39,6 +39,10 @@ FAILED = {
         ({"leader": None}, "not running; everything up to the watermark is applied"),
         ({"state": "new", "leader": None}, "new: nothing has been applied yet"),
         ({"source": {"state": "connected", "lag_seconds": None}}, "no watermark has been seen yet"),
+        (
+            {"checkpoint_ts": 0, "source": {"state": "connected", "lag_seconds": None, "resolved_ts": 9}},
+            "running; nothing has been applied yet",
+        ),
         ({"source": {"state": "broker gone"}}, "running; how far it is behind is unknown: Kafka: broker gone"),
         ({"ddl_history": [FAILED]}, "stopped by the DDL at 7"),
     ],
@@ -55,6 +59,13 @@ def test_what_is_not_known_is_not_printed_as_none() -> None:
     lines = list(status_lines({**FOUND, "state": "new", "leader": None, "updated_at": None, "source": source}, 6.0))
     assert not any("None" in line for line in lines)
     assert any("nothing saved yet" in line for line in lines)
+
+
+def test_of_what_has_not_begun_no_age_is_told() -> None:
+    source = {"state": "connected", "lag_seconds": None, "resolved_ts": 9}
+    lines = list(status_lines({**FOUND, "state": "new", "checkpoint_ts": 0, "source": source}, 6.0))
+    assert "checkpoint   none yet" in lines
+    assert "lag          -" in lines
 
 
 def test_retired_topics_are_named() -> None:

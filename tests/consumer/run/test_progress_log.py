@@ -107,3 +107,18 @@ def test_what_is_left_counts_all_that_kafka_holds_and_the_lag_is_against_the_clo
     assert line["unread_messages"] == 200_000 - 9602
     assert line["eta"] == "0:00:19"
     assert 3590 < line["lag_s"] < 3700
+
+
+def test_a_window_in_segments_makes_no_wild_guess_of_what_is_left() -> None:
+    """The first segment counts the events of all: those after it bring rows only."""
+    clock = Clock()
+    display, before = Display(clock), progress(0)
+    with capture_logs() as lines:
+        for number in range(10):
+            after = replace(before, counts=replace(before.counts, events=10_000, rows_written=100 * (number + 1)))
+            display.window(before, after, probe(5_000), 1.0)
+            before, clock.at = after, clock.at + 1.0
+        display.end()
+    told = [line for line in infos(lines) if line["event"] == "applied"][-1]
+    assert "0:00:03" <= told["eta"] <= "0:00:10"
+    assert told["events_per_s"] > 0

@@ -23,7 +23,11 @@ function fault(feed) {
     text: again
       ? `This may pass by itself and is being tried again; nothing is lost meanwhile.${next}`
       : "Nothing is applied until somebody acts. What was applied stays right, and what comes waits in Kafka.",
-    steps: [capital(error.hint), again ? "" : "Then press Resume."].filter(Boolean),
+    steps: [
+      capital(error.hint),
+      feed.ddls.some((one) => one.state === "failed") ? "The same can be decided on this page, under DDL history: Leave out, or Done by hand." : "",
+      again ? "" : "Then press Resume.",
+    ].filter(Boolean),
     code: `${error.code}, exit code ${error.exit_code}`,
   };
 }
@@ -34,14 +38,19 @@ function stall(feed) {
   const more = feed.stalled.length > 1 ? ` (and ${plural(feed.stalled.length - 1, "other")})` : "";
   return {
     level: "stalled",
-    title: `The watermark of ${first.topic}, partition ${first.partition}${more}, has not risen for ${seconds(first.still)}`,
-    text: "Everything above it, in all partitions, waits in Kafka; what was applied is right. The cause is upstream.",
+    title: first.resolvedMs === null
+      ? `No watermark has come to ${first.topic}, partition ${first.partition}${more}, for ${seconds(first.still)}`
+      : `The watermark of ${first.topic}, partition ${first.partition}${more}, has not risen for ${seconds(first.still)}`,
+    text: first.resolvedMs === null
+      ? "Nothing can be applied before each partition has one. What comes meanwhile waits in Kafka."
+      : "Everything above it, in all partitions, waits in Kafka; what was applied is right. The cause is upstream.",
     steps: [
+      first.resolvedMs === null ? "Does TiCDC's sink URI have `enable-tidb-extension=true`? Without it there are no watermarks." : "",
       "Is the TiCDC changefeed running and not lagging? `cdc cli changefeed query --changefeed-id ID` upstream.",
       "Did TiCDC stop writing to this topic for good? Then, and only then: " +
         "retire it under Topics below.",
       "Are brokers or partitions of Kafka offline?",
-    ],
+    ].filter(Boolean),
   };
 }
 

@@ -25,27 +25,27 @@ function step(name, level, arrow, ...children) {
 
 function source(feed) {
   const state = { connected: ["", "connected"], unknown: ["", "not asked yet"] }[feed.source.state] ?? ["look", feed.source.state];
-  const waiting = feed.held === null ? "unknown" : `${count(feed.held)} unread`;
-  return step("Kafka", state[0], waiting, h("p", null, h("b", null, plural(feed.topics.length, "topic"))), h("p", { class: "quiet" }, feed.isOld ? `as of ${seconds(feed.probedAgo)} ago` : state[1]));
+  const waiting = feed.held === null ? "" : `${count(feed.held)} unread`;
+  return step("Kafka", state[0], waiting, h("p", null, h("b", null, feed.topics.length || feed.probedAgo !== null ? plural(feed.topics.length, "topic") : "–")), h("p", { class: "quiet" }, feed.isOld ? `as of ${seconds(feed.probedAgo)} ago` : state[1]));
 }
 
 function lanes(feed) {
   const holding = feed.partitions.filter((one) => one.holdsBack);
   const level = feed.stalled.length ? "stalled" : "";
   const first = holding[0];
-  const words = first && (first.stalled || holding.length < feed.partitions.length) ? behind(first, holding.length) : "none is behind the others";
+  const words = first && (first.stalled || holding.length < feed.partitions.length) ? behind(first, holding.length) : feed.partitions.length ? "none is behind the others" : "";
   return step(
     "Partitions",
     level,
     feed.behindWatermark === null ? "" : `${seconds(feed.behindWatermark)} behind`,
     bars(feed.partitions),
-    h("p", { class: first?.stalled ? "warn" : "quiet" }, h("span", null, words)),
+    words ? h("p", { class: first?.stalled ? "warn" : "quiet" }, h("span", null, words)) : null,
   );
 }
 
 function behind(first, number) {
   const others = number > 1 ? ` and ${plural(number - 1, "other")}` : "";
-  const what = first.stalled ? `stalled for ${seconds(first.still)}` : number > 1 ? "are behind the rest" : "is behind the others";
+  const what = first.stalled ? `${first.resolvedMs === null ? "without a watermark" : "stalled"} for ${seconds(first.still)}` : number > 1 ? "are behind the rest" : "is behind the others";
   return [named(`${first.topic} / ${first.partition}`), `${others} ${what}`];
 }
 

@@ -7,6 +7,7 @@ import { createChangefeed } from "./create.js";
 import { detail } from "./detail.js";
 import { h, render } from "./dom.js";
 import { notice, pulse } from "./frame.js";
+import { browseMessages } from "./messages.js";
 import { feedOf, listOf } from "./model.js";
 import * as questions from "./questions.js";
 import { RANGES, joined } from "./series.js";
@@ -17,7 +18,7 @@ import { forgetToken, signIn, token } from "./token.js";
 
 const API = "/api/v2/changefeeds";
 const NO_HISTORY = { samples: [], interval: 2, end: 0, coarse: {} };
-const NO_CHOICE = { filter: "", showAll: false, allWindows: false, allTopics: false, allAside: false, decided: false, range: 0, cursor: null, tableFilter: "" };
+const NO_CHOICE = { filter: "", showAll: false, allWindows: false, allTopics: false, allAside: false, allDdls: false, allProofs: false, decided: false, range: 0, cursor: null, tableFilter: "" };
 
 const places = Object.fromEntries(["pulse", "notice", "main", "sign-out"].map((id) => [id, document.getElementById(id)]));
 const state = {
@@ -28,7 +29,8 @@ const state = {
   history: NO_HISTORY,
   aside: null,
   written: null,
-  ui: { ...NO_CHOICE, width: 600 },
+  ui: { ...NO_CHOICE, width: 600, wholeList: false },
+  goThere: false,
 };
 const connection = new Connection(look, draw);
 let drawing = false;
@@ -133,6 +135,7 @@ const act = {
   discard: (id, messages) => confirm(questions.discard(id, messages, send), decided),
   reloadAside: () => decided(),
   topic: (verb, feed, name) => confirm(questions.topic(verb, feed, name, send), hurry),
+  browse: (id, topic) => browseMessages(id, topic, act),
   create: () => createChangefeed(act),
   created: (id) => {
     location.hash = `#/${encodeURIComponent(id)}`;
@@ -184,13 +187,22 @@ function drawNow() {
   places.main.classList.toggle("old", standing.state === "slow" || standing.state === "gone");
   if (locked) signIn(places.main, connection.failure, () => connection.hurry());
   else render(places.main, ...body());
+  goThere();
   title(standing);
+}
+
+/** On a phone the chosen one lies below the list: go there once it is drawn, after it was chosen by hand. */
+function goThere() {
+  const head = document.getElementById("feed-title");
+  if (!state.goThere || head === null || state.feed?.id !== state.chosen) return;
+  state.goThere = false;
+  if (matchMedia("(max-width: 640px)").matches) head.closest("header").scrollIntoView();
 }
 
 function body() {
   if (state.list === null) return [h("p", { class: "empty", key: "first" }, "Asking the API …")];
   const isLive = connection.standing().state === "live";
-  return [verdict(state.list), state.list.length ? changefeeds(state.list, state.chosen, isLive, act) : nothing(isLive), chosen()];
+  return [verdict(state.list), state.list.length ? changefeeds(state.list, state.chosen, { ...state.ui, live: isLive }, act) : nothing(isLive), chosen()];
 }
 
 function nothing(isLive) {
@@ -225,6 +237,7 @@ places["sign-out"].addEventListener("click", () => {
   location.reload(); // nothing of what was shown stays in memory
 });
 addEventListener("hashchange", () => {
+  state.goThere = addressed() !== null;
   choose(state.list ?? []);
   connection.hurry();
   draw();

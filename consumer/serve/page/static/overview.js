@@ -1,10 +1,12 @@
 // The first ten seconds: one sentence, and a line for each changefeed.
 
 import { h } from "./dom.js";
-import { seconds } from "./format.js";
+import { plural, seconds } from "./format.js";
 import { badge, icon } from "./icons.js";
 import { STATES, verdictOf } from "./model.js";
 import { at, named, table } from "./table.js";
+
+const SHOWN = 8;
 
 /** The sentence about all of them. */
 export function verdict(list) {
@@ -17,8 +19,9 @@ export function verdict(list) {
   );
 }
 
-/** All changefeeds, those that need somebody first. */
-export function changefeeds(list, chosen, isLive, act) {
+/** Changefeeds, those that need somebody first; of many, only the first ones and the chosen one until all are asked for. */
+export function changefeeds(list, chosen, ui, act) {
+  const shown = ui.wholeList ? list : list.filter((one, i) => i < SHOWN || one.id === chosen);
   const columns = [
     { name: "Changefeed", cell: (one) => link(one, chosen) },
     { name: "State", cell: (one) => badge(one.state, STATES[one.state].word) },
@@ -30,15 +33,16 @@ export function changefeeds(list, chosen, isLive, act) {
   return h(
     "section",
     { class: "panel", key: "list", "aria-labelledby": "list-title" },
-    h("header", { class: "row bar" }, h("h2", { id: "list-title", class: "grow" }, "Changefeeds"), newButton(isLive, act)),
+    h("header", { class: "row bar" }, h("h2", { id: "list-title", class: "grow" }, "Changefeeds"), newButton(ui.live, act)),
     table({
       name: "changefeeds",
       caption: "Changefeeds with state and lag",
       columns,
-      rows: list,
+      rows: shown,
       keyOf: (one) => one.id,
       classOf: (one) => `state-${one.state}${one.id === chosen ? " chosen" : ""}`,
     }),
+    list.length > SHOWN ? h("button", { type: "button", class: "plain", onclick: () => act.set("wholeList", !ui.wholeList) }, ui.wholeList ? `Show only ${SHOWN}` : `Show all ${plural(list.length, "changefeed")}`) : null,
   );
 }
 

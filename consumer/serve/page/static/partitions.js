@@ -33,6 +33,7 @@ function leading(feed) {
   if (holding.length === 0) return "No partition holds the others back.";
   const first = holding[0];
   const others = holding.length > 1 ? [" and ", plural(holding.length - 1, "other")] : [];
+  if (first.resolvedMs === null) return [named(first.topic), ` partition ${first.partition}`, others, holding.length > 1 ? " have" : " has", " no watermark yet, so nothing can be applied."].flat();
   const verb = holding.length > 1 ? " hold" : " holds";
   return [named(first.topic), ` partition ${first.partition}`, others, verb, " back the rest: everything above ", at(first.resolvedMs), " waits."].flat();
 }

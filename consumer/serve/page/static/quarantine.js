@@ -1,9 +1,10 @@
 // Quarantined messages: the list, one of them with its content, and what may be done about them.
 
 import { Refusal } from "./connection.js";
+import { content } from "./content.js";
 import { h } from "./dom.js";
 import { count, moment, plural, tsoMs, visible } from "./format.js";
-import { badge, icon } from "./icons.js";
+import { badge } from "./icons.js";
 import { asideBadge } from "./questions.js";
 import { openSheet, redraw } from "./sheet.js";
 import { named, table } from "./table.js";
@@ -108,35 +109,4 @@ function facts(one) {
     ["Decided", one.note ? named(visible(one.note)) : ""],
   ];
   return found.filter(([, value]) => value).map(([name, value]) => h("div", { key: name }, h("dt", null, name), h("dd", null, value)));
-}
-
-function content(told) {
-  const whole = told.is_whole ? "" : ", of which the first 64 KiB are shown";
-  return h(
-    "div",
-    { class: "content", key: "content" },
-    h("h3", null, "Decoded"),
-    told.decoded === null
-      ? h("p", { class: "warn" }, icon("look"), `It can't be decoded: ${visible(told.fault)}`)
-      : pre("The message, decoded", visible(told.decoded, true)),
-    h("details", null, h("summary", null, `Raw value (${plural(told.value_bytes, "byte")}${whole})`), pre("Bytes of the value", dump(told.value))),
-    h("details", null, h("summary", null, "Raw key"), pre("Bytes of the key", dump(told.key))),
-  );
-}
-
-function pre(label, text) {
-  return h("pre", { tabindex: "0", dir: "ltr", role: "group", "aria-label": label }, h("code", null, text));
-}
-
-/** Bytes as hexdump -C shows them; printable ASCII on the right, so nothing in it can turn or hide. */
-export function dump(base64) {
-  if (base64 === null) return "none";
-  const text = atob(base64);
-  const lines = [];
-  for (let at = 0; at < text.length; at += 16) {
-    const part = text.slice(at, at + 16);
-    const hex = Array.from(part, (one) => one.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
-    lines.push(`${at.toString(16).padStart(6, "0")}  ${hex.padEnd(47)}  ${part.replace(/[^ -~]/g, ".")}`);
-  }
-  return lines.length ? lines.join("\n") : "empty";
 }

@@ -6,6 +6,7 @@ import { badge } from "./icons.js";
 import { at, named, table } from "./table.js";
 
 const WINDOWS_SHOWN = 8;
+const DDLS_SHOWN = 5;
 const PROOFS_SHOWN = 20;
 /** A verdict of a proof: the state whose colour it has, and a word. */
 export const VERDICTS = {
@@ -73,9 +74,12 @@ function unproven(one) {
 
 /** DDLs, newest first, each with its statement as it came. */
 export function ddls(feed, ui, act) {
-  const items = feed.ddls.map((one) => h("li", { key: `${one.commit_ts} ${one.database} ${one.table} ${one.statement}` }, ddl(one, feed, ui, act)));
+  const open = feed.ddls.filter((one) => one.state === "failed");
+  const shown = ui.allDdls ? feed.ddls : [...open, ...feed.ddls.filter((one) => !open.includes(one))].slice(0, Math.max(DDLS_SHOWN, open.length));
+  const items = shown.map((one) => h("li", { key: `${one.commit_ts} ${one.database} ${one.table} ${one.statement}` }, ddl(one, feed, ui, act)));
   return section("ddls", "DDL history", [
     items.length ? h("ol", { class: "ddls" }, items) : h("p", { class: "empty" }, "No DDL was met yet."),
+    toggle(feed.ddls.length > shown.length || ui.allDdls, ui.allDdls, plural(feed.ddls.length, "DDL"), () => act.set("allDdls", !ui.allDdls), DDLS_SHOWN),
   ]);
 }
 

@@ -19,7 +19,7 @@ export function topics(feed, ui, act) {
     { name: "Partitions", class: "figure", cell: (one) => count(one.partitions) },
     { name: "Unread", class: "figure", cell: (one) => count(one.unread) },
     { name: "Behind now", class: "figure", cell: (one) => seconds(one.age) },
-    { name: "Decide", class: "figure", cell: (one) => decide(one, feed, ui, act) },
+    { name: "Actions", class: "figure", cell: (one) => [look(one, feed, ui, act), " ", decide(one, feed, ui, act)] },
   ];
   return section("topics", "Topics", [
     table({ name: "topics", caption: "Topics, those that hold back first", columns, rows: shown, keyOf: (one) => one.name }),
@@ -33,7 +33,11 @@ function mark(one) {
   return one.holdsBack ? badge("standby", "holds back") : badge("running", "counts");
 }
 
+function look(one, feed, ui, act) {
+  return h("button", { type: "button", class: "plain small", disabled: !ui.live || one.partitions === 0, onclick: () => act.browse(feed.id, one.name), "aria-label": `Messages of ${one.name}` }, "Messages…");
+}
+
 function decide(one, feed, ui, act) {
   const [verb, word] = one.retired ? ["return", "Let it count"] : ["retire", "Retire"];
-  return h("button", { type: "button", class: "plain small", disabled: !ui.live, onclick: () => act.topic(verb, feed, one.name), "aria-label": `${word} ${one.name}` }, `${word}…`);
+  return h("button", { type: "button", class: "plain small decide", disabled: !ui.live, onclick: () => act.topic(verb, feed, one.name), "aria-label": `${word} ${one.name}` }, `${word}…`);
 }
