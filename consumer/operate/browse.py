@@ -27,7 +27,7 @@ _MOST_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MessagesFound:
     """What a look found, in the order of commitTs; `is_whole`: nothing that matches was left out."""
 
     items: list[Told]
@@ -36,7 +36,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MessageSearch:
     """What is looked for: at most `limit` messages, the first with `wanted.since`, the last without."""
 
     topic: str
@@ -44,7 +44,7 @@ class Look:
     limit: int = 50
 
 
-def look_at(config: Config, look: Look) -> Seen:
+def look_at(config: Config, look: MessageSearch) -> MessagesFound:
     """The messages of a topic that match. Raises ConfigError, SourceError, InputError."""
     _check_topic(config, look.topic)
     with closing(KafkaAdmin(config.source.bootstrap_servers, config.source.kafka)) as control:
@@ -52,7 +52,7 @@ def look_at(config: Config, look: Look) -> Seen:
         found = _Matching(config, look)
         is_whole &= found.read_all(BoundedReader(control, config.limits.message_bytes), spans)
     chosen = found.first if look.wanted.since else found.last
-    return Seen(chosen(), found.count, is_whole and len(found.items) <= look.limit)
+    return MessagesFound(chosen(), found.count, is_whole and len(found.items) <= look.limit)
 
 
 def content_at(config: Config, position: Position, most: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _check_topic(config: Config, topic: str) -> None:
         raise ConfigError("this changefeed does not read that topic", where=f"topic {topic}", hint=f"it reads {names}")
 
 
-def _spans(control: KafkaAdmin, config: Config, look: Look) -> tuple[list[tuple[Partition, int, int]], bool]:
+def _spans(control: KafkaAdmin, config: Config, look: MessageSearch) -> tuple[list[tuple[Partition, int, int]], bool]:
     """The offsets to read of each partition, and whether these are all."""
     topics = control.topics([look.topic])
     require([look.topic], topics, config.source.bootstrap_servers)
@@ -102,7 +102,7 @@ def _spans(control: KafkaAdmin, config: Config, look: Look) -> tuple[list[tuple[
 class _Matching:
     """Reads spans and keeps what matches."""
 
-    def __init__(self, config: Config, look: Look) -> None:
+    def __init__(self, config: Config, look: MessageSearch) -> None:
         self._limit, self._format, self._look = config.limits.message_bytes, format_of(config), look
         self._matches = look.wanted.predicate()
         self.items: list[Told] = []

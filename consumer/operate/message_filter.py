@@ -2,12 +2,39 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from consumer.filters.tables import table_filter
+from ordering.events import TableName
 
-if TYPE_CHECKING:
-    from consumer.operate.tail import Told
+
+class Decoded(Protocol):
+    """What is known of an event of a message (`consumer.operate.tail.Told`)."""
+
+    @property
+    def kind(self) -> str:
+        """Its type."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """Why it can't be decoded."""
+        ...
+
+    @property
+    def commit_ts(self) -> int:
+        """Its commitTs."""
+        ...
+
+    @property
+    def table(self) -> TableName | None:
+        """The table."""
+        ...
+
+    @property
+    def key(self) -> tuple[str | None, ...]:
+        """The values of the row's key."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +51,11 @@ class MessageFilter:
         """Whether something of what is read may be left out."""
         return bool(self.rules or self.key or self.since) or not self.watermarks
 
-    def predicate(self) -> "Callable[[Told], bool]":
+    def predicate(self) -> Callable[[Decoded], bool]:
         """What can't be decoded always matches: nobody knows what it is. Raises ConfigError for rules that are none."""
         accepts = table_filter(list(self.rules)) if self.rules else None
 
-        def matches(one: "Told") -> bool:
+        def matches(one: Decoded) -> bool:
             if one.error:
                 return True
             if one.kind == "WATERMARK":

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from consumer.operate.browse import Look, content_at, look_at
+from consumer.operate.browse import MessageSearch, content_at, look_at
 from consumer.operate.message_filter import MessageFilter
 from consumer.operate.tail import Told
 from consumer.serve.api.changefeeds import ChangefeedId
@@ -51,7 +51,7 @@ def looking_router(fleet: Fleet) -> APIRouter:
         config = readable(fleet.feed(changefeed_id))
         wanted = MessageFilter((table,) if table else (), key, since, watermarks)
         with _slot(slots):
-            found = look_at(config, Look(topic, wanted, limit))
+            found = look_at(config, MessageSearch(topic, wanted, limit))
         items = [MessageLine.model_validate(_line(one)) for one in found.items]
         return MessageListing(items=items, read=found.read, is_whole=found.is_whole)
 

@@ -9,7 +9,7 @@ from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.demo.fake_ticdc.producer import produce
 from consumer.embedded import KafkaBroker
 from consumer.operate import browse
-from consumer.operate.browse import Look, Seen, content_at, look_at
+from consumer.operate.browse import MessageSearch, MessagesFound, content_at, look_at
 from consumer.operate.message_filter import EVERYTHING, MessageFilter
 from ordering.errors import ConfigError
 from ordering.events import Position
@@ -32,11 +32,11 @@ def feed(kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> Feed:
     return found
 
 
-def seen(feed: Feed, wanted: MessageFilter = EVERYTHING, limit: int = 50) -> Seen:
-    return look_at(feed.config, Look(feed.topic, wanted, limit))
+def seen(feed: Feed, wanted: MessageFilter = EVERYTHING, limit: int = 50) -> MessagesFound:
+    return look_at(feed.config, MessageSearch(feed.topic, wanted, limit))
 
 
-def numbers(found: Seen) -> list[int]:
+def numbers(found: MessagesFound) -> list[int]:
     """Which transactions, in the order shown; those that can't be read left out."""
     return [(one.commit_ts - at(0)) >> 18 for one in found.items if not one.error]
 
@@ -96,7 +96,7 @@ def test_a_message_is_shown_whole(feed: Feed) -> None:
 def test_only_what_the_changefeed_reads_is_shown(feed: Feed) -> None:
     for topic in ("another", f"{feed.topic}x"):
         with pytest.raises(ConfigError, match="does not read"):
-            look_at(feed.config, Look(topic, EVERYTHING))
+            look_at(feed.config, MessageSearch(topic, EVERYTHING))
         with pytest.raises(ConfigError, match="does not read"):
             content_at(feed.config, Position(topic, 0, 0), 10)
     for position in (Position(feed.topic, 0, 10_000), Position(feed.topic, 99, 0)):
