@@ -2,6 +2,7 @@
 
 from consumer.config.model import Config
 from consumer.config.routes import names_of, read_routes
+from consumer.filters.selected_columns import SelectedColumns
 from consumer.formats.canal_json import CANAL_JSON, CanalJson
 from consumer.formats.known_schemas import KnownSchemas
 from consumer.formats.message_format import MessageFormat
@@ -29,7 +30,12 @@ def target_of(config: Config) -> Target:
 
 
 def format_of(config: Config) -> MessageFormat:
-    """How the changefeed's messages are read, by `source.protocol`."""
+    """How the changefeed's messages are read: by `source.protocol`, with the columns that it takes of them."""
+    columns = read_routes(config.sink).columns
+    return SelectedColumns(_format_of(config), columns) if columns else _format_of(config)
+
+
+def _format_of(config: Config) -> MessageFormat:
     if config.source.storage:
         return CanalJson(sends_batches=True)  # a file counts as a message
     protocol = config.source.protocol
@@ -69,4 +75,5 @@ def bodies_of(config: Config) -> Bodies:
         return Bodies(claims, None)
     from consumer.large_messages.handle_key_only import UpstreamRows  # noqa: PLC0415 it brings a driver
 
-    return Bodies(claims, UpstreamRows(parse_upstream_uri(uri), config.source.time_zone))
+    upstream = UpstreamRows(parse_upstream_uri(uri), config.source.time_zone)
+    return Bodies(claims, upstream, read_routes(config.sink).columns)

@@ -1,13 +1,15 @@
-"""Where upstream's tables lie in the target: TiCDC's `sink.dispatchers` with `target-schema` and `target-table`.
+"""What of upstream's tables lies where in the target: routes, and rules for columns.
 
-Source of the rules: pingcap/ticdc, `pkg/routing`. The first dispatcher with one of both that matches a table decides.
-With the progress a digest is kept, as the filter's is: under other routes the rows so far would lie in other tables.
+Routes are TiCDC's `sink.dispatchers` with `target-schema` and `target-table` (pingcap/ticdc, `pkg/routing`). The first
+dispatcher with one of both that matches a table decides. With the progress a digest is kept, as the filter's is: under
+other routes the rows so far would lie in other tables, under other rules for columns they would hold something else.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from consumer.config.table_sections import SinkSection
+from consumer.config.table_sections import ColumnMaskSection, SinkSection
+from consumer.filters.columns import ColumnRules, Mask, column_rules
 from consumer.filters.tables import SYSTEM_SCHEMAS, TableFilter, digest, table_filter
 from ordering.errors import InputError
 from ordering.events import TableName
@@ -18,6 +20,7 @@ _VERSION = "1"
 _LONGEST = 64
 """Characters of a name, as TiDB and the MySQL family have it."""
 _TABLE = "{table}"
+_COLUMNS = ";columns:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Routes:
     """All routes of a changefeed; can be pickled."""
 
     rules: tuple[RouteRule, ...]
+    columns: ColumnRules = field(default_factory=ColumnRules)
+    """Which columns are taken, and which are masked."""
 
     def __call__(self, name: TableName) -> TableName:
         """See `sinks.rows.routed.Route`."""
@@ -46,13 +51,23 @@ class Routes:
 
     @property
     def digest(self) -> str:
-        """Short text that differs where other tables may have other places; "" without routes."""
+        """Short text that differs where tables may have other places, or rows other columns; "" without any rule."""
         texts = (text for rule in self.rules for text in (*rule.matcher.texts, rule.schema, rule.table, ""))
-        return f"{_VERSION}:{digest(texts)}" if self.rules else ""
+        routes = f"{_VERSION}:{digest(texts)}" if self.rules else ""
+        return routes + (f"{_COLUMNS}{self.columns.digest}" if self.columns else "")
 
     def check_change(self, stored: str, changefeed: str) -> None:
-        """Raise InputError where the changefeed has run with other routes."""
-        if stored != self.digest:
+        """Raise InputError where the changefeed has run with other routes, or with other rules for columns."""
+        routes, _, columns = stored.partition(_COLUMNS)
+        ours, _, _ = self.digest.partition(_COLUMNS)
+        if columns != self.columns.digest:
+            raise InputError(
+                "sink.column-selectors or sink.column-masks differ from those that this changefeed has run with: rows"
+                " below the checkpoint would hold other columns than those above",
+                where=f"changefeed {changefeed}",
+                hint="use the old ones, or another changefeed id and a new target",
+            )
+        if routes != ours:
             raise InputError(
                 "sink.dispatchers lead tables to other places than those of this changefeed so far: rows below the"
                 " checkpoint would be missing there",
@@ -85,10 +100,18 @@ def check_place(name: TableName, place: TableName) -> None:
 
 
 def read_routes(section: SinkSection) -> Routes:
-    """The routes of a config. Raises ConfigError."""
+    """The routes and the rules for columns of a config. Raises ConfigError."""
+    columns = column_rules(
+        [(one.matcher, one.columns) for one in section.column_selectors],
+        [(one.matcher, one.columns, _mask(one)) for one in section.column_masks],
+    )
     wanted = (one for one in section.dispatchers if one.target_schema or one.target_table)
     found = ((table_filter(one.matcher, key="matcher"), one.target_schema, one.target_table) for one in wanted)
-    return Routes(tuple(RouteRule(*rule) for rule in found))
+    return Routes(tuple(RouteRule(*rule) for rule in found), columns)
+
+
+def _mask(section: ColumnMaskSection) -> Mask:
+    return Mask(section.value or "", (section.hash_key or "").encode(), section.hash_length)
 
 
 def names_of(routes: Routes, sources: Iterable[tuple[TableName, TableName]] = ()) -> NameMap | None:

@@ -1,10 +1,11 @@
 """The sections of a config that are about single tables: which of them count, and where they lie in the target."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from consumer.config import validators as checks
+from consumer.filters.columns import HASH_LENGTH
 
 Condition = Annotated[str, AfterValidator(checks.condition)]
 
@@ -82,9 +83,47 @@ class DispatcherSection(Section):
     """TiCDC's alone: no effect here."""
 
 
+class ColumnSelectorSection(Section):
+    """Which columns of some tables are replicated, as in TiCDC's `sink.column-selectors`; see `docs/columns.md`."""
+
+    matcher: Annotated[list[str], Field(min_length=1), AfterValidator(checks.matcher)]
+    """Rules for the tables that it is about, by their names upstream. The first one that matches a table is used."""
+    columns: Annotated[list[str], Field(min_length=1), AfterValidator(checks.columns)]
+    """Rules for columns, ignoring case: `*`, `!ssn`, `tmp_*`. The last one that matches decides. If all of them
+    exclude, every other column is replicated."""
+
+
+class ColumnMaskSection(Section):
+    """What some columns hold in the target instead of upstream's values; see `docs/columns.md`."""
+
+    matcher: Annotated[list[str], Field(min_length=1), AfterValidator(checks.matcher)]
+    """Rules for the tables that it is about, by their names upstream."""
+    columns: Annotated[list[str], Field(min_length=1), AfterValidator(checks.columns)]
+    """Rules for columns, as in a selector. The first mask that matches a column is used."""
+    value: str | None = None
+    """A constant that replaces every value except NULL."""
+    hash_key: Annotated[str, Field(min_length=16)] | None = Field(default=None, repr=False)
+    """Replace every value except NULL by its HMAC-SHA-256 with this key, in hexadecimal digits. At least 16 characters;
+    use `${NAME}` or `file:PATH`."""
+    hash_length: Annotated[int, Field(ge=16, le=HASH_LENGTH)] = HASH_LENGTH
+    """How many of the 64 digits are kept."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.value is None) == (self.hash_key is None):
+            message = "give either value or hash-key"
+            raise ValueError(message)
+        return self
+
+
 class SinkSection(Section):
-    """Where tables lie in the target, if not under their names upstream; see `docs/routes.md`."""
+    """Under which names tables lie in the target (`docs/routes.md`), and with which columns (`docs/columns.md`)."""
 
     dispatchers: list[DispatcherSection] = []
     """Each `[[sink.dispatchers]]` gives some tables another schema or name. The blocks of a TiCDC changefeed can be
     pasted; their other keys have no effect here."""
+    column_selectors: list[ColumnSelectorSection] = []
+    """Each `[[sink.column-selectors]]` leaves out columns of some tables. The blocks of a TiCDC changefeed can be
+    pasted."""
+    column_masks: list[ColumnMaskSection] = []
+    """Each `[[sink.column-masks]]` replaces the values of some columns."""

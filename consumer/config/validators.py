@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from consumer.config.redis_uri import check_redis_uri
+from consumer.filters.columns import name_rules
 from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
 from consumer.filters.tables import table_filter
 from consumer.kafka import topic_names
@@ -75,6 +76,11 @@ def topics(value: list[str]) -> list[str]:
 def rules(value: list[str]) -> list[str]:
     """Rules of a table filter."""
     return _fine(value, table_filter)
+
+
+def columns(value: list[str]) -> list[str]:
+    """Rules for columns."""
+    return _fine(value, lambda texts: name_rules(texts, "columns"))
 
 
 def matcher(value: list[str]) -> list[str]:

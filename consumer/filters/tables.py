@@ -105,6 +105,15 @@ def table_filter(rules: Iterable[str], *, case_sensitive: bool = False, key: str
     return TableFilter(texts, tuple(_Reading(text, key, case_sensitive).rule() for text in texts), case_sensitive)
 
 
+def name_rule(text: str, key: str) -> tuple[bool, Any]:
+    """A rule for names of one part, in any case: whether it takes what its expression matches. Raises ConfigError."""
+    try:
+        return _Reading(text.strip(" \t"), key, case_sensitive=False).name_rule()
+    except ConfigError:
+        hint = "e.g. *, !ssn, tmp_*, `odd name`, /^old_/"
+        raise ConfigError(f"{key}: {text!r} is no rule for columns", hint=hint) from None
+
+
 def with_files(rules: list[Any], folder: Path, key: str) -> list[Any]:
     """The rules, with the lines of each `@file` in its place; paths are relative to the config's folder."""
     found: list[Any] = []
@@ -152,6 +161,12 @@ class _Reading:
         if self.at < len(self.text):
             raise self._wrong(f"is not of the form schema.table: {self.text[self.at :]!r} is left over")
         return _Rule(not self.text.startswith("!"), self._compiled(schema), self._compiled(table), table == _EVERYTHING)
+
+    def name_rule(self) -> tuple[bool, Any]:
+        name = self._pattern()
+        if self.at < len(self.text):
+            raise self._wrong(f"is no name of a column: {self.text[self.at :]!r} is left over")
+        return not self.text.startswith("!"), self._compiled(name)
 
     def _wrong(self, what: str) -> ConfigError:
         return ConfigError(f"{self.key}: {self.text!r} {what}", hint="e.g. test.t*, !test.tmp_*, `a.b`.c, /^shop_/.*")

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from consumer.codec.canal_json import Image, decode_image
 from consumer.codec.row_images import TableKeys
 from consumer.formats.message_format import MessageFormat
 from consumer.large_messages.claim_check import Claims
@@ -21,12 +24,33 @@ _AT_ONCE = 8
 """Claim-check files read at once by a task: a store answers slowly and takes many questions."""
 
 
+_encode = msgspec.json.Encoder().encode
+
+
+class ImageSelection(Protocol):
+    """Of one table: which columns are taken, and which masked."""
+
+    def image(self, image: Image) -> Image:
+        """A row with nothing else."""
+        ...
+
+
+class RowSelection(Protocol):
+    """Of all tables."""
+
+    def of(self, name: TableName) -> ImageSelection | None:
+        """What a table's rows are left with; None: as they are."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Bodies:
     """Where rows are that are not in their message; travels to the tasks."""
 
     claims: Claims
     upstream: "UpstreamRows | None"
+    columns: RowSelection | None = None
+    """Which columns are taken of rows that are read upstream; a claim-check file is read by its format, which knows."""
 
     def reading(self, format_: MessageFormat) -> "Bodies":
         """The same places, of messages of this format."""
@@ -44,7 +68,15 @@ class Bodies:
             yield from self._claimed(TableKeys(table, key), claimed)
         selected = [one for one in wanted if not one[1].location]
         if selected:
-            yield from self._upstream(selected[0][1]).images(table, key, selected)
+            yield from self._taken(table, self._upstream(selected[0][1]).images(table, key, selected))
+
+    def _taken(self, table: TableName, halves: Iterator[KeyChange]) -> Iterator[KeyChange]:
+        rules = self.columns.of(table) if self.columns else None
+        if rules is None:
+            yield from halves
+            return
+        for row, order, image, back in halves:
+            yield row, order, _encode(rules.image(decode_image(image))), back
 
     def _claimed(self, keys: TableKeys, wanted: "list[Wanted]") -> Iterator[KeyChange]:
         def fetched(one: "Wanted") -> KeyChange:

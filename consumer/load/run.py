@@ -286,6 +286,9 @@ class Load:
         refuse_computed(defined, schema, file.name)
         zone = self._config.source.time_zone
         refused_definition(schema.name, defined, catalog, zone, f"file={file.name}")
-        work = FileWork(file, schema, defined, self._options.form, zone)
+        columns = self._routes.columns.of(file.table)
+        if columns is not None:
+            columns.check(schema.handle_key, {column.name: column.type.base for column in defined}, f"file={file.name}")
+        work = FileWork(file, schema, defined, self._options.form, zone, columns)
         mark = Mark(lease.changefeed, lease.epoch, file.name)
         return Order(work, mark, self._target.opener(), self._config.limits.retry_seconds, self._observe)

@@ -12,6 +12,7 @@ from typing import IO
 
 import xxhash
 
+from consumer.filters.columns import Mask, TableColumns
 from consumer.load.column_tokens import Convert, Notation, Row, numbers
 from consumer.load.csv_rows import CsvForm, SeparatedRows
 from consumer.load.decompress import UNREADABLE, opened
@@ -68,6 +69,8 @@ class FileWork:
     defined: tuple[ColumnDef, ...]
     form: CsvForm = field(default_factory=CsvForm)
     time_zone: str = "UTC"
+    columns: TableColumns | None = None
+    """Which of its columns are taken, and which are masked, where not all are as upstream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class _Cell:
     convert: Convert
     quoted: bool = False
     """Whether Dumpling puts its values into delimiters, where there are any."""
+    mask: Mask | None = None
+    """What stands for its values."""
 
 
 class _Batches:
@@ -173,9 +178,9 @@ class _Batches:
             )
 
 
-def _cell(at: int, column: Column, defined: ColumnDef | None) -> _Cell:
+def _cell(at: int, column: Column, defined: ColumnDef | None, mask: Mask | None) -> _Cell:
     convert = converter(defined, column)
-    return _Cell(at, column, convert, quoted=defined is not None and plain_of(convert) is not numbers)
+    return _Cell(at, column, convert, quoted=defined is not None and plain_of(convert) is not numbers, mask=mask)
 
 
 def _texts(notation: Notation, tokens: Sequence[bytes], cell: _Cell) -> list[str | None]:
@@ -188,7 +193,9 @@ def _texts(notation: Notation, tokens: Sequence[bytes], cell: _Cell) -> list[str
         if bare is not None:
             message = f"{bare[:50]!r} is neither in delimiters nor NULL: compare the options --csv-... with Dumpling's"
             raise ValueError(message)
-    return notation.texts(tokens, cell.convert, plain_of(cell.convert))
+    texts = notation.texts(tokens, cell.convert, plain_of(cell.convert))
+    mask = cell.mask
+    return texts if mask is None else [None if text is None else mask.of(text) for text in texts]
 
 
 class FileLoad:
@@ -264,11 +271,16 @@ class FileLoad:
     def _plan(self, names: tuple[str, ...]) -> list[_Cell]:
         """What of rows with these columns is written."""
         if names not in self._plans:
-            schema = self._work.schema
+            schema, columns = self._work.schema, self._work.columns
             defined = {column.name: column for column in self._work.defined}
-            chosen = [(at, schema.column(names[at])) for at in writable(schema, names, deleted_first=False)]
+            taken = [at for at, name in enumerate(names) if columns is None or columns.takes(name)]
+            places = writable(schema, tuple(names[at] for at in taken), deleted_first=False)
+            chosen = [(taken[place], schema.column(names[taken[place]])) for place in places]
             cells = [(at, column) for at, column in chosen if column is not None]
-            self._plans[names] = [_cell(at, c, defined.get(c.name)) for at, c in cells]
+            masks = [None if columns is None else columns.mask(names[at]) for at, _ in cells]
+            self._plans[names] = [
+                _cell(at, c, defined.get(c.name), mask) for (at, c), mask in zip(cells, masks, strict=True)
+            ]
         return self._plans[names]
 
     def _unfit(self, batch: _Batch) -> InputError:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from consumer.ddl.routing import with_rows
 from consumer.ddl.table_changes import Altered
+from consumer.filters.columns import ColumnRules
 from consumer.pipeline.advance import advanced, refused_new_topics, refused_tables
 from consumer.pipeline.duplicates import check_contents, duplicates_in, judged, repeated_in, suspicious
 from consumer.pipeline.read import WindowRead, read_spec
@@ -36,6 +37,7 @@ def judged_progress(session: Session, read: WindowRead) -> Progress:
     session.source.check_uncompacted(reports)
     check_retired(reports, session.progress, session.ledger)
     refused_rows(reports)
+    refused_columns(reports, session.routes.columns)
     refused_tables(reports, catalog, session.config.source.time_zone)
     if not session.source.vouches:
         refused_new_topics(reports, session.progress, session.ledger)
@@ -59,6 +61,15 @@ def know_places(session: Session, reports: Sequence[Report]) -> None:
         }
         session.progress = with_rows(session.progress, session.routes, tables)
         session.target.know(session.progress)
+
+
+def refused_columns(reports: Sequence[Report], columns: ColumnRules) -> None:
+    """Raise InputError where a table's key is left out or masked: rows would take one another's place."""
+    for report in reports if columns else ():
+        for name, keys in report.handle_keys.items():
+            if (rules := columns.of(name)) is not None:
+                for key, position in keys.items():
+                    rules.check(key, {}, str(position))
 
 
 def check_retired(reports: Sequence[Report], progress: Progress, ledger: Ledger) -> None:

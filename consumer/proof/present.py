@@ -8,6 +8,7 @@ from threading import Event
 
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
+from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
 from consumer.verify.sides import Side, open_target_side
 from ordering.errors import TargetBusyError
@@ -65,5 +66,10 @@ def present_of(config: Config, side: Side, progress: Progress) -> Present:
     rules = ValueRules(config.source.time_zone, section.invalid_dates, section.volatile_defaults)
     reader = side.readers[0]
     tables = side.catalog().tables.items()
-    rows = {name: canonical_rows(schema, reader, rules) for name, schema in tables if accepts(*name)}
+    columns = read_routes(config.sink).columns
+    rows = {
+        name: canonical_rows(schema, reader, rules, columns.unsent(name, (column.name for column in schema.columns)))
+        for name, schema in tables
+        if accepts(*name)
+    }
     return Present(progress, side.targets[0].ddl_log.latest(config.changefeed, KEPT), rows)

@@ -11,7 +11,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from consumer.config.model import Config
-from consumer.config.table_sections import DispatcherSection, EventFilterSection
+from consumer.config.table_sections import (
+    ColumnMaskSection,
+    ColumnSelectorSection,
+    DispatcherSection,
+    EventFilterSection,
+)
 from consumer.reference.markdown import joined, made_by, table
 
 _HEADS = ("key", "type", "default", "meaning")
@@ -32,6 +37,7 @@ describes how the API changes them. As long as `changefeed` stays the same:
 - a new topic that contains rows below the checkpoint is refused;
 - a `filter` that includes more than before is refused;
 - other `sink.dispatchers` are refused (`docs/routes.md`);
+- other `sink.column-selectors` and `sink.column-masks` are refused (`docs/columns.md`);
 - another `source.time-zone` is refused once something is applied (`docs/recovery.md`: another time zone);
 - `source.start-ts` counts at the first start only;
 - `target.uri` has to lead to the database that contains the progress; with another database everything starts over."""
@@ -59,6 +65,10 @@ def page() -> str:
         table(_HEADS, (_row(key, field) for key, field in keys_of(EventFilterSection))),
         f"## A dispatcher\n\nKeys of each `[[sink.dispatchers]]`. {DispatcherSection.__doc__}",
         table(_HEADS, (_row(key, field) for key, field in keys_of(DispatcherSection))),
+        f"## A column selector\n\nKeys of each `[[sink.column-selectors]]`. {ColumnSelectorSection.__doc__}",
+        table(_HEADS, (_row(key, field) for key, field in keys_of(ColumnSelectorSection))),
+        f"## A column mask\n\nKeys of each `[[sink.column-masks]]`. {ColumnMaskSection.__doc__}",
+        table(_HEADS, (_row(key, field) for key, field in keys_of(ColumnMaskSection))),
         "## What may change",
         _LAST,
     )

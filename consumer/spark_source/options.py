@@ -102,6 +102,8 @@ def _check(config: Config) -> None:
         ("filter.force-replicate", config.filter.force_replicate),
         ("quarantine.enabled", config.quarantine.enabled),
         ("sink.dispatchers", bool(config.sink.dispatchers)),
+        ("sink.column-selectors", bool(config.sink.column_selectors)),
+        ("sink.column-masks", bool(config.sink.column_masks)),
     ):
         if used:
             raise ConfigError(f"the data source does not know {key}", where=key.split(" ", maxsplit=1)[0], hint=hint)

@@ -60,6 +60,8 @@ class Rules:
     invalid_dates_are_null: bool
     virtual: bool
     """Whether the target computes virtual columns; others do not hold them."""
+    changed: Callable[[TableName, str], bool] = lambda *_: False
+    """Whether the target does not hold a column as upstream does: it is left out, or masked."""
 
     def takes(self, name: TableName) -> bool:
         """Whether a table is to be compared."""
@@ -105,7 +107,9 @@ def _compared(
     pairs = []
     for column in left[0].columns:
         other = _named(right[0], column.name)
-        if other is None:
+        if rules.changed(name, column.name):
+            plan.left_out.append((name, f"column {column.name!r} is left out or masked by [sink]"))
+        elif other is None:
             if not column.virtual or rules.virtual:
                 plan.schema.append((name, "missing column", f"the target has no column {column.name!r}"))
         elif not (left[1].is_comparable(column) and right[1].is_comparable(other)):

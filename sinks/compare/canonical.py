@@ -9,7 +9,7 @@ floats. Such a value is *late*: in the row's text `LATE` stands for it; its row 
 is hashed together with the digest of that text. Rows without one never leave the server.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -41,6 +41,7 @@ _BY_SHAPE = {
 
 
 _REALS = {Form.REAL, Form.FLOAT}
+_UNSENT = "sink.column-selectors leave it out"
 _OWN_TYPES = ("uuid", "inet")
 
 
@@ -124,12 +125,17 @@ def columns_of(signature: Sequence[str]) -> list[str]:
     return [name for name, tab, _ in (entry.partition("\t") for entry in signature) if tab]
 
 
-def canonical_rows(schema: TableSchema, reader: TableReader, rules: ValueRules) -> CanonicalRows:
-    """How the rows of a table are summed up. `keys` is empty where they can't be told apart."""
+def canonical_rows(
+    schema: TableSchema, reader: TableReader, rules: ValueRules, unsent: Container[str] = ()
+) -> CanonicalRows:
+    """How the rows of a table are summed up. `keys` is empty where they can't be told apart.
+
+    `unsent`: columns that are left out of upstream's rows on the way.
+    """
     columns: list[CanonicalColumn] = []
     left_out: dict[str, str] = {}
     for column in schema.columns:
-        why = _why_not(column, reader)
+        why = _why_not(column, reader) or (_UNSENT if column.name in unsent else "")
         if why:
             left_out[column.name] = why
         else:

@@ -12,7 +12,8 @@ from consumer.serve.config.references import HIDDEN, URIS
 _SHOWN = re.compile(
     r"changefeed|source\.(bootstrap-servers|topics|storage|protocol|start-ts|time-zone|unproven-beginning|equal-rows)|source\.claim-check\.(locations|map\..+)"
     r"|target\.(consistency|invalid-dates|volatile-defaults|cdc-write-source|concurrent-indexes|on-drift)"
-    r"|(limits|quarantine|filter|proof)\..+|sink\.dispatchers(\..+)?"
+    r"|(limits|quarantine|filter|proof)\..+|sink\.(dispatchers|column-selectors)(\..+)?"
+    r"|sink\.column-masks(\.(matcher|columns|hash-length))?"
     r"|source\.kafka\.(security\.protocol|sasl\.mechanisms?|sasl\.username|sasl\.oauthbearer\.(method|client\.id|scope)"
     r"|(ssl|https)\.(ca|crl|certificate|key)\.location|ssl\.endpoint\.identification\.algorithm"
     r"|enable\.ssl\.certificate\.verification|client\.(id|rack)|(socket|fetch|queued|reconnect)\..+)"

@@ -1,0 +1,168 @@
+"""Which columns of a row are taken, and which are masked: TiCDC's `sink.column-selectors`, and masks of our own.
+
+A selector's columns are names with the wildcards of table rules, `!` in front excludes, the last rule that matches a
+column decides, and no match excludes (pingcap/tiflow, `cdc/sink/.../columnselector`; TiDB, `pkg/util/table-filter`).
+Names of columns fold case. The first selector that matches a table is used. Of masks, each column takes the first.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from consumer.filters.tables import TableFilter, digest, name_rule, table_filter
+from ordering.errors import InputError
+from ordering.events import TableName
+
+_TEXTS = {"char", "varchar", "var_string", "tinytext", "text", "mediumtext", "longtext"}
+"""Upstream types whose values a hash can stand for."""
+HASH_LENGTH = 64
+"""Hexadecimal digits of a whole SHA-256."""
+Image = dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """Rules for columns, as they are applied: the last one that matches decides."""
+
+    texts: tuple[str, ...]
+    rules: tuple[tuple[bool, Any], ...]
+
+    def __call__(self, column: str) -> bool:
+        """Whether they take a column."""
+        return next((accepts for accepts, name in reversed(self.rules) if name.search(column)), False)
+
+
+def name_rules(texts: Iterable[str], key: str) -> NameRules:
+    """Compile rules for columns; where all of them exclude, they exclude from all columns. Raises ConfigError."""
+    found = tuple(texts)
+    all_exclude = all(text.startswith("!") for text in found)
+    rules = [name_rule(text, key) for text in (("*", *found) if all_exclude else found)]
+    return NameRules(found, tuple(rules))
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """What stands in place of a value that is not NULL: a constant; or, with a `key`, the value's HMAC-SHA-256."""
+
+    value: str = ""
+    key: bytes = field(default=b"", repr=False)
+    length: int = HASH_LENGTH
+    """Hexadecimal digits that are kept of a hash."""
+
+    def of(self, text: str) -> str:
+        """The masked text."""
+        if not self.key:
+            return self.value
+        return hmac.digest(self.key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[: self.length]
+
+    @property
+    def text(self) -> str:
+        """The same for the same mask; it tells nothing about the key."""
+        proof = hmac.digest(self.key, b"ticdc-reconciler mask", hashlib.sha256).hex() if self.key else ""
+        return f"{proof or self.value!r} {self.length}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """What is done with one table's columns."""
+
+    name: TableName
+    selects: NameRules | None
+    masks: tuple[tuple[NameRules, Mask], ...]
+
+    def takes(self, column: str) -> bool:
+        """Whether a column is taken."""
+        return self.selects is None or self.selects(column)
+
+    def mask(self, column: str) -> Mask | None:
+        """What a column's values are replaced by; None: nothing."""
+        return next((mask for rules, mask in self.masks if rules(column)), None)
+
+    def changes(self, column: str) -> bool:
+        """Whether the target does not hold the column's values as upstream does."""
+        return not self.takes(column) or self.mask(column) is not None
+
+    def image(self, image: Image) -> Image:
+        """A row without what is not taken, with masks in place."""
+        masks = ((name, text, self.mask(name)) for name, text in image.items() if self.takes(name))
+        return {name: text if text is None or mask is None else mask.of(text) for name, text, mask in masks}
+
+    def check(self, key: Iterable[str], types: Mapping[str, str], where: str) -> None:
+        """Raise InputError where the key is left out or masked, or a hash is to stand for what is no text."""
+        for column in key:
+            if self.changes(column):
+                raise InputError(
+                    f"sink.column-selectors or sink.column-masks are about {column!r}, which is part of the key of"
+                    f" {self.name}: rows could not be told apart",
+                    where=where,
+                    hint="take the column, and leave it unmasked",
+                )
+        for column, kind in types.items():
+            mask = self.mask(column)
+            if mask is not None and mask.key and kind.partition("(")[0].partition(" ")[0].lower() not in _TEXTS:
+                raise InputError(
+                    f"sink.column-masks: a hash stands for texts only, and column {column!r} of {self.name} is"
+                    f" {kind[:100]}",
+                    where=where,
+                    hint="give it a mask with `value`, or leave it out with sink.column-selectors",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRules:
+    """All selectors and masks of a changefeed; can be pickled."""
+
+    selectors: tuple[tuple[TableFilter, NameRules], ...] = ()
+    masks: tuple[tuple[TableFilter, NameRules, Mask], ...] = ()
+    _known: dict[TableName, TableColumns | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.selectors or self.masks)
+
+    def of(self, name: TableName) -> TableColumns | None:
+        """What is done with a table's columns; None: nothing."""
+        if name not in self._known:
+            self._known[name] = self._found(name)
+        return self._known[name]
+
+    def changes(self, name: TableName, column: str) -> bool:
+        """Whether the target does not hold a column's values as upstream does."""
+        rules = self.of(name)
+        return rules is not None and rules.changes(column)
+
+    def unsent(self, name: TableName, columns: Iterable[str]) -> frozenset[str]:
+        """Which of a table's columns are left out of its rows."""
+        rules = self.of(name)
+        return frozenset() if rules is None else frozenset(one for one in columns if not rules.takes(one))
+
+    def _found(self, name: TableName) -> TableColumns | None:
+        selects = next((rules for matcher, rules in self.selectors if matcher(*name)), None)
+        masks = tuple((rules, mask) for matcher, rules, mask in self.masks if matcher(*name))
+        return TableColumns(name, selects, masks) if selects is not None or masks else None
+
+    @property
+    def digest(self) -> str:
+        """Short text that differs where rows would come out otherwise; "" without rules."""
+        return digest(self._texts()) if self else ""
+
+    def _texts(self) -> Iterator[str]:
+        for matcher, rules in self.selectors:
+            yield from (*matcher.texts, "", *rules.texts, "")
+        for matcher, rules, mask in self.masks:
+            yield from (*matcher.texts, "", *rules.texts, mask.text, "")
+
+
+def column_rules(
+    selectors: Iterable[tuple[Sequence[str], Sequence[str]]],
+    masks: Iterable[tuple[Sequence[str], Sequence[str], Mask]],
+) -> ColumnRules:
+    """The rules of a config: tables' rules, which fold case, with columns' rules. Raises ConfigError."""
+    return ColumnRules(
+        tuple((table_filter(tables, key="matcher"), name_rules(names, "columns")) for tables, names in selectors),
+        tuple(
+            (table_filter(tables, key="matcher"), name_rules(names, "columns"), mask) for tables, names, mask in masks
+        ),
+    )

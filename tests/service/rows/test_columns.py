@@ -1,0 +1,161 @@
+"""Columns that are left out or masked: the target holds upstream's rows without them, whatever comes in between.
+
+The model is the oracle of a recording with NULL in the columns that are left out, and masks in place.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from consumer.filters.columns import Mask
+from ordering.errors import InputError
+from tests.loading.test_service_load_kills import load, place, write_dump
+from tests.service.cells import Cells, Oracle, differences, oracle
+from tests.service.commands.test_prove import prove, verdicts
+from tests.service.lab import Feed, is_row, recorded
+from tests.service.local import LocalFeed
+from tests.service.messages import begun, delete, insert, keyed, update, watermarks
+from tests.simple_protocol import as_simple
+
+__all__ = ["place"]
+pytestmark = pytest.mark.service
+
+KEY = "a key of thirty-two characters!!"
+SELECTED = {"matcher": ["sp.swap_*", "sp.cp?"], "columns": ["*", "!B", "!z"]}
+MASKED = {"matcher": ["sp.uk_t", "sp.pu"], "columns": ["v"], "hash-key": KEY, "hash-length": 20}
+SINK = {"column-selectors": [SELECTED], "column-masks": [MASKED]}
+RECORDINGS = ("split.index-value.raw", "split.ts.raw", "split.default.split", "split.index-value.restarts")
+
+
+def hashed(text: str) -> str:
+    return Mask(key=KEY.encode(), length=20).of(text)
+
+
+def selected(upstream: Oracle) -> Oracle:
+    """What the target has to hold."""
+    return {
+        name: {**table, "rows": [_row(table["columns"], row) for row in table["rows"]]}
+        for name, table in upstream.items()
+    }
+
+
+def _row(columns: list[str], row: Any) -> Any:
+    change: Mapping[str, Callable[[str], str | None]] = {"b": lambda _: None, "z": lambda _: None, "v": hashed}
+    values = row if isinstance(row, Mapping) else dict(zip(columns, row, strict=True))
+    found = {n: value if value is None or n not in change else change[n](value) for n, value in values.items()}
+    return found if isinstance(row, Mapping) else list(found.values())
+
+
+@pytest.mark.cells("recording", "every_feed", "consistency", "protocol")
+@pytest.mark.parametrize("protocol", ["canal-json", "simple"])
+@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_recordings(every_feed: Feed, recording: str, consistency: str, protocol: str) -> None:
+    messages = recorded(recording)
+    if consistency == "row":
+        every_feed.by_tasks()
+    every_feed.with_(target={"consistency": consistency}, sink=SINK, source={"protocol": protocol})
+    for _ in range(2):
+        every_feed.send(as_simple(messages) if protocol == "simple" else messages)
+        outcome = every_feed.once()
+        assert differences(selected(oracle("split")), every_feed.cells) == []
+    assert outcome.counts.duplicates_unproven == sum(map(is_row, messages))
+
+
+@pytest.fixture(params=["sqlite", "mariadb", "postgres"])
+def fed(request: pytest.FixtureRequest) -> LocalFeed:
+    """A table with two rows; `v` is left out, `s` is masked."""
+    feed: LocalFeed = request.getfixturevalue(f"{request.param}_feed")
+    sink = {
+        "column-selectors": [{"matcher": ["d.*"], "columns": ["!v"]}],
+        "column-masks": [{"matcher": ["d.*"], "columns": ["s"], "value": "***"}],
+    }
+    feed.with_(sink=sink)
+    feed.send([*begun(), insert("d.t", 4, id=2, v=2, s=None), *watermarks(5)])
+    feed.apply()
+    return feed
+
+
+def held(cells: Cells) -> list[tuple[Any, ...]]:
+    return sorted((row["id"], row["v"], row["s"]) for row in cells.tables({"d"})["d.t"][1])
+
+
+def test_null_stays_and_the_targets_own_values_stay(fed: LocalFeed) -> None:
+    """A row that comes again keeps what the target holds in the column that is left out."""
+    assert held(fed.cells) == [(1, None, "***"), (2, None, None)]
+    fed.cells.run("d", "UPDATE t SET v = 7 WHERE id = 1")
+    fed.send([update("d.t", 6, {"v": 1, "s": "one"}, id=1, v=9, s="two"), *watermarks(7)])
+    fed.send([update("d.t", 8, {"id": 2}, id=3, v=2, s="x"), *watermarks(9)])
+    fed.apply()
+    assert held(fed.cells) == [(1, 7, "***"), (3, None, "***")]
+    fed.send([delete("d.t", 10, id=1, v=9, s="two"), *watermarks(11)])
+    fed.apply()
+    assert held(fed.cells) == [(3, None, "***")]
+
+
+def test_the_table_is_proven_by_what_it_holds(fed: LocalFeed) -> None:
+    assert verdicts(prove(fed)) == {"t": "equal"}
+    fed.send(
+        [update("d.t", 6, {"s": "one"}, id=1, v=1, s="two"), insert("d.t", 6, id=5, v=5, s="five"), *watermarks(7)]
+    )
+    fed.apply()
+    assert verdicts(prove(fed)) == {"t": "equal"}
+    fed.cells.run("d", "UPDATE t SET s = 'five' WHERE id = 5")
+    assert verdicts(prove(fed)) == {"t": "different"}
+
+
+@pytest.mark.parametrize(
+    "sink", [{"column-selectors": []}, {"column-selectors": [{"matcher": ["d.*"], "columns": ["*"]}]}]
+)
+def test_other_rules_are_refused(sqlite_feed: LocalFeed, sink: dict[str, Any]) -> None:
+    sqlite_feed.with_(sink={"column-selectors": [{"matcher": ["d.*"], "columns": ["!v"]}]})
+    sqlite_feed.send([*begun(), *watermarks(5)])
+    sqlite_feed.apply()
+    sqlite_feed.with_(sink=sink)
+    assert "differ from those that this changefeed has run with" in sqlite_feed.failing(InputError).fact
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"column-selectors": [{"matcher": ["d.*"], "columns": ["!v"]}]},
+        {"column-masks": [{"matcher": ["d.*"], "columns": ["v"], "value": "0"}]},
+    ],
+)
+def test_a_key_that_no_message_names_is_taken_as_it_is(sqlite_feed: LocalFeed, block: dict[str, Any]) -> None:
+    """Of a table whose key is a unique index, the target knows the key: its rows would take one another's place."""
+    columns = "id INT, v INT NOT NULL UNIQUE, s VARCHAR(10)"
+    rows = [keyed(insert("d.t", 4, id=n, v=n, s="x")) for n in (2, 3)]
+    sqlite_feed.with_(sink=block).send([*map(keyed_without, begun(columns=columns)), *rows, *watermarks(5)])
+    error = sqlite_feed.failing(InputError)
+    assert "key" in error.fact
+    assert "offset=" in error.where
+
+
+def keyed_without(message: Any) -> Any:
+    return keyed(message) if is_row(message) else message
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"column-selectors": [{"matcher": ["*.a"], "columns": ["!v"]}]}, [None, "v0"]),
+        ({"column-masks": [{"matcher": ["*.a"], "columns": ["v"], "value": "-"}]}, ["-", "v0"]),
+        (
+            {"column-masks": [{"matcher": ["*.*"], "columns": ["v"], "hash-key": KEY, "hash-length": 20}]},
+            [hashed("v0")] * 2,
+        ),
+    ],
+)
+def test_a_load_takes_the_same_columns(place: Any, tmp_path: Any, block: dict[str, Any], expected: list[Any]) -> None:
+    uri, cells, name = place
+    load(uri, write_dump(tmp_path / "dump", name), changefeed=f"load-{name}", sink=block).run()
+    tables = cells.tables([name])
+    assert [next(r["v"] for r in tables[f"{name}.{table}"][1] if r["id"] == 0) for table in "ab"] == expected
+
+
+def test_a_load_refuses_a_key_that_is_masked(sqlite_feed: LocalFeed, tmp_path: Any) -> None:
+    block = {"column-masks": [{"matcher": ["*.b"], "columns": ["id"], "value": "1"}]}
+    with pytest.raises(InputError, match=r"part of the key of d\.b"):
+        load(sqlite_feed.uri, write_dump(tmp_path / "dump"), sink=block).run()
