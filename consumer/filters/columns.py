@@ -9,7 +9,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from consumer.filters.tables import TableFilter, digest, name_rule, table_filter
 from ordering.errors import InputError
@@ -19,6 +19,8 @@ _TEXTS = {"char", "varchar", "var_string", "tinytext", "text", "mediumtext", "lo
 """Upstream types whose values a hash can stand for."""
 HASH_LENGTH = 64
 """Hexadecimal digits of a whole SHA-256."""
+_REMEMBERED = 10_000
+"""Answers that are remembered of a table: messages could name columns without end."""
 Image = dict[str, str | None]
 
 
@@ -64,33 +66,65 @@ class Mask:
         return f"{proof or self.value!r} {self.length}"
 
 
+class ColumnFate(NamedTuple):
+    """What is done with a column."""
+
+    is_taken: bool
+    mask: Mask | None
+
+
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """What is done with one table's columns."""
+    """What is done with one table's columns; remembers its answers, for it is asked for each value."""
 
     name: TableName
     selects: NameRules | None
     masks: tuple[tuple[NameRules, Mask], ...]
+    _known: dict[str, ColumnFate] = field(default_factory=dict, compare=False, repr=False)
+    _checked: set[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = field(
+        default_factory=set, compare=False, repr=False
+    )
+
+    def fate(self, column: str) -> ColumnFate:
+        """What is done with a column."""
+        known = self._known.get(column)
+        if known is None:
+            is_taken = self.selects is None or self.selects(column)
+            known = ColumnFate(is_taken, next((mask for rules, mask in self.masks if rules(column)), None))
+            if len(self._known) < _REMEMBERED:
+                self._known[column] = known
+        return known
 
     def takes(self, column: str) -> bool:
         """Whether a column is taken."""
-        return self.selects is None or self.selects(column)
+        return self.fate(column).is_taken
 
     def mask(self, column: str) -> Mask | None:
         """What a column's values are replaced by; None: nothing."""
-        return next((mask for rules, mask in self.masks if rules(column)), None)
+        return self.fate(column).mask
 
     def changes(self, column: str) -> bool:
         """Whether the target does not hold the column's values as upstream does."""
-        return not self.takes(column) or self.mask(column) is not None
+        return self.fate(column) != _AS_IT_IS
 
     def image(self, image: Image) -> Image:
         """A row without what is not taken, with masks in place."""
-        masks = ((name, text, self.mask(name)) for name, text in image.items() if self.takes(name))
-        return {name: text if text is None or mask is None else mask.of(text) for name, text, mask in masks}
+        found: Image = {}
+        for name, text in image.items():
+            fate = self.fate(name)
+            if fate.is_taken:
+                found[name] = text if text is None or fate.mask is None else fate.mask.of(text)
+        return found
 
     def check(self, key: Iterable[str], types: Mapping[str, str], where: str) -> None:
         """Raise InputError where the key is left out or masked, or a hash is to stand for what is no text."""
+        asked = tuple(key), tuple(types.items())
+        if asked not in self._checked:
+            self._check(*asked, where)
+            if len(self._checked) < _REMEMBERED:
+                self._checked.add(asked)
+
+    def _check(self, key: tuple[str, ...], types: tuple[tuple[str, str], ...], where: str) -> None:
         for column in key:
             if self.changes(column):
                 raise InputError(
@@ -99,7 +133,7 @@ class TableColumns:
                     where=where,
                     hint="take the column, and leave it unmasked",
                 )
-        for column, kind in types.items():
+        for column, kind in types:
             mask = self.mask(column)
             if mask is not None and mask.key and kind.partition("(")[0].partition(" ")[0].lower() not in _TEXTS:
                 raise InputError(
@@ -108,6 +142,9 @@ class TableColumns:
                     where=where,
                     hint="give it a mask with `value`, or leave it out with sink.column-selectors",
                 )
+
+
+_AS_IT_IS = ColumnFate(is_taken=True, mask=None)
 
 
 @dataclass(frozen=True, slots=True)
