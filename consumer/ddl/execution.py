@@ -15,14 +15,15 @@ from consumer.config.routes import Routes
 from consumer.ddl.asking import Asking
 from consumer.ddl.guard import reading, refuse_what_is_not_theirs
 from consumer.ddl.lost_keys import WHY_KEPT, LostKey, dropped_indexes, kept_after, lost_keys, without
-from consumer.ddl.policy import WHY_THERE, last_keys, replicated, why_ignored
+from consumer.ddl.never_made import tables_of, was_never_made
+from consumer.ddl.policy import WHY_THERE, last_keys, no_index, replicated, why_ignored
 from consumer.ddl.routing import RoutedDdl, left, routed
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.kept_keys import beyond_limit
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
-from sinks.bookkeeping.ddl_log import DECIDED, DdlRecord, DdlState
+from sinks.bookkeeping.ddl_log import DECIDED, KEPT, DdlRecord, DdlState
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.steps import Observer
 from sinks.target import Target
@@ -72,6 +73,7 @@ class Execution:
             # what a killed run began was judged by a schema that may be another one since
             torn = line is not None and line.state == DdlState.INTENT.value
             because = "" if torn else why_ignored(ddl, waiting, self.wanted, self.target.catalog())
+            because = because or self._never_made(ddl)
             if because:
                 left_out = self._last_keys(ddl) if because.startswith(WHY_KEPT) else ()
             else:
@@ -96,6 +98,18 @@ class Execution:
         with _named(ddl), reading(ddl):
             self.target.execute_ddl(ddl, progress, self.lease, self.observe)
         return progress
+
+    def _never_made(self, ddl: DdlEvent) -> str:
+        """Why a DDL of tables that are not there is left out; "" if it is not, or if they have to be there."""
+        if self.wanted.force_replicate:
+            return ""
+        with reading(ddl):
+            tables, catalog = tables_of(ddl), self.target.catalog()
+        if not tables or any(catalog.get(catalog.spelled(table)) is not None for table in tables):
+            return ""
+        log_lines = self.target.ddl_log.latest(self.lease.changefeed, KEPT)
+        never = all(was_never_made(table, ddl.commit_ts, log_lines) for table in tables)
+        return f"{no_index(tables[0])}: no CREATE TABLE of it was sent" if never else ""
 
     def _last_keys(self, ddl: DdlEvent) -> set[str]:
         """See `last_keys`; of a statement that can't be read none."""

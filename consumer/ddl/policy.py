@@ -22,6 +22,14 @@ from sinks.rows.schema import Catalog, TableSchema
 WHY_THERE = "it makes a primary key that is there already"
 """How the DDL log says why such a DDL was left out: upstream had dropped the key, the target had kept it."""
 
+NO_INDEX = "has no valid index, and filter.force-replicate is false"
+"""How the DDL log says why a DDL of such a table was left out."""
+
+
+def no_index(name: TableName) -> str:
+    """Why a DDL of a table is left out."""
+    return f"table {name} {NO_INDEX}"
+
 
 def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> DdlEvent:
     """Read the statement. An unqualified old name belongs to the one table so named that the message's topic carries.
@@ -116,7 +124,7 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
     valid = creates_key(ddl.sql) if Event.CREATE_TABLE in clauses.events else schema is None or bool(schema.handle_key)
     replicated_so = any(replicates(event, valid_index=valid, force=False) for event in clauses.events)
     if not replicated_so and not (schema is not None and _gives_key(schema, ddl.sql, catalog)):
-        return f"table {name} has no valid index, and filter.force-replicate is false"
+        return no_index(name)
     if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
         return f"{WHY_KEPT} {name}, whose rows could not be told apart any more"
     if schema is not None and _keeps_key(schema, ddl.sql, clauses):

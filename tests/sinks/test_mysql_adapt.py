@@ -144,6 +144,27 @@ CHANGED = {
     "CREATE TABLE `t` (`a` INT,CONSTRAINT `c` CHECK(`a`>0) ENFORCED,CHECK(`a`<9) NOT ENFORCED)": (
         "CREATE TABLE `t` (`a` INT,CONSTRAINT `c` CHECK(`a`>0) ,CHECK(`a`<9) )"
     ),
+    "CREATE TABLE `t` (`b` VARBINARY(16) DEFAULT (UUID_TO_BIN(UUID())) COMMENT 'b',`u` CHAR(36) DEFAULT (UUID()))": (
+        "CREATE TABLE `t` (`b` VARBINARY(16)  COMMENT 'b',`u` CHAR(36) DEFAULT (UUID()))"
+    ),
+    "CREATE TABLE `t` (`id` INT,`v` VECTOR DEFAULT (VEC_FROM_TEXT(_UTF8MB4'[1,2]')))": (
+        "CREATE TABLE `t` (`id` INT,`v` LONGTEXT )"
+    ),
+    "CREATE DATABASE `d` COLLATE = utf8mb4_bin ENCRYPTION = 'N'": "CREATE DATABASE `d` COLLATE = utf8mb4_bin ",
+    "CREATE TABLE `t` (`a` INT COLUMN_FORMAT FIXED STORAGE DISK,KEY `k`(`a`) USING RTREE)": (
+        "CREATE TABLE `t` (`a` INT  ,KEY `k`(`a`) USING BTREE)"
+    ),
+    "CREATE TABLE `t` (`encryption` INT) COMPRESSION = 'zlib' TABLESPACE = `s` NODEGROUP = 1 STORAGE DISK": (
+        "CREATE TABLE `t` (`encryption` INT)    "
+    ),
+    "ALTER TABLE `t` ALGORITHM = INSTANT, MODIFY COLUMN `a` BIGINT, LOCK = NONE, WITHOUT VALIDATION": (
+        "ALTER TABLE `t` MODIFY COLUMN `a` BIGINT"
+    ),
+    "CREATE INDEX `lock` ON `t` (`a`) ALGORITHM = INPLACE LOCK = NONE": "CREATE INDEX `lock` ON `t` (`a`)  ",
+    "CREATE ALGORITHM = UNDEFINED DEFINER = CURRENT_USER VIEW `v` AS SELECT 1": (
+        "CREATE ALGORITHM = UNDEFINED DEFINER = CURRENT_USER VIEW `v` AS SELECT 1"
+    ),
+    "ALTER TABLE `t` RENAME COLUMN `a` TO `A`, ADD COLUMN `b` INT": "ALTER TABLE `t` ADD COLUMN `b` INT",
     "CREATE TABLE `t` (`a` INT,KEY `k`(`a`) INVISIBLE)": "CREATE TABLE `t` (`a` INT,KEY `k`(`a`) IGNORED)",
     r"CREATE TABLE `t` (`e` ENUM('back\slash\','x'))": r"CREATE TABLE `t` (`e` ENUM('back\\slash\\','x'))",
 }

@@ -115,6 +115,7 @@ CHANGES = {
     "MODIFY COLUMN `a` INT AFTER `b`": [ChangeColumn("a", A)],
     "CHANGE COLUMN `x` `a` INT FIRST": [ChangeColumn("x", A)],
     "RENAME COLUMN `a` TO `b`, RENAME INDEX `i` TO `j`": [RenameColumn("a", "b"), RenameIndex("i", "j")],
+    "RENAME COLUMN `Ä` TO `ä`": [Passed("RENAME COLUMN 'Ä' TO 'ä': upstream keeps the name as it is")],
     "ALTER COLUMN `a` SET DEFAULT _UTF8MB4'x'": [SetDefault("a", Default("x"))],
     "ALTER COLUMN `a` DROP DEFAULT": [SetDefault("a", None)],
     "ADD UNIQUE `u`(`a`)": [AddIndex(IndexDef(IndexKind.UNIQUE, "u", (IndexPart("a"),)))],

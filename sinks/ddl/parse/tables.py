@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 
+from ordering.events import folded
 from sinks.ddl.collations import of_charset
 from sinks.ddl.model import (
     AddColumn,
@@ -313,7 +314,17 @@ def _rename(words: Words) -> Iterator[Change]:
     old = words.name()
     words.expect("TO")
     new = words.name()
-    yield RenameColumn(old, new) if what == "COLUMN" else RenameIndex(old, new)
+    if what != "COLUMN":
+        yield RenameIndex(old, new)
+    elif renames_nothing(old, new):
+        yield Passed(f"RENAME COLUMN {old!r} TO {new!r}: upstream keeps the name as it is")
+    else:
+        yield RenameColumn(old, new)
+
+
+def renames_nothing(old: str, new: str) -> bool:
+    """Whether a RENAME COLUMN changes nothing in TiDB: the case of a name. CHANGE and MODIFY COLUMN change that too."""
+    return folded(old) == folded(new)
 
 
 def _alter(words: Words) -> Iterator[Change]:

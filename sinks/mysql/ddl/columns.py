@@ -22,6 +22,8 @@ Edit = tuple[int, int, str]
 """Positions in the statement from and up to, and what stands there instead."""
 _INTRODUCTIONS = ("ADD", "MODIFY", "CHANGE", "COLUMN", "IF", "NOT", "EXISTS")
 _SEQUENCE = "NEXTVAL"
+_ONLY_IN_MYSQL, _ONLY_IN_TIDB = {"UUID_TO_BIN"}, {"VEC_FROM_TEXT"}
+"""Functions that TiDB takes in a default; MySQL has the first."""
 _OF_ZONES = frozenset({"from_unixtime", "unix_timestamp"})
 """Functions whose values go by the session's time zone."""
 _NULL_JSON = "rows that are there show JSON's null, as upstream: MariaDB would give them an empty text"
@@ -80,6 +82,9 @@ def column_edits(
     elif mariadb and fills and _fills_with_json(found.column):
         notes.append(_NULL_JSON)
         yield end_of_options(clause), end_of_options(clause), " DEFAULT 'null'"
+    elif not fills and (function := _unknown_function(found.column.default, mariadb=mariadb)):
+        notes.append(f"left out: the default of column {found.column.name}, {function} is unknown to the server")
+        yield from _without_default(found)
     else:
         yield from _default(found, notes)
 
@@ -127,6 +132,13 @@ def _is_of_sequence(default: Default | None) -> bool:
     return default is not None and default.expression.lstrip("( ").upper().startswith(_SEQUENCE)
 
 
+def _unknown_function(default: Default | None, *, mariadb: bool) -> str:
+    """The function of TiDB's in a default that the server has not; "" if it has all. Messages bring whole rows."""
+    words = Words(Canonical(default.expression)).words if default is not None and default.expression else []
+    unknown = _ONLY_IN_MYSQL | _ONLY_IN_TIDB if mariadb else _ONLY_IN_TIDB
+    return next((word.text.upper() for word in words if is_word(word, *unknown)), "")
+
+
 def _read(sql: str, clause: Sequence[Word], *, fills: bool) -> _Clause | None:
     """The column of a clause; None for a clause that is about something else, or not known: the server reads it."""
     at = next((i for i, word in enumerate(clause) if not is_word(word, *_INTRODUCTIONS)), len(clause))
@@ -169,16 +181,31 @@ def _check_virtual(column: ColumnDef) -> None:
         )
 
 
-def _default(clause: _Clause, notes: list[str]) -> Iterator[Edit]:
+def _without_default(clause: _Clause) -> Iterator[Edit]:
+    if (place := _place_of_default(clause)) is not None:
+        at, _, _, stop = place
+        yield clause.words[at].start, stop, ""
+
+
+def _place_of_default(clause: _Clause) -> tuple[int, Default, int, int] | None:
+    """The place of the word, what stands behind it, and from and up to where that stands in the statement."""
     at = clause.find("DEFAULT")
     if at is None or at + 1 >= len(clause.words):
-        return
+        return None
     start = clause.words[at + 1].start
     words = Words(Canonical(clause.sql[start : clause.words[-1].stop]))
-    default, stop = read_default(words), start + words.words[words.at - 1].stop
+    default = read_default(words)
+    return at, default, start, start + words.words[words.at - 1].stop
+
+
+def _default(clause: _Clause, notes: list[str]) -> Iterator[Edit]:
+    place = _place_of_default(clause)
+    if place is None:
+        return
+    _, default, start, stop = place
     if _is_of_sequence(default):
         notes.append(f"left out: the default of column {clause.column.name}, a sequence upstream")
-        yield clause.words[at].start, stop, ""
+        yield from _without_default(clause)
     elif isinstance(default.value, bytes) and clause.column.type.base in BYTES:
         yield from _of_bytes(clause, default.value, start, stop)
     elif default.value is not None and clause.column.type.base not in BYTES:

@@ -12,7 +12,7 @@ from itertools import pairwise, takewhile
 from sinks.ddl.collations import of_charset
 from sinks.ddl.parse.lexer import Canonical
 from sinks.ddl.parse.statement import DdlKind, read_statement
-from sinks.ddl.parse.tables import read_table
+from sinks.ddl.parse.tables import read_table, renames_nothing
 from sinks.ddl.parse.words import Word, WordKind, Words
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.columns import (
@@ -24,6 +24,7 @@ from sinks.mysql.ddl.columns import (
     sequence_edits,
     zoned_columns,
 )
+from sinks.mysql.ddl.own_options import value_of, why_left_out, without_own_options
 from sinks.mysql.ddl.partitions import unvalidated
 
 NEAREST = {
@@ -42,7 +43,6 @@ _OTHER_ENGINES = {
     "MYISAM", "MEMORY", "HEAP", "ARIA", "CSV", "ARCHIVE", "BLACKHOLE", "MERGE", "MRG_MYISAM", "FEDERATED", "NDB",
     "NDBCLUSTER", "ROCKSDB", "TOKUDB", "COLUMNSTORE", "SPIDER", "CONNECT", "EXAMPLE",
 }  # fmt: skip
-_NO_DIRECTORY = "TiDB's rows are in no directory"
 _OTHER_FORMATS = {"FIXED", "PAGE"}
 """What InnoDB has not, and refuses in its strict mode."""
 
@@ -213,34 +213,15 @@ def _without(clauses: list[list[Word]], at: int, *, is_first_kept: bool) -> Edit
 def _left_out(clause: Sequence[Word], server: Server, *, alters: bool) -> str:
     """Why a clause is left out; "" if it is not."""
     texts = [word.text.upper() if word.kind is WordKind.PLAIN else "" for word in clause]
-    if alters and any(first == 0 and last == len(clause) for first, last in _directories(clause)):
-        return _NO_DIRECTORY
+    if alters and (reason := why_left_out(clause)):
+        return reason
+    if alters and texts[:2] == ["RENAME", "COLUMN"] and renames_nothing(*(clause[at].text for at in (2, -1))):
+        return "upstream keeps the name as it is"
     if "VECTOR" in texts and "INDEX" in texts and texts.index("INDEX") == texts.index("VECTOR") + 1:
         return "vector indexes are TiDB's own"
     if server.is_mariadb and _is_index(texts) and any(b == "(" and a in {"(", ","} for a, b in pairwise(texts)):
         return "MariaDB has no indexes over expressions"
     return ""
-
-
-def _directories(clause: Sequence[Word]) -> Iterator[tuple[int, int]]:
-    """Where an option stands that says in which directory of the server's machine files are: from and up to a word."""
-    for at, (word, following) in enumerate(pairwise(clause)):
-        value = _value(clause, at + 1)
-        if (
-            _is(word, "DATA", "INDEX")
-            and _is(following, "DIRECTORY")
-            and value is not None
-            and value.kind is WordKind.STRING
-        ):
-            yield at, clause.index(value, at) + 1
-
-
-def _without_directories(sql: str, clause: Sequence[Word], notes: list[str]) -> Iterator[Edit]:
-    """TiDB reads such an option and does nothing: a server would make files where its user may write."""
-    for first, last in _directories(clause):
-        notes.append(f"left out: {_source(sql, clause[first:last])} ({_NO_DIRECTORY})")
-        ends = last < len(clause) and _is(clause[last], ",")
-        yield clause[first].start, clause[last if ends else last - 1].stop, ""
 
 
 def _is_index(texts: Sequence[str]) -> bool:
@@ -256,7 +237,7 @@ def _edits(sql: str, clause: Sequence[Word], server: Server, notes: list[str]) -
     for column in _columns(clause):
         yield from column_edits(sql, column, notes, fills=fills, mariadb=server.is_mariadb, computes=server.computes)
         yield from _of_types(column, server, notes)
-    yield from _without_directories(sql, clause, notes)
+    yield from without_own_options(sql, clause, notes)
     yield from _of_clause(clause, server, notes)
 
 
@@ -297,7 +278,7 @@ def _collations(clause: Sequence[Word], server: Server, notes: list[str]) -> Ite
         depth += _is(word, "(") - _is(word, ")")
         if depth:
             continue  # within an expression
-        value = _value(clause, at)
+        value = value_of(clause, at)
         if value is not None and _is(word, "COLLATE"):
             nearest = _nearest(value.text.lower(), server)
             if nearest != value.text.lower():
@@ -316,12 +297,6 @@ def _charset(value: Word, server: Server, notes: list[str], *, named: bool) -> I
     default = of_charset(charset)
     if not named and default and default != charset:
         yield value.stop, value.stop, f" COLLATE {_nearest(default, server)}"
-
-
-def _value(clause: Sequence[Word], at: int) -> Word | None:
-    """What follows a word, behind an equals sign if there is one."""
-    rest = [word for word in clause[at + 1 : at + 3] if not _is(word, "=")]
-    return rest[0] if rest else None
 
 
 def _nearest(collation: str, server: Server) -> str:
@@ -352,7 +327,7 @@ def _engines(clause: Sequence[Word], notes: list[str]) -> Iterator[Edit]:
     depth = 0
     for at, word in enumerate(clause):
         depth += _is(word, "(") - _is(word, ")")
-        value = _value(clause, at)
+        value = value_of(clause, at)
         if value is None:
             continue
         name = value.text.strip("'\"").upper()
