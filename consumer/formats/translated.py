@@ -5,7 +5,8 @@ from typing import Any
 
 from consumer.codec.canal_json import Plain
 from consumer.formats.message_format import Refused, Untaken
-from consumer.kafka.reader import Messages, Reached
+from consumer.kafka.account import Reached
+from consumer.kafka.reader import Messages
 from ordering.errors import InputError
 from ordering.events import Partition
 

@@ -19,12 +19,11 @@ from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import OffsetAndMetadata
 
 from consumer.kafka.admin_login import control_arguments
-from consumer.kafka.batches import Fetched, begins, fetched, first_gap
-from consumer.kafka.leader_epochs import epochs_asked
 from consumer.kafka.oauth import TokenEndpoint
 from consumer.kafka.properties import Settings
 from consumer.kafka.reach import unreachable
 from consumer.kafka.reader import try_login
+from consumer.kafka.requests import Fetched, begins, epochs_asked, fetched, first_gap
 from consumer.kafka.topic_names import matcher
 from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
@@ -185,7 +184,7 @@ class KafkaAdmin:
         return found
 
     def fetched(self, starts: Mapping[Partition, int], size: int) -> dict[Partition, Fetched]:
-        """See `consumer.kafka.batches.fetched`."""
+        """See `consumer.kafka.requests.fetched`."""
         asked = {TopicPartition(p.topic, p.partition): offset for p, offset in starts.items()}
         found = self._call(lambda admin: admin._manager.run(fetched, admin, asked, size))  # noqa: SLF001 no other way
         return {Partition(tp.topic, tp.partition): given for tp, given in found.items()}

@@ -14,9 +14,10 @@ from typing import Any
 from kafka.record import MemoryRecords
 from kafka.record.util import decode_varint
 
+from consumer.kafka.account import EpochTrail, Reached
 from consumer.kafka.admin import KafkaAdmin
-from consumer.kafka.batches import Fetched
-from consumer.kafka.reader import SILENCE_S, Reached, gone
+from consumer.kafka.reader import SILENCE_S, gone
+from consumer.kafka.requests import Fetched
 from consumer.kafka.unpacking import BatchTooLargeError, UnpackError, unpacked
 from ordering.errors import InputError, SourceUnreachableError
 from ordering.events import Partition
@@ -99,6 +100,7 @@ class BoundedReader:
         self._stops: dict[Partition, int] = {}
         self._next: dict[Partition, int] = {}
         self._given: Counter[Partition] = Counter()
+        self._epochs = EpochTrail()
         self._heaviest = _Heaviest()
 
     @property
@@ -110,7 +112,7 @@ class BoundedReader:
         """See `Messages.read`. Raises InputError for a batch that holds more than the limit."""
         self._next = {partition: start for partition, start, _ in spans}
         self._stops = {partition: stop for partition, start, stop in spans if start < stop}
-        self._given, self._heaviest = Counter(), _Heaviest()
+        self._given, self._epochs, self._heaviest = Counter(), EpochTrail(), _Heaviest()
         size, silent_s, waiting = _SMALLEST_FETCH, 0.0, list(self._stops)
         while self._stops:
             asked, begun = {p: self._next[p] for p in waiting if p in self._stops}, time.monotonic()
@@ -134,7 +136,7 @@ class BoundedReader:
 
     def reached(self, partition: Partition) -> Reached:
         """See `Messages.reached`."""
-        return Reached(self._next[partition], self._given[partition])
+        return Reached(self._next[partition], self._given[partition], self._epochs.of(partition))
 
     def _taken(
         self, partition: Partition, start: int, found: Fetched, *, is_first: bool
@@ -166,6 +168,7 @@ class BoundedReader:
             if run:
                 self._next[partition] = run[-1].at + 1
                 self._given[partition] += len(run)
+                self._epochs.note(partition, _epoch_of(batch), run[0].at)
                 yield partition, run
             if some[-1].at >= stop - 1:
                 self._pass(partition, stop)
@@ -179,6 +182,12 @@ class BoundedReader:
         self._next[partition] = max(self._next[partition], min(offset, stop))
         if offset >= stop:
             self.done(partition)
+
+
+def _epoch_of(batch: Any) -> int | None:
+    """Of the leader that wrote a batch; earlier formats don't tell."""
+    epoch = batch.leader_epoch if batch.magic >= _V2 else -1
+    return None if epoch < 0 else int(epoch)
 
 
 def _begin(begun: "deque[tuple[int, int]]", gone_by: set[int], batch: Any) -> None:

@@ -5,14 +5,15 @@ A consumer is kept per process and reused from task to task, for connecting cost
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from consumer.kafka.account import EpochTrail, Reached
 from consumer.kafka.allowance import memory_allowed
 from consumer.kafka.properties import is_protected, reader_settings
 from consumer.native import Core, Wanted, chosen
@@ -20,7 +21,6 @@ from consumer.native.kafka_client import CoreConsumer, RefusedSetting
 from consumer.native.kafka_messages import CoreBatch, CoreRun
 from ordering.errors import InputError, PackedBatchError, SourceError, SourceUnreachableError
 from ordering.events import Partition
-from ordering.window import Range
 
 _BATCH = 2_000
 _POLL_S = 0.5
@@ -73,29 +73,6 @@ def _place_of(message: Message) -> tuple[str, int, bool]:
     return message.topic(), message.partition(), message.error() is not None
 
 
-class Reached(NamedTuple):
-    """How far a range was read: each offset before `offset` was given out, one of `messages`, or holds nothing."""
-
-    offset: int
-    messages: int
-
-
-def check_account(part: Range, reached: Reached, taken: int) -> None:
-    """Raise SourceUnreachableError unless each offset of a range was taken or is known to hold nothing (R12)."""
-    if reached != (part.stop, taken):
-        raise SourceUnreachableError(
-            f"a range up to offset {part.stop} was read to {reached.offset}, and {taken} of {reached.messages}"
-            " messages were taken",
-            where=f"{part.partition} offset={reached.offset}",
-            hint="nothing of it is applied, and it is read again",
-        )
-
-
-def messages_in(events: Iterable[Any]) -> int:
-    """Of how many messages these events are: those of a batch share an offset, and come in one run."""
-    return len({event.offset() for event in events})
-
-
 def gone(partition: Partition, offset: int) -> InputError:
     """The error of an offset that the log does not hold any more."""
     return InputError(
@@ -119,6 +96,7 @@ class RangeReader:
         self._stops: dict[Partition, int] = {}
         self._next: dict[Partition, int] = {}
         self._given: Counter[Partition] = Counter()
+        self._epochs = EpochTrail()
         self._held: dict[Partition, int] = {}
         self._was_used = False
         self._in_doubt: list[tuple[Partition, int, int]] = []
@@ -147,7 +125,7 @@ class RangeReader:
         SourceUnreachableError, SourceError, InputError.
         """
         self._next = {partition: start for partition, start, _ in spans}
-        self._given = Counter()
+        self._given, self._epochs = Counter(), EpochTrail()
         spans = [span for span in spans if span[1] < span[2]]
         if not spans:
             return
@@ -183,13 +161,15 @@ class RangeReader:
         finally:
             fresh, self._fresh = self._fresh, None
             for partition, *_ in spans:
-                self._next[partition], given = fresh.reached(partition)
+                self._next[partition], given, epochs = fresh.reached(partition)
                 self._given[partition] += given
+                for epoch, offset in epochs:
+                    self._epochs.note(partition, epoch, offset)
             fresh.close()
 
     def reached(self, partition: Partition) -> Reached:
         """How far this partition's range was read."""
-        return Reached(self._next[partition], self._given[partition])
+        return Reached(self._next[partition], self._given[partition], self._epochs.of(partition))
 
     def _waited(self) -> list[Message] | CoreBatch:
         """The next message, as soon as it comes: `consume` with a timeout would wait for a whole batch."""
@@ -238,6 +218,7 @@ class RangeReader:
         self._next[partition] = min(last + 1, stop)
         if run:
             self._given[partition] += len(run)
+            self._epochs.note_run(partition, run)
             yield partition, run
         if last >= stop - 1:
             self.done(partition)

@@ -53,6 +53,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rd_kafka_topic_name": (_text, (_pointer,)),
     "rd_kafka_message_errstr": (_text, (_message,)),
     "rd_kafka_message_timestamp": (ctypes.c_int64, (_message, ctypes.POINTER(_int))),
+    "rd_kafka_message_leader_epoch": (ctypes.c_int32, (_message,)),
     "rd_kafka_message_destroy": (None, (_message,)),
 }
 

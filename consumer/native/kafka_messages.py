@@ -106,6 +106,11 @@ class CoreMessage:
         ms = self._shelf.library.rd_kafka_message_timestamp(ctypes.byref(self._raw()), ctypes.byref(kind))
         return kind.value, ms
 
+    def leader_epoch(self) -> int | None:
+        """Of the leader that wrote it, where it is known."""
+        epoch = int(self._shelf.library.rd_kafka_message_leader_epoch(ctypes.byref(self._raw())))
+        return None if epoch < 0 else epoch
+
     def key(self) -> bytes | None:
         """Its key, copied."""
         raw = self._raw()

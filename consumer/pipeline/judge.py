@@ -31,6 +31,7 @@ _HINT = (
 def judged_progress(session: Session, read: WindowRead) -> Progress:
     """The progress as it is after the window, its DDLs apart. Raises ReconcilerError for what is refused."""
     window, reports = read.window, read.reports
+    session.source.check_same_log(reports, session.progress.topics)
     session.quarantine.met(reports)
     know_places(session, reports)
     catalog = session.target.catalog()
@@ -46,6 +47,8 @@ def judged_progress(session: Session, read: WindowRead) -> Progress:
     verdict = judged(reports, session.ledger, lambda: Altered.in_target(session.target, session.config.changefeed))
     if suspects := suspicious(reports):
         check_contents(session.jobs.contents(window.ranges, read_spec(session, window), suspects), suspects)
+    if suspects or any(report.unreadable for report in reports):
+        session.source.check_same_log(reports, session.progress.topics, ask=True)
     # what is applied once more was counted before
     proven = verdict.proven + (0 if window.rewound else duplicates_in(reports))
     waiting = {ddl.identity for ddl in session.planner.pending(session.progress)}

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from consumer.codec import canal_json
 from consumer.config.model import Config
 from consumer.formats.message_format import Untaken
+from consumer.kafka.account import check_account, messages_in
 from consumer.kafka.admin import KafkaAdmin
 from consumer.kafka.bounded_reader import BoundedReaders
 from consumer.kafka.properties import reader_settings
-from consumer.kafka.reader import Readers, check_account, messages_in
+from consumer.kafka.reader import Readers
 from consumer.proof.state import ProofState, lineage_of
 from consumer.wiring import schemas_of, target_of
 from ordering.events import Partition, Position

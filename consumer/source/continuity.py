@@ -3,15 +3,22 @@
 Both ends of a log may move. Its end goes back where an unclean leader election, or a restored broker, loses messages:
 an end before what was read tells so, and where the log has grown again, the leader's epochs do (KIP-320): what was read
 while epoch E led is still there if E's messages reach at least as far. Its beginning goes forward as retention deletes.
+
+Both may happen while a window is read, and the log may have grown beyond the window's ends again when a task gets
+there: each offset is given out then, and the messages are others. So what was read is compared before it is committed.
+A range ends at an offset that the leader of epoch E named. If the message before that offset is of E, the range is what
+E's leader had, for a leader writes each offset once and no other one writes in its epoch: nobody has to be asked. Where
+it is not, or offsets behind it hold nothing, the leader of now is asked of the epochs that were read, and of E.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from consumer.kafka.admin import End, KafkaAdmin
+from consumer.kafka.admin import End, KafkaAdmin, Topic
 from consumer.kafka.reader import Messages
 from consumer.tasks.report import Report
 from ordering.errors import InputError
 from ordering.events import Partition
+from ordering.progress import TopicProgress
 from ordering.timestamps import physical_ms, utc_text
 
 CLOCK_SLACK_MS = 600_000
@@ -38,6 +45,59 @@ def check_kept(control: KafkaAdmin, reached: Mapping[Partition, End], ends: Mapp
     for p, end in sorted(control.epoch_ends(changed).items()):
         if end is None or end < reached[p].offset:
             raise _lost(p, reached[p].offset, end)
+
+
+def check_same_log(
+    control: KafkaAdmin, reports: Iterable[Report], topics: Mapping[str, TopicProgress], *, ask: bool = False
+) -> None:
+    """Raise InputError where a log was replaced while a window was read; the ranges of `reports` were read to the end.
+
+    `ask`: also what the messages prove, for some were looked at once more since.
+    """
+    read = [report for report in reports if report.range.epoch is not None and not report.segment]
+    if not read:
+        return
+    _check_topics(control.topics({report.range.partition.topic for report in read}), topics)
+    wanted: dict[Partition, dict[int, int]] = {}
+    for report in read:
+        epochs = wanted.setdefault(report.range.partition, {})
+        for epoch, upto in _unproven(report, ask=ask):
+            epochs[epoch] = max(upto, epochs.get(epoch, upto))
+    while asked := {p: max(epochs) for p, epochs in wanted.items() if epochs}:
+        ends = control.epoch_ends(asked)
+        for p, epoch in sorted(asked.items()):
+            upto, end = wanted[p].pop(epoch), ends[p]
+            if end is None or end < upto:
+                raise _lost(p, upto, end)
+
+
+def _unproven(report: Report, *, ask: bool) -> Iterator[tuple[int, int]]:
+    """Epochs, and up to where the log is to hold what their leaders had, as far as no message proves that."""
+    named, told = report.range.epoch, report.epochs
+    if named is None:
+        return
+    yield from ((epoch, upto) for epoch, upto in told if epoch not in (None, named))
+    if ask or told[-1:] != ((named, report.stop),):
+        yield named, report.stop
+
+
+def _check_topics(found: Iterable[Topic], known: Mapping[str, TopicProgress]) -> None:
+    """Raise InputError for a topic that is another one than that which was read: it was created again."""
+    for topic in found:
+        if topic.id != known[topic.name].id:
+            raise created_again(topic, known[topic.name])
+
+
+def created_again(topic: Topic, before: TopicProgress) -> InputError:
+    """The error of a topic that took the place of the one that is known."""
+    hint = "offsets of the old topic mean nothing in the new one: rebuild the target, or reset the progress"
+    if before.retired:
+        hint = (
+            "say `reconciler topic retire CONFIG TOPIC` once more: the old one is forgotten, and what the new one"
+            " holds now is judged as a new topic's; `reconciler topic return CONFIG TOPIC` lets it count"
+        )
+    fact = f"topic {topic.name} was deleted and created again (id {topic.id}, it was {before.id})"
+    return InputError(fact, where=f"topic={topic.name}", hint=hint)
 
 
 def _other(epoch: int, now: int | None) -> bool:

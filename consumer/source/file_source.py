@@ -127,6 +127,11 @@ class FileSource:
                 if number in late:
                     raise _late(Position(*report.range.partition, number), ts)
 
+    def check_same_log(
+        self, reports: Sequence[Report], topics: Mapping[str, TopicProgress], *, ask: bool = False
+    ) -> None:
+        """See `ChangeSource.check_same_log`: a file that is gone is told of by who reads it."""
+
     def check_sent_once(self, reports: Sequence[Report]) -> None:
         """See `ChangeSource.check_sent_once`: rows without a key are refused."""
 

@@ -14,7 +14,7 @@ from consumer.tasks.report import Report
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import storage_of
 from ordering.events import Partition, Position
-from ordering.progress import Progress
+from ordering.progress import Progress, TopicProgress
 from ordering.timestamps import ResolvedTs
 
 
@@ -59,6 +59,15 @@ class ChangeSource(Protocol):
 
     def message(self, position: Position) -> Kept:
         """One message."""
+        ...
+
+    def check_same_log(
+        self, reports: Sequence[Report], topics: Mapping[str, TopicProgress], *, ask: bool = False
+    ) -> None:
+        """Raise InputError where what was read is not what was offered, for the log was replaced meanwhile.
+
+        `ask`: whether it was looked at once more since.
+        """
         ...
 
     def check_uncompacted(self, reports: Sequence[Report]) -> None:

@@ -15,7 +15,14 @@ from consumer.config.model import Config
 from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.reader import Messages
-from consumer.source.continuity import check_beginnings, check_kept, check_uncompacted, first_times
+from consumer.source.continuity import (
+    check_beginnings,
+    check_kept,
+    check_same_log,
+    check_uncompacted,
+    created_again,
+    first_times,
+)
 from consumer.source.equal_rows import check_sent_once
 from consumer.source.first_ddls import first_ddls
 from consumer.source.offer import Kept, PartitionProbe, Probe
@@ -115,6 +122,12 @@ class Source:
         """See `ChangeSource.check_uncompacted`."""
         check_uncompacted(reports, self.control.cleanup_policies, self.control.first_gap)
 
+    def check_same_log(
+        self, reports: Sequence[Report], topics: Mapping[str, TopicProgress], *, ask: bool = False
+    ) -> None:
+        """See `ChangeSource.check_same_log`: mostly one request, for the topics' ids."""
+        check_same_log(self.control, reports, topics, ask=ask)
+
     def check_sent_once(self, reports: Sequence[Report]) -> None:
         """See `ChangeSource.check_sent_once`."""
         if self.config.source.equal_rows == "error":
@@ -202,16 +215,8 @@ class Source:
 
     def _check_identity(self, topic: Topic, known: Mapping[str, TopicProgress]) -> None:
         before = known.get(topic.name)
-        if before is None or before.id == topic.id:
-            return
-        hint = "offsets of the old topic mean nothing in the new one: rebuild the target, or reset the progress"
-        if before.retired:
-            hint = (
-                "say `reconciler topic retire CONFIG TOPIC` once more: the old one is forgotten, and what the new one"
-                " holds now is judged as a new topic's; `reconciler topic return CONFIG TOPIC` lets it count"
-            )
-        fact = f"topic {topic.name} was deleted and created again (id {topic.id}, it was {before.id})"
-        raise InputError(fact, where=f"topic={topic.name}", hint=hint)
+        if before is not None and before.id != topic.id:
+            raise created_again(topic, before)
 
     def _forget_another(self, topic: Topic) -> None:
         """Forget what was seen of a topic that was deleted and made again while no progress held its id."""

@@ -25,7 +25,7 @@ from consumer.pipeline.duplicates import check_contents, repeated_in, suspicious
 from consumer.pipeline.read import seen_in
 from consumer.redis.fingerprints import Fingerprints, joined
 from consumer.redis.ledger import Ledger
-from consumer.source.continuity import check_uncompacted
+from consumer.source.continuity import check_same_log, check_uncompacted
 from consumer.source.offer import Probe, added
 from consumer.source.probe import Source
 from consumer.spark_source.offset import FeedOffset
@@ -173,6 +173,7 @@ class FeedPlanner:
 
     def _judge(self, window: Window, reports: Sequence[Report], progress: Progress) -> None:
         control = self._source.control
+        check_same_log(control, reports, progress.topics)
         check_uncompacted(reports, control.cleanup_policies, control.first_gap)
         refused_rows(reports)
         _refuse_keyless(reports)

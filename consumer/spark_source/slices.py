@@ -14,7 +14,8 @@ from consumer.codec import canal_json
 from consumer.codec.canal_json import KINDS, Envelope, Image
 from consumer.codec.row_images import TableKeys, unfit_images
 from consumer.filters.tables import TableFilter
-from consumer.kafka.reader import Readers, check_account
+from consumer.kafka.account import check_account
+from consumer.kafka.reader import Readers
 from consumer.spark_source.planning import Slice
 from ordering.errors import InputError, ReconcilerError
 from ordering.events import Kind, Position, RowOp, TableName

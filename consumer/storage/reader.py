@@ -10,7 +10,7 @@ from typing import Any
 
 from consumer.codec import canal_json
 from consumer.codec.canal_json import Plain
-from consumer.kafka.reader import Reached
+from consumer.kafka.account import Reached
 from consumer.storage.csv_file import CsvRules, CsvTable, lines_of
 from consumer.storage.layout import RowFile, directory_of, listing_of, table_places
 from consumer.storage.place import GoneError, StorageRoot

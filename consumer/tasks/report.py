@@ -15,6 +15,7 @@ import xxhash
 
 from consumer.formats.message_format import WaitingRow
 from consumer.formats.sent_schema import SentSchema
+from consumer.kafka.account import Epochs
 from ordering.errors import InputError
 from ordering.events import Position, TableName, ddl_identity
 from ordering.rows.equal_rows import EqualRows
@@ -152,6 +153,8 @@ class Report:
     """Of each schema that rows of the window wait for, the first of them."""
     watermarks: bytes = b""
     """With `force_replicate`: all of them, two numbers each: offset, watermark."""
+    epochs: Epochs = ()
+    """The leaders that wrote what was read, and behind which offset the messages of each end (`epochs_upto`)."""
     segment: int = 0
     """Which segment of the reading it tells of (`ordering.rows.segments`)."""
     task: int = 0

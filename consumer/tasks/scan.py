@@ -13,7 +13,7 @@ from consumer.codec.canal_json import KINDS, envelope
 from consumer.codec.row_images import TableKeys, unfit_images
 from consumer.formats.message_format import Untaken, WaitingRow
 from consumer.formats.sent_schema import SchemaIdentity
-from consumer.kafka.reader import Reached, check_account
+from consumer.kafka.account import Reached, check_account, epochs_upto
 from consumer.large_messages.reference import reference
 from consumer.tasks.keyless import KeylessRows
 from consumer.tasks.read_spec import ReadSpec
@@ -339,6 +339,7 @@ class Scan:
     def account(self, reached: Reached) -> None:
         """Raise SourceUnreachableError unless each offset of the range was taken or is known to hold nothing."""
         report = self.report
+        report.epochs = epochs_upto(reached.epochs, report.stop)
         if not report.ended_early and report.range.messages:
             check_account(report.range, reached, report.read)
 

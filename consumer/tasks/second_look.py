@@ -18,8 +18,9 @@ from consumer.codec import canal_json
 from consumer.codec.row_images import TableKeys
 from consumer.codec.watermarks import plain_or_none, seems_ddl
 from consumer.formats.message_format import Untaken
+from consumer.kafka.account import check_account, messages_in
 from consumer.kafka.bounded_reader import BoundedReaders
-from consumer.kafka.reader import Readers, check_account, messages_in
+from consumer.kafka.reader import Readers
 from consumer.large_messages.fetch import Bodies
 from consumer.large_messages.reference import reference
 from consumer.tasks.read_spec import ReadSpec

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from consumer.codec import canal_json
-from consumer.kafka.reader import Reached, check_account
+from consumer.kafka.account import Reached, check_account, epochs_upto
 from consumer.native.kafka_messages import CoreRun
 from consumer.tasks.batch_scan import BatchScan
 from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
@@ -173,6 +173,7 @@ class SegmentScan:
 
     def account(self, reached: Reached) -> None:
         """See `Scan.account`."""
+        self.whole.report.epochs = epochs_upto(reached.epochs, self.whole.report.stop)
         if not self.whole.report.ended_early and self.part.messages:
             check_account(self.part, reached, self._read())
 
@@ -210,6 +211,7 @@ class SegmentScan:
             ddls=whole.ddls if at == 0 else [ddl for ddl in whole.ddls if ddl.commit_ts > low],
             earlier_ddl=whole.earlier_ddl and at == 0,
             events=sum(scan.report.events for scan in self._scans.values()) if at == 0 else 0,
+            epochs=whole.epochs if at == 0 else (),
             segment=at,
         )
 

@@ -9,8 +9,8 @@ from enum import Enum
 from itertools import pairwise
 
 from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.kafka.account import EpochTrail, Reached
 from consumer.kafka.admin import End, Topic
-from consumer.kafka.reader import Reached
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.faults import Faults
@@ -180,7 +180,17 @@ class FakeLog:
 
     def epoch_ends(self, epochs: Mapping[Partition, int]) -> dict[Partition, int | None]:
         """As `Control.epoch_ends`: the next leader began where this one's messages ended."""
-        return {p: min(self.elections[p][epoch:], default=None) for p, epoch in epochs.items()}
+        return {p: self._epoch_end(p, epoch) for p, epoch in epochs.items()}
+
+    def _epoch_end(self, partition: Partition, epoch: int) -> int | None:
+        later = self.elections.get(partition, ())[epoch:]
+        now = len(self.held[partition]) if epoch == len(self.elections.get(partition, ())) else None
+        return min(later, default=now)
+
+    def epoch_at(self, partition: Partition, offset: int) -> int:
+        """Of the leader that wrote what lies at an offset."""
+        begun = enumerate(self.elections.get(partition, ()), 1)
+        return max((epoch for epoch, begin in begun if begin <= offset), default=0)
 
     def elect(self, partition: Partition, lost: int = 0) -> None:
         """Another leader, which lacks so many of the last messages."""
@@ -243,12 +253,13 @@ class FakeReader:
         self._stops: dict[Partition, int] = {}
         self._at: dict[Partition, int] = {}
         self._given: Counter[Partition] = Counter()
+        self._epochs = EpochTrail()
 
     def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, list[Stored]]]:
         """As `Reader.read`."""
         faults = self._log.faults
         at = self._at = {p: start for p, start, _ in spans}
-        self._given = Counter()
+        self._given, self._epochs = Counter(), EpochTrail()
         self._stops = {p: stop for p, start, stop in spans if stop > start}
         while open_ := sorted(p for p, stop in self._stops.items() if at[p] < stop):
             if faults.happens("kafka hiccup"):
@@ -263,12 +274,14 @@ class FakeReader:
             ]
             at[p] = upto
             self._given[p] += len(run)
+            for message in run:
+                self._epochs.note(p, self._log.epoch_at(p, message.at), message.at)
             if run:
                 yield p, run
 
     def reached(self, partition: Partition) -> Reached:
         """As `Reader.reached`."""
-        return Reached(self._at[partition], self._given[partition])
+        return Reached(self._at[partition], self._given[partition], self._epochs.of(partition))
 
     def done(self, partition: Partition) -> None:
         """As `Reader.done`."""

@@ -29,6 +29,9 @@ class FakeLibrary:
     def rd_kafka_message_errstr(self, _message: Any) -> bytes:
         return b"told"
 
+    def rd_kafka_message_leader_epoch(self, message: Any) -> int:
+        return int(message._obj.offset) // 7
+
     def made(self, topic: str, partition: int, offset: int, value: bytes | None, error: int = 0) -> Any:
         """A message."""
         at = _LIBC.malloc(ctypes.sizeof(RawMessage))

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from consumer import native
 from consumer.codec.canal_json import Plain
-from consumer.kafka.reader import Reached
+from consumer.kafka.account import Reached
 from consumer.native import Core, chosen, load
 from consumer.native.source import fingerprint
 from consumer.native.telling import tell_choice

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from consumer.codec.canal_json import Plain
-from consumer.kafka.reader import Reached
+from consumer.kafka.account import Reached
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.second_look import ContentTask, Readers, messages_of
 from ordering.errors import SourceUnreachableError

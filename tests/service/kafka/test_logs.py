@@ -94,6 +94,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read(sqlite_feed: Feed) -> None:
         feed.once(during(Step.PLANNED, made_anew))
     assert caught.value.exit_code == 3
     assert "again" in feed.failing(InputError).fact
+    assert (feed.checkpoint(), ids(feed)) == (at(3), [1])
 
 
 def test_records_that_are_deleted_while_they_are_read(sqlite_feed: Feed) -> None:

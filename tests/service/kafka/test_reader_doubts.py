@@ -35,6 +35,9 @@ class FakeMessage:
     def offset(self) -> int:
         return self.at
 
+    def leader_epoch(self) -> int:
+        return self.at // 7
+
     def error(self) -> Any:
         return KafkaError(KafkaError._PARTITION_EOF) if self.is_end else None
 
@@ -151,9 +154,19 @@ def read(monkeypatch: pytest.MonkeyPatch, made: list[FakeConsumer], core: Core |
             got.setdefault(partition, []).extend(message.offset() for message in run)
             if partition in ended:
                 used.done(partition)
+        for partition, offsets in got.items():
+            assert used.reached(partition).epochs == epochs_of(offsets)
         return got
 
     return read_with
+
+
+def epochs_of(offsets: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The leaders' epochs, and where their messages begin."""
+    firsts: dict[int, int] = {}
+    for offset in offsets:
+        firsts.setdefault(FakeMessage(ONE, offset).leader_epoch(), offset)
+    return tuple(firsts.items())
 
 
 def end(partition: Partition, at: int) -> FakeMessage:

@@ -7,9 +7,10 @@ import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.kafka import reader
+from consumer.kafka.account import Reached
 from consumer.kafka.admin import KafkaAdmin
 from consumer.kafka.properties import reader_settings
-from consumer.kafka.reader import RangeReader, Reached
+from consumer.kafka.reader import RangeReader
 from consumer.native import chosen
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
@@ -137,7 +138,7 @@ def test_an_end_before_the_stop_is_waited_at(known: Feed, one_reader: RangeReade
     commit.start()
     offsets = [m.offset() for _, run in one_reader.read([(place, 0, 3)]) for m in run]
     commit.join()
-    assert (offsets, one_reader.reached(place)) == ([0, 1, 2], Reached(3, 3))
+    assert (offsets, one_reader.reached(place)) == ([0, 1, 2], Reached(3, 3, ((0, 0),)))
 
 
 def test_a_mark_of_a_transaction_holds_nothing(known: Feed, one_reader: RangeReader) -> None:
@@ -150,7 +151,7 @@ def test_a_mark_of_a_transaction_holds_nothing(known: Feed, one_reader: RangeRea
     control.close()
     for _ in range(2):  # the second time with a consumer that was used before
         offsets = [m.offset() for _, run in one_reader.read([(place, 0, 4)]) for m in run]
-        assert (offsets, one_reader.reached(place)) == ([0], Reached(4, 1))
+        assert (offsets, one_reader.reached(place)) == ([0], Reached(4, 1, ((0, 0),)))
 
 
 @pytest.mark.parametrize("used", [False, True])

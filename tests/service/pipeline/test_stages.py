@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 
 from consumer.codec.canal_json import Plain
-from consumer.kafka.reader import Reached
+from consumer.kafka.account import Reached
 from consumer.library.changes import ChangesTask
 from consumer.spark.context import FAILURES
 from consumer.spark.jobs import SparkJob, SparkJobs

@@ -1,7 +1,10 @@
-"""Fetch, which kafka-python's admin client can send and has no method for: batches as they lie in the log.
+"""Requests that kafka-python's admin client can send and has no method for.
 
-A log that nothing was taken out of has no gaps: each batch begins where the last one ended, and has a record for each
-of its offsets, also marks of transactions and what was aborted. Compaction leaves records out and keeps offsets.
+Fetch: batches as they lie in the log. A log that nothing was taken out of has no gaps: each batch begins where the last
+one ended, and has a record for each of its offsets, also marks of transactions and what was aborted. Compaction leaves
+records out and keeps offsets.
+
+OffsetForLeaderEpoch (KIP-320): up to where a leader of some epoch wrote.
 """
 
 from collections import defaultdict
@@ -10,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kafka import TopicPartition
 from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError, for_code
-from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 from kafka.record import MemoryRecords
 
 _BYTES = 8 << 20
@@ -19,6 +22,7 @@ _TRIES = 20
 _KNOWN_VERSION = 12
 """The last that names topics; later ones name ids."""
 _NO_SESSION = -1
+_UNKNOWN = -1
 _LATEST_FORMAT = 2
 """Earlier formats know no transactions: an empty offset was compacted there."""
 
@@ -145,3 +149,33 @@ def _found(topic: str, part: Any) -> Fetched | None:
         raise error(f"Fetch failed for {topic}-{part.partition_index}")
     aborted = sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ())
     return Fetched(bytes(part.records or b""), part.last_stable_offset, tuple(aborted))
+
+
+async def epochs_asked(admin: Any, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    """The end of each partition's epoch, from its leader; None: it knows no such epoch. Raises KafkaError."""
+    found: dict[TopicPartition, int | None] = {}
+    leaders = await admin._async_get_leader_for_partitions(set(epochs))  # noqa: SLF001
+    for leader, partitions in leaders.items():
+        answer = await admin._manager.send(_epochs_request({tp: epochs[tp] for tp in partitions}), node_id=leader)  # noqa: SLF001
+        found |= _ends(answer)
+    return found
+
+
+def _epochs_request(epochs: Mapping[TopicPartition, int]) -> Any:
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    by_topic = defaultdict(list)
+    for tp, epoch in epochs.items():
+        one = topic.OffsetForLeaderPartition(partition=tp.partition, current_leader_epoch=_UNKNOWN, leader_epoch=epoch)
+        by_topic[tp.topic].append(one)
+    topics = [topic(topic=name, partitions=some) for name, some in by_topic.items()]
+    return OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
+
+
+def _ends(answer: Any) -> dict[TopicPartition, int | None]:
+    found: dict[TopicPartition, int | None] = {}
+    for topic in answer.topics:
+        for one in topic.partitions:
+            if one.error_code:
+                raise for_code(one.error_code)(f"OffsetForLeaderEpoch failed for {topic.topic}-{one.partition}")
+            found[TopicPartition(topic.topic, one.partition)] = None if one.end_offset == _UNKNOWN else one.end_offset
+    return found
