@@ -69,7 +69,7 @@ class _Elsewhere(Scan):
         if commit_ts <= self._low and not self.range_scan.is_first(self):
             self.range_scan.hand_on(offset, commit_ts, kind, event, value)
             return
-        self.range_scan.met(self, commit_ts, event)
+        self.range_scan.met(self, offset, commit_ts, event)
         super()._row(offset, commit_ts, kind, event, value)
 
     def _watermark(self, message: canal_json.Envelope, position: Position) -> bool:
@@ -97,6 +97,7 @@ class SegmentScan:
         self._ends = [int(segment.high) for segment in spec.segments]
         self._scans: dict[int, _Elsewhere] = {}
         self._first: dict[int, int] = {}
+        """Offsets of the first rows in segments that were looked at one by one."""
         self._tables: dict[int, dict[TableName, CommitTs]] = {}
         self._at = 0
         self._messages = 0
@@ -121,7 +122,7 @@ class SegmentScan:
         if not some:
             return True
         self._at = self._guessed(some[0])
-        scan = self._scan(self._at, some[0].offset())
+        scan = self._scan(self._at)
         goes_on = scan.take(some)
         self.whole.report.stop = max(self.whole.report.stop, scan.report.stop)
         return goes_on
@@ -134,11 +135,10 @@ class SegmentScan:
     def _segment(self, commit_ts: int) -> int:
         return min(bisect_left(self._ends, commit_ts), len(self._ends) - 1)
 
-    def _scan(self, at: int, offset: int) -> _Elsewhere:
-        """The scan of a segment. Offsets come in order, so nothing of it lies before the one with which it is made."""
+    def _scan(self, at: int) -> _Elsewhere:
+        """The scan of a segment."""
         if at not in self._scans:
             self._scans[at] = self._made(at)
-            self._first[at] = offset
         return self._scans[at]
 
     def _made(self, at: int) -> _Elsewhere:
@@ -160,13 +160,14 @@ class SegmentScan:
         if commit_ts > self._ends[-1]:
             self.whole._above(offset, commit_ts, kind, message, value)  # noqa: SLF001 of the same kind
             return
-        scan = self._scan(self._segment(commit_ts), offset)
+        scan = self._scan(self._segment(commit_ts))
         scan._row(offset, commit_ts, kind, message, value)  # noqa: SLF001 of the same kind
 
-    def met(self, scan: _Elsewhere, commit_ts: CommitTs, message: canal_json.Envelope) -> None:
+    def met(self, scan: _Elsewhere, offset: int, commit_ts: CommitTs, message: canal_json.Envelope) -> None:
         """Note the table of a row event in a segment, whether or not the row can be read."""
         if self.spec.accepts(message.database, message.table):
             at = self._segment(commit_ts)
+            self._first.setdefault(at, offset)
             name = scan._spelled(message)  # noqa: SLF001 of the same kind
             known = self._tables.setdefault(at, {})
             known[name] = max(commit_ts, known.get(name, commit_ts))
@@ -195,7 +196,11 @@ class SegmentScan:
         return found[::-1]
 
     def _report(self, at: int, whole: Report) -> Report:
-        """The report of a segment. `whole`: what concerns the whole range, with what lies above the segment."""
+        """The report of a segment. `whole`: what concerns the whole range, with what lies above the segment.
+
+        By which scan a message was counted is a matter of runs: a task that is done again may get others. So what
+        counts messages is told once, for all.
+        """
         scan, low = self._scans.get(at), self.spec.segments[at].low
         own = Report(self.part, whole.stop) if scan is None else scan.unsealed()
         return replace(
@@ -210,17 +215,25 @@ class SegmentScan:
             above=dict(whole.above),
             ddls=whole.ddls if at == 0 else [ddl for ddl in whole.ddls if ddl.commit_ts > low],
             earlier_ddl=whole.earlier_ddl and at == 0,
-            events=sum(scan.report.events for scan in self._scans.values()) if at == 0 else 0,
+            events=self._sum("events") if at == 0 else 0,
+            messages=self._sum("messages") if at == 0 else 0,
+            size=self._sum("size") if at == 0 else 0,
             epochs=whole.epochs if at == 0 else (),
             segment=at,
         )
 
     def _with(self, at: int, report: Report, whole: Report) -> Report:
         """The same for the segment before: what this one holds lies above that."""
-        if not (report.messages or at in self._tables):
+        firsts = [position.offset for position in report.tables.values()]
+        firsts += [self._first[at]] if at in self._first else []
+        if not firsts:
             return whole
+        firsts += [] if whole.first_above is None else [whole.first_above]
         last = [CommitTs(ts) for ts, _ in report.histogram[-1:]]
         above = {**self._tables.get(at, {}), **{name: ts for name in report.tables for ts in last}, **whole.above}
+        above = dict(sorted(above.items()))  # which rows were looked at one by one is a matter of runs, too
         lows = [int(self.spec.segments[at].low) + 1, *([] if whole.next_row_ts is None else [int(whole.next_row_ts)])]
-        firsts = [self._first[at], *([] if whole.first_above is None else [whole.first_above])]
         return replace(whole, above=above, next_row_ts=CommitTs(min(lows)), first_above=min(firsts))
+
+    def _sum(self, name: str) -> int:
+        return sum(getattr(scan.report, name) for scan in self._scans.values())

@@ -129,6 +129,25 @@ def test_each_segment_is_as_a_window_of_its_own(
         holds_back_at_least(report, wanted, [at(end) for end in ends])
 
 
+@settings(deadline=None, max_examples=60)
+@given(
+    MESSAGES | USUAL | st.lists(USUAL, max_size=8).map(lambda some: [one for part in some for one in part]),
+    ENDS, st.lists(st.integers(1, 40), min_size=2, max_size=4), st.integers(0, 12), st.booleans(),
+)  # fmt: skip
+def test_a_task_that_is_done_again_agrees_with_itself(
+    messages: list[bytes], ends: list[int], lengths: list[int], counted_to: int, native: bool
+) -> None:
+    """However its messages come: in which runs is the client's matter, and differs from one reading to the next."""
+    plain = [Plain(offset, message) for offset, message in enumerate(messages)]
+    part = Range(PART, 0, len(messages), counted_to)
+    spec = spec_of(part, [at(end) for end in ends], whole=False, native=native)
+    if error_at_once(spec, [plain], part):
+        return
+    ways = [[plain[i : i + length] for i in range(0, len(plain), length)] for length in lengths]
+    first, *others = [in_segments(spec, runs, part)[0] for runs in ways]
+    assert all(other == first for other in others)
+
+
 def holds_back_at_least(report: Report, wanted: Report, ends: list[int]) -> None:
     """What lies above a segment is left in Kafka; that more is left there costs only time."""
     if wanted.first_above is not None:
