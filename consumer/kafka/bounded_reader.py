@@ -6,7 +6,7 @@ watermarks with it, and tasks read with it what another worker could not. What i
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -274,27 +274,3 @@ def _silent(partition: Partition, at: int, stop: int) -> SourceUnreachableError:
         where=f"{partition} offset={at}",
         hint="check the brokers: a new leader may lag behind the one that was asked before",
     )
-
-
-_kept: dict[str, tuple[KafkaAdmin, BoundedReader]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class BoundedReaders:
-    """Bounded readers for tasks, one kept per process and settings."""
-
-    settings: Mapping[str, Any]
-    message_bytes: int
-
-    def get(self) -> BoundedReader:
-        """See `Readers.get`."""
-        name = repr((sorted(self.settings.items()), self.message_bytes))
-        if name not in _kept:
-            control = KafkaAdmin(self.settings["bootstrap.servers"], self.settings)
-            _kept[name] = control, BoundedReader(control, self.message_bytes)
-        return _kept[name][1]
-
-    def forget(self) -> None:
-        """See `Readers.forget`."""
-        while _kept:
-            _kept.popitem()[1][0].close()

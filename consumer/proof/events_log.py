@@ -9,10 +9,10 @@ from consumer.config.model import Config
 from consumer.formats.message_format import Untaken
 from consumer.kafka.account import check_account, messages_in
 from consumer.kafka.admin import KafkaAdmin
-from consumer.kafka.bounded_reader import BoundedReaders
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import Readers
 from consumer.proof.state import ProofState, lineage_of
+from consumer.tasks.second_look import BoundedReaders
 from consumer.wiring import schemas_of, target_of
 from ordering.events import Partition, Position
 from ordering.progress import Progress

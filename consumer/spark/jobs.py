@@ -14,7 +14,6 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import BatchedSerializer, pack_long
 
 from consumer.kafka.allowance import allowance
-from consumer.kafka.bounded_reader import BoundedReaders
 from consumer.kafka.reader import KafkaReaders, Readers
 from consumer.native.telling import tell_missing
 from consumer.spark.context import FAILURES, how_java_ended, is_alive, telling_lines
@@ -25,7 +24,16 @@ from consumer.tasks.order import Answered, Failure, OrderTask, ReadTask, RowsOnl
 from consumer.tasks.quarantine_scan import takes_in_place
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import RawDdl, Report
-from consumer.tasks.second_look import Content, ContentTask, DdlTask, DenseTask, MessagePlace, RowTask, Sought
+from consumer.tasks.second_look import (
+    BoundedReaders,
+    Content,
+    ContentTask,
+    DdlTask,
+    DenseTask,
+    MessagePlace,
+    RowTask,
+    Sought,
+)
 from consumer.tasks.shuffle_blocks import REPORTS, Record
 from consumer.tasks.write import WriteTask, Written
 from ordering.errors import PackedBatchError, ReconcilerError, SourceUnreachableError, WorkerLostError

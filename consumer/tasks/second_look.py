@@ -8,9 +8,9 @@ rare and mostly harmless (another order of columns after a restart). `RowTask`: 
 or an encoder can't encode, for the shuffle carries no positions.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -19,7 +19,6 @@ from consumer.codec.row_images import TableKeys
 from consumer.codec.watermarks import plain_or_none, seems_ddl
 from consumer.formats.message_format import Untaken
 from consumer.kafka.account import check_account, messages_in
-from consumer.kafka.bounded_reader import BoundedReaders
 from consumer.kafka.reader import Readers
 from consumer.large_messages.fetch import Bodies
 from consumer.large_messages.reference import reference
@@ -35,10 +34,41 @@ from ordering.window import Range
 from sinks.rows.chunk import Chunk, Encoder
 from sinks.rows.schema import TableSchema, spelled
 
+if TYPE_CHECKING:
+    from consumer.kafka.admin import KafkaAdmin
+    from consumer.kafka.bounded_reader import BoundedReader
+
 _SHOWN = 100
 """Characters of a key's value in a message."""
 
 _decode_columns = msgspec.msgpack.Decoder(list[tuple[str, str | None]]).decode
+
+
+_kept: "dict[str, tuple[KafkaAdmin, BoundedReader]]" = {}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedReaders:
+    """Bounded readers for tasks, one kept per process and settings."""
+
+    settings: Mapping[str, Any]
+    message_bytes: int
+
+    def get(self) -> "BoundedReader":
+        """See `Readers.get`. Few tasks need kafka-python, which takes long to load."""
+        from consumer.kafka.admin import KafkaAdmin  # noqa: PLC0415
+        from consumer.kafka.bounded_reader import BoundedReader  # noqa: PLC0415
+
+        name = repr((sorted(self.settings.items()), self.message_bytes))
+        if name not in _kept:
+            control = KafkaAdmin(self.settings["bootstrap.servers"], self.settings)
+            _kept[name] = control, BoundedReader(control, self.message_bytes)
+        return _kept[name][1]
+
+    def forget(self) -> None:
+        """See `Readers.forget`."""
+        while _kept:
+            _kept.popitem()[1][0].close()
 
 
 class Content(NamedTuple):
