@@ -91,7 +91,19 @@ class MysqlWriter:
         return total
 
     def _delete_by_join(self, group: Group, table: TableName, columns: list[Column]) -> int:
-        """Delete by a temporary table of keys: typed and collated as the table's own, and looked up by its index."""
+        """Delete by a temporary table of keys. An ENUM's '' is taken as a number only: a strict server refuses it."""
+        try:
+            return self._delete_joined(group, table, columns)
+        except NO_ROW_AT_FAULT:
+            raise
+        except TargetError as error:
+            numbers = [column if column.shape is not Shape.ENUM else _number(column) for column in columns]
+            if numbers == columns or f" {_TRUNCATED} " not in error.fact:
+                raise
+            return self._delete_joined(group, table, numbers)
+
+    def _delete_joined(self, group: Group, table: TableName, columns: list[Column]) -> int:
+        """The temporary table is typed and collated as the table's own, and looked up by its index."""
         place = place_of(table)
         with self._temporary(_KEYS, table, columns):
             self._insert("INSERT", _KEYS, group, columns)
