@@ -46,6 +46,13 @@ _ALERT = "SSL alert number"
 _ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _PACKED = KafkaError._BAD_COMPRESSION  # noqa: SLF001
+_EMPTY = (
+    "a log that is empty over long stretches, as compaction leaves it: set cleanup.policy of the topic to delete,"
+    " rebuild the target from a dump and set start-ts to its position"
+)
+"""librdkafka asks for twice as much of a partition whenever an answer holds no message that it has to give out, and
+takes the next one for too large once that is a GiB: it counts as long as it lives. A broker always gives a whole batch.
+"""
 _RESET = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 
 
@@ -252,6 +259,9 @@ class RangeReader:
             if partition in self._stops and self._doubts(partition):
                 return
             raise gone(partition, self._next.get(partition, message.offset()))
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            if partition in self._stops and not self._doubts(partition):
+                raise SourceUnreachableError(f"Kafka can't be read: {error.str()}", where=str(partition), hint=_EMPTY)
         elif error.code() == _PACKED:
             raise PackedBatchError(f"a batch can't be unpacked: {error.str()}", where=str(partition))
         elif _is_refusal(error):

@@ -53,18 +53,12 @@ class Both:
     limit: int = 1 << 20
     segments: tuple[Segment, ...] = ()
     settings: dict[str, object] = field(default_factory=dict)
-    fresh: bool = False
-    """Whether each reading has a consumer of its own: librdkafka doubles what it asks for where a batch holds nothing
-    any more, up to 1 GiB, and then takes the message for too large. Our reader connects anew after that.
-    """
 
     def records(self, ranges: tuple[Range, ...], *, core: bool) -> "Records":
         """What a task gives."""
         spec = ReadSpec(replace(self.window, ranges=ranges), KEYS, table_filter(["d.*", "!d.x"]), 4, self.limit)
         spec = replace(spec, segments=self.segments)
         readers = KafkaReaders(reader_settings(self.feed.bootstrap, self.settings), native=core)
-        if self.fresh:
-            readers.forget()
         found = list(ReadTask(spec, readers)([(0, ranges)]))
         assert isinstance(readers.get()._consumer, CoreConsumer) == core
         payloads = [(bucket, _worded(payload)) for bucket, payload in found]
@@ -234,7 +228,7 @@ def test_a_log_that_was_compacted(sqlite_feed: Feed, tmp_path: Path) -> None:
     with KafkaBroker(tmp_path / "cleans", extra=CLEANING) as broker:
         feed = replace(sqlite_feed, bootstrap=broker.bootstrap, settings={})
         feed.make_topic()
-        both = Both(feed, fresh=True)
+        both = Both(feed)
         sent = [insert("d.t", n, 1, id=n % 3, v=n, s="x") for n in range(1, 20)]
         compacted(feed, [*sent, update("d.t", 30, {"v": 1}, 1, id=1, v=2)], [watermark(40, 1)])
         end = both.ends()[1]

@@ -22,9 +22,11 @@ class FakeMessage:
     place: Partition
     at: int
     is_end: bool = False
+    is_too_large: bool = False
 
     def told(self) -> Told:
-        return (*self.place, self.at, None if self.is_end else b"x", END if self.is_end else 0)
+        code = END if self.is_end else KafkaError.MSG_SIZE_TOO_LARGE if self.is_too_large else 0
+        return (*self.place, self.at, None if code else b"x", code)
 
     def topic(self) -> str:
         return self.place.topic
@@ -39,7 +41,8 @@ class FakeMessage:
         return self.at // 7
 
     def error(self) -> Any:
-        return KafkaError(KafkaError._PARTITION_EOF) if self.is_end else None
+        code = self.told()[-1]
+        return KafkaError(code) if code else None
 
 
 @dataclass
@@ -180,6 +183,9 @@ STALE = {
     "later-message": [FakeMessage(ONE, 3)],
     "later-messages": [FakeMessage(ONE, 2), FakeMessage(ONE, 3), end(ONE, 4)],
     "of-another-partition": [FakeMessage(TWO, 2)],
+    "too-large": [FakeMessage(ONE, 1, is_too_large=True)],
+    "too-large-in-the-midst": [FakeMessage(ONE, 1), FakeMessage(ONE, 2, is_too_large=True)],
+    "too-large-of-another-partition": [FakeMessage(Partition("t", 9), 2, is_too_large=True)],
     "earlier-message": [FakeMessage(ONE, 0)],
     "first-messages": [FakeMessage(ONE, 1), FakeMessage(ONE, 2)],
 }
@@ -210,6 +216,20 @@ def test_offsets_that_hold_no_message_are_passed(read: Read, made: list[FakeCons
     fake = FakeConsumer({ONE: 6, TWO: 1}, missing=(2, 3, 5))
     assert read(fake, (ONE, 0, 6), (TWO, 0, 1)) == {ONE: [0, 1, 4], TWO: [0]}
     assert len(made) == 2
+
+
+def test_what_is_too_large_for_a_new_client_is_an_error(
+    made: list[FakeConsumer], monkeypatch: pytest.MonkeyPatch, core: Core | None
+) -> None:
+    def client(*_: object) -> FakeConsumer:
+        made.append(client_of(FakeConsumer({ONE: 6}), core))
+        made[-1].late.append(FakeMessage(ONE, 1, is_too_large=True))
+        return made[-1]
+
+    monkeypatch.setattr(reader, "Consumer" if core is None else "CoreConsumer", client)
+    new = reader.RangeReader({"bootstrap.servers": "none"}, core=core)
+    with pytest.raises(SourceUnreachableError, match="can't be read"):
+        list(new.read([(ONE, 1, 6)]))
 
 
 @pytest.mark.parametrize("lag", [1, 3, 9])
