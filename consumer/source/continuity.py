@@ -24,7 +24,7 @@ from ordering.timestamps import physical_ms, utc_text
 CLOCK_SLACK_MS = 600_000
 """By so much the clocks of upstream and Kafka may differ, and a message may wait in its producer."""
 
-_LOST = (
+LOST = (
     "messages that were read are gone: a leader without them was elected (unclean.leader.election.enable), or a broker"
     " was restored. Compare the target with the upstream (`reconciler verify`), load the tables that differ again, or"
     " rebuild the target from a dump and begin at its TSO"
@@ -109,7 +109,7 @@ def _lost(partition: Partition, read_to: int, end: int | None) -> InputError:
     return InputError(
         f"the log lost its end: it was read up to offset {read_to}, and {at}",
         where=f"{partition} offset={read_to if end is None else end}",
-        hint=_LOST,
+        hint=LOST,
     )
 
 

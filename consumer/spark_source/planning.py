@@ -12,6 +12,7 @@ import numpy as np
 
 from consumer.config.changefeed_filter import ChangefeedFilter, read_filter
 from consumer.ddl.policy import is_left_out, understood
+from consumer.kafka.account import Epochs
 from consumer.kafka.reader import Readers
 from consumer.pipeline.advance import (
     advanced,
@@ -60,6 +61,8 @@ class Slice:
     """Fingerprints of changes that an earlier slice has, too, and gives."""
     twice: frozenset[int] = frozenset()
     """Fingerprints of changes that lie in it more than once: the first counts."""
+    epochs: Epochs = ()
+    """The leaders that wrote it, as it was planned (`epochs_upto`)."""
 
 
 class FeedPlanner:
@@ -262,6 +265,7 @@ def _slices(batch: FeedOffset, reports: Sequence[Report], prints: Sequence[Finge
             batch.commit_ts,
             frozenset(of_report[elsewhere].tolist()),
             frozenset(of_report[~elsewhere & (times > 1)].tolist()),
+            report.epochs,
         )
         given = np.union1d(given, of_report)
 

@@ -185,3 +185,29 @@ def test_a_table_without_a_primary_key_needs_an_option() -> None:
     options = options_of(handle_keys="d.k(id)")
     found = [c for b in batches(log, options) for c in read(log, options, planner_of(log, options), b)]
     assert [str(change.table) for change in found] == ["d.t", "d.k"]
+
+
+@pytest.mark.parametrize("lost", [0, 1, 3])
+def test_a_log_that_is_replaced_before_its_slices_are_read(lost: int) -> None:
+    """It has grown again, by as many rows: Spark's query is told in place of given others."""
+    log, options = FakeLog(begun()), options_of()
+    planner = planner_of(log, options)
+    log.arrive(100)
+    rows = [insert("d.t", 5 + n, 0, id=10 + n, v=1, s="x") for n in range(4)]
+    for message in [*rows, *watermarks(9)]:
+        log.add(message.topic, message.partition, message.value)
+    batch = spark_sees(planner.after(planner.first()))
+    while batch.rows < 4:
+        batch = spark_sees(planner.after(batch))
+    slices = planner.slices(batch)
+    place = slices[0].range.partition
+    log.elect(place, lost=lost + 1)
+    for message in [
+        *(insert("d.t", 6, 0, id=90 + n, v=1, s="x") for n in range(lost)),
+        *watermarks(9),
+        *watermarks(19),
+    ]:
+        log.add(message.topic, message.partition, message.value)
+    reader = SliceReader(log, read_filter(options.config.filter).tables, options.handle_keys, 1 << 20)
+    with pytest.raises(InputError, match="was replaced"):
+        list(reader.changes(slices[0]))
