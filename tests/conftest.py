@@ -13,13 +13,13 @@ from consumer.embedded.errors import EmbeddedError
 from tests.cells import SEED, seed, spare
 from tests.cpu_seconds import CpuSeconds
 from tests.dealing import dealt
-from tests.embedded.tidb import find_tidb, tidb_program
 from tests.in_memory import leave_place, take_place
-from tests.needing_tidb import needs_tidb
+from tests.needing_tidb import NEEDED
 from tests.services import (
     database_prefix,
     kafka_broker,
     mariadb_server,
+    mysql_server,
     postgres_server,
     redis_server,
     spark,
@@ -31,6 +31,7 @@ __all__ = [
     "database_prefix",
     "kafka_broker",
     "mariadb_server",
+    "mysql_server",
     "postgres_server",
     "redis_server",
     "spark",
@@ -39,8 +40,8 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parent.parent
-LEFT_OUT = pytest.StashKey[int]()
-"""How many tests need a TiDB server and there is none."""
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+"""How many tests need a server that is not there, by its marker."""
 PLACE = pytest.StashKey[Path | None]()
 """The directory in memory that this run has taken."""
 FAILED = pytest.StashKey[bool]()
@@ -50,7 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
     parser.addoption("--recorder", help="a program as in tests.histories: run the tests marked recorder too")
     parser.addoption("--cpu-seconds", type=Path, help="a new file for the CPU seconds of each test; folders are listed")
-    parser.addoption("--demand-tidb", action="store_true", help="fail where no TiDB server is to be had")
+    for needed in NEEDED:
+        parser.addoption(needed.option, action="store_true", help=f"fail where there is no {needed.said.lower()}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,16 +69,17 @@ def pytest_runtest_protocol() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
-        if needs_tidb(item):
-            item.add_marker("tidb")
+        for needed in NEEDED:
+            if needed.is_needed(item):
+                item.add_marker(needed.marker)
     for item in list(spare(config, items)):
         item.add_marker("soak")
     if not config.getoption("--soak"):
         _leave_out(config, items, "soak")
     if not config.getoption("--recorder"):
         _leave_out(config, items, "recorder")
-    if find_tidb() is None:
-        config.stash[LEFT_OUT] = _leave_out(config, items, "tidb")
+    lacking = [needed.marker for needed in NEEDED if needed.find() is None]
+    config.stash[LEFT_OUT] = {marker: _leave_out(config, items, marker) for marker in lacking}
     yield
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     if workers > 1:
@@ -97,13 +100,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     session.config.stash[FAILED] = exitstatus == pytest.ExitCode.TESTS_FAILED
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+        output["left_out"] = session.config.stash.get(LEFT_OUT, {})
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     stash = node.config.stash
-    stash[LEFT_OUT] = max(stash.get(LEFT_OUT, 0), getattr(node, "workeroutput", {}).get("left_out", 0))
+    stash[LEFT_OUT] = stash.get(LEFT_OUT, {}) | getattr(node, "workeroutput", {}).get("left_out", {})
 
 
 def pytest_report_header() -> str:
@@ -111,10 +114,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    left_out = config.stash.get(LEFT_OUT, 0)
-    if left_out:
-        said = f"WITHOUT A TIDB SERVER {left_out} TESTS WERE LEFT OUT: ./dev tidb builds one, then run them again"
-        terminalreporter.write_line(said, yellow=True, bold=True)
+    left_out = config.stash.get(LEFT_OUT, {})
+    for needed in NEEDED:
+        if number := left_out.get(needed.marker, 0):
+            terminalreporter.write_line(needed.lacking(number), yellow=True, bold=True)
     if config.stash[PLACE] is not None and config.stash[FAILED]:
         terminalreporter.write_line(f"files of the failed tests, until the next run: {config.stash[PLACE]}")
 
@@ -123,15 +126,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PLACE] = take_place()
     seed()  # before other processes start
+    config.addinivalue_line("markers", "mysql: needs a MySQL server (./dev mysql)")
     if file := config.getoption("--cpu-seconds"):
         config.pluginmanager.register(CpuSeconds(file))
     if (core := native.load(native.LIBRARY)).is_broken:
         raise pytest.UsageError(f"the compiled core can't be used, and half of the tests would test Python: {core.why}")
-    if config.getoption("--demand-tidb"):
-        try:
-            tidb_program()
-        except EmbeddedError as error:
-            raise pytest.UsageError(str(error)) from error
+    for needed in NEEDED:
+        if config.getoption(needed.option):
+            try:
+                needed.demand()
+            except EmbeddedError as error:
+                raise pytest.UsageError(str(error)) from error
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # machines whose own name does not resolve
     # Spark's workers look for the tests' own functions there, not in the current directory
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))

@@ -19,12 +19,13 @@ from consumer.embedded import KafkaBroker, RedisServer
 from consumer.run import runner
 from consumer.runtime import logs
 from consumer.spark.context import start_spark, stop_spark, warm_up
-from tests.embedded import MariaDbServer, PostgresServer, TidbServer
+from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
 
 __all__ = [
     "database_prefix",
     "kafka_broker",
     "mariadb_server",
+    "mysql_server",
     "postgres_server",
     "redis_server",
     "spark",
@@ -49,7 +50,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 @dataclass(frozen=True)
 class GivenServer:
-    """A MySQL that runs already: none can be had from a package (docs/upgrade.md)."""
+    """A server that runs already (docs/development/testing.md)."""
 
     uri: str
 
@@ -64,6 +65,13 @@ def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb
         yield cast("MariaDbServer", GivenServer(given))
         return
     with MariaDbServer(tmp_path_factory.mktemp("mariadb"), flush_at_commit=2) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlServer]:
+    """A MySQL as it comes."""
+    with MySqlServer(tmp_path_factory.mktemp("mysql")) as server:
         yield server
 
 

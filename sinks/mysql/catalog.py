@@ -1,6 +1,6 @@
 """Reads tables, columns and unique keys from information_schema; quotes names."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Protocol
@@ -58,6 +58,8 @@ ENGINE = "InnoDB"
 """The one in whose transactions rows and progress commit together."""
 _BEGINNING = "the beginning of PRIMARY"
 """A primary key over a prefix tells rows apart that have another key, and takes rows for one that upstream may not."""
+_MADE_KEY = "my_row_id"
+"""The key that MySQL gives a table without one (sql_generate_invisible_primary_key); upstream has no such column."""
 _COLLATION = 6
 """Where a row of `_COLUMNS` holds the collation."""
 _HOLDING_BLANKS = ("varchar", "text", "tinytext", "mediumtext", "longtext")
@@ -139,13 +141,24 @@ def _tables(query: Query, look: Look, made: MadeIndexes, *, mariadb: bool) -> di
     padding = _padding(query, {row[_COLLATION] for row in columns_of if row[_COLLATION]})
     for (database, table), rows in groupby(columns_of, key=lambda row: (row[0], row[1])):
         name = TableName(database, table)
-        columns = [_column(*row[2:], is_json=tuple(row[:3]) in json, pads=row[_COLLATION] in padding) for row in rows]
+        named = _without_made_key(rows, uniques.get(name, _Keys()))
+        columns = [_column(*row[2:], is_json=tuple(row[:3]) in json, pads=row[_COLLATION] in padding) for row in named]
         unfit = _unfit_kind(name, *base[database, table]) or _unfit_trigger(name, triggers.get(name, ()))
         table_read = _table(name, columns, uniques.get(name, _Keys()), made)
         acting = tuple(trigger_acts(name, trigger) for trigger, _ in triggers.get(name, ()))
         fact, remedy = unfit or ("", "")
         tables[name] = replace(table_read, unfit=fact, remedy=remedy, acting=acting)
     return tables
+
+
+def _without_made_key(rows: Iterable[tuple[Any, ...]], keys: "_Keys") -> Iterator[tuple[Any, ...]]:
+    """A table's columns but for the one that the server has added as its primary key, which tells no rows apart."""
+    for row in rows:
+        extra = str(row[5]).upper()
+        if row[2] == _MADE_KEY and "INVISIBLE" in extra and "AUTO_INCREMENT" in extra:
+            keys.drop("PRIMARY")
+        else:
+            yield row
 
 
 def holds(column: Column) -> Holds:
@@ -167,6 +180,11 @@ class _Keys:
 
     whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
     spread: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def drop(self, index: str) -> None:
+        """Forget an index."""
+        self.whole.pop(index, None)
+        self.spread.pop(index, None)
 
 
 def _column(

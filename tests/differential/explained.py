@@ -21,17 +21,20 @@ class Known:
     """Only behind one of `_LOOSE`."""
 
 
-_ALL = ("sqlite", "postgres", "mariadb", "tidb")
+_MYSQLS = ("mariadb", "mysql")
+_ALL = ("sqlite", "postgres", *_MYSQLS, "tidb")
 KNOWN = (
-    Known(_ALL[:3], r"rows can't be converted exactly from", "no rule for these types"),
-    Known(("mariadb",), r"the server makes .* what TiDB makes", "the server converts in another way"),
-    Known(("mariadb",), r"1406 Data too long for column 'c' at .* (MODIFY|CHANGE) COLUMN", "likewise: a longer text"),
+    Known(_ALL[:4], r"rows can't be converted exactly from", "no rule for these types"),
+    Known(_MYSQLS, r"the server makes .* what TiDB makes", "the server converts in another way"),
+    Known(_MYSQLS, r"1406 Data too long for column 'c' at .* (MODIFY|CHANGE) COLUMN", "likewise: a longer text"),
     Known(("mariadb",), r"1292 Incorrect datetime value: .* (MODIFY|CHANGE) COLUMN [^,]* YEAR\b", "a moment to YEAR"),
     Known(("mariadb",), r"MariaDB may compute VIRTUAL column", "a VIRTUAL column that may be another there"),
-    Known(("mariadb",), r"1298 Unknown or incorrect time zone", "a server without time zone tables"),
+    Known(_MYSQLS, r"1298 Unknown or incorrect time zone", "a server without time zone tables"),
+    Known(("mysql",), r"1064 .* near 'DEFAULT\)'", "MySQL has no DEFAULT partition of a LIST"),
+    Known(("mysql",), r"3140 Invalid JSON text.* MODIFY COLUMN [^,]* JSON", "a moment is no JSON to MySQL"),
     Known(("postgres",), r"22P02 invalid input syntax", "a text that is no number in such a session", loose=True),
-    Known(_ALL[:3], r"can't be converted", "a value that only a session without strict mode converts", loose=True),
-    Known(("mariadb",), r"what TiDB is not known here", "the same, tried on the server first", loose=True),
+    Known(_ALL[:4], r"can't be converted", "a value that only a session without strict mode converts", loose=True),
+    Known(_MYSQLS, r"what TiDB is not known here", "the same, tried on the server first", loose=True),
     Known(_ALL, r"the target refuses: 1(264|265|292|366|406)", "the same, as the server says it", loose=True),
 )
 

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,12 +13,12 @@ import psycopg
 
 from ordering.errors import ReconcilerError
 from tests.differential.recording import Recording
-from tests.embedded import MariaDbServer, PostgresServer, TidbServer
+from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
 from tests.service.cells import OURS, Cells, MariaDbCells, SqliteCells, differences
 from tests.service.local import LocalFeed
 from tests.service.postgres_cells import PostgresCells
 
-KINDS = ("sqlite", "mariadb", "postgres", "tidb")
+KINDS = ("sqlite", "mariadb", "mysql", "postgres", "tidb")
 _OFFSETS = {"Asia/Shanghai": "+08:00"}
 """A server without time zone tables knows offsets."""
 _OWN = re.compile(r"s\d+b?", re.IGNORECASE)
@@ -72,8 +73,8 @@ class Place:
             self._uri = server.uri_of("scripts")
             self._cells = PostgresCells(self._uri)
         elif self.kind != "sqlite":
-            made = MariaDbServer(self.directory, flush_at_commit=2) if self.kind == "mariadb" else None
-            self._uri = self.stack.enter_context(made or TidbServer(self.directory)).uri
+            server_of = {"mariadb": partial(MariaDbServer, flush_at_commit=2), "mysql": MySqlServer, "tidb": TidbServer}
+            self._uri = self.stack.enter_context(server_of[self.kind](self.directory)).uri
             self._cells = MariaDbCells(self._uri)
         if self._cells is not None:
             self.stack.callback(self._cells.close)

@@ -1,7 +1,8 @@
-"""Servers that only tests and benchmarks need, as `consumer.embedded` has them: MariaDB, PostgreSQL, TiDB."""
+"""Servers that only tests and benchmarks need, as `consumer.embedded` has them: MariaDB, MySQL, PostgreSQL, TiDB."""
 
 from tests.embedded.mariadb import MariaDbServer
+from tests.embedded.mysql import MySqlServer
 from tests.embedded.postgres import PostgresServer
 from tests.embedded.tidb import TidbServer
 
-__all__ = ["MariaDbServer", "PostgresServer", "TidbServer"]
+__all__ = ["MariaDbServer", "MySqlServer", "PostgresServer", "TidbServer"]

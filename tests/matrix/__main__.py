@@ -14,13 +14,13 @@ from uuid import uuid4
 
 import structlog
 
-from tests.embedded import MariaDbServer, PostgresServer, TidbServer
+from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
 from tests.matrix.kinds import KINDS
 from tests.matrix.playing import Readable, Result, play, random_case
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.postgres_cells import PostgresCells
 
-TARGETS = ("sqlite", "mariadb", "tidb", "postgres")
+TARGETS = ("sqlite", "mariadb", "mysql", "tidb", "postgres")
 Opened = tuple[str, Readable]
 
 
@@ -51,6 +51,7 @@ class Servers:
             directory.mkdir()
             starts = {
                 "mariadb": lambda: MariaDbServer(directory, flush_at_commit=2),
+                "mysql": lambda: MySqlServer(directory, extra={"local-infile": "1"}),
                 "tidb": lambda: TidbServer(directory),
                 "postgres": lambda: PostgresServer(directory),
             }

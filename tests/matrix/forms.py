@@ -142,8 +142,10 @@ BY_HAND["tidb"] = {
     "uuid": ("CHAR(36) CHARACTER SET ascii", "VARCHAR(36)"),
     "varbinary": ("VARBINARY(200)", "BINARY(60)", "VARCHAR(120) COLLATE utf8mb4_0900_bin"),
 }  # fmt: skip
+BY_HAND["mysql"] = BY_HAND["tidb"]
 ENDS = {
     "mariadb": ("", " PARTITION BY KEY (k) PARTITIONS 4"),
+    "mysql": ("", " PARTITION BY KEY (k) PARTITIONS 4"),
     "tidb": ("", " PARTITION BY KEY (k) PARTITIONS 4"),
     "postgres": ("", " PARTITION BY HASH (k)"),
     "sqlite": ("", " WITHOUT ROWID", " STRICT"),

@@ -10,7 +10,7 @@ import pytest
 from consumer.embedded import KafkaBroker
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
-from tests.embedded import MariaDbServer, PostgresServer, TidbServer
+from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
 from tests.service.landing import Landing
@@ -42,6 +42,12 @@ def sqlite_feed(request: pytest.FixtureRequest, tmp_path: Path) -> Feed:
 def mariadb_feed(request: pytest.FixtureRequest, tmp_path: Path, mariadb_server: MariaDbServer) -> Iterator[Feed]:
     """A changefeed into MariaDB, without Redis. What tests leave behind is dropped."""
     yield from _dropped(request, mariadb_server.uri, MariaDbCells(mariadb_server.uri), tmp_path)
+
+
+@pytest.fixture
+def mysql_feed(request: pytest.FixtureRequest, tmp_path: Path, mysql_server: MySqlServer) -> Iterator[Feed]:
+    """A changefeed into MySQL, without Redis. What tests leave behind is dropped."""
+    yield from _dropped(request, mysql_server.uri, MariaDbCells(mysql_server.uri), tmp_path)
 
 
 @pytest.fixture

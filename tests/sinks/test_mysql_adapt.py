@@ -200,6 +200,22 @@ def test_mysql_does_not_enforce_what_tidb_does_not() -> None:
     assert on_mysql(sql).sql == sql.replace("`a`>0) ", "`a`>0) NOT ")
 
 
+UNSAID = {
+    "CREATE TABLE `t` (`a` INT CHECK(`a`>0) NOT NULL,CHECK((`a`<9)),CONSTRAINT `c` CHECK(`a`<8))": (
+        "CREATE TABLE `t` (`a` INT CHECK(`a`>0) NOT ENFORCED NOT NULL,CHECK((`a`<9)) NOT ENFORCED"
+        ",CONSTRAINT `c` CHECK(`a`<8) NOT ENFORCED)"
+    ),
+    "ALTER TABLE `t` ADD CONSTRAINT `c` CHECK(`a`>0)": ("ALTER TABLE `t` ADD CONSTRAINT `c` CHECK(`a`>0) NOT ENFORCED"),
+    "ALTER TABLE `t` ALTER CHECK `c` ENFORCED": "ALTER TABLE `t` ALTER CHECK `c` NOT ENFORCED",
+    "ALTER TABLE `t` DROP CHECK `c`": "ALTER TABLE `t` DROP CHECK `c`",
+}
+
+
+@pytest.mark.parametrize("sql", UNSAID)
+def test_mysql_enforces_no_check_of_which_nothing_is_said(sql: str) -> None:
+    assert on_mysql(sql).sql == UNSAID[sql]
+
+
 def test_a_json_column_that_is_not_null_shows_what_it_shows_upstream() -> None:
     sql = "ALTER TABLE `t` ADD COLUMN `j` JSON NOT NULL, ADD COLUMN `k` JSON, ADD COLUMN `l` JSON NOT NULL"
     assert on_mariadb(sql).sql == (

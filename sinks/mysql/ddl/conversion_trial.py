@@ -109,7 +109,9 @@ def type_there(column: Column) -> TypeDef:
 def _keeps(old: TypeDef, change: ChangeColumn) -> bool:
     """Whether the server keeps every value, as upstream."""
     new = change.column.type
-    wider = old.base == new.base and not {*old.numbers, *new.numbers} and old.members == new.members
+    # MySQL tells of a whole number only whether it is unsigned, MariaDB a width too
+    same = (old.base, old.members, old.unsigned) == (new.base, new.members, new.unsigned)
+    wider = same and not {*old.numbers, *new.numbers}
     return wider or (keeps_values(old, new) and new.base not in REALS) or (old.base, new.base) == ("longtext", "json")
 
 

@@ -256,9 +256,7 @@ def _of_types(clause: Sequence[Word], server: Server, notes: list[str]) -> Itera
 def _of_clause(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
     yield from _engines(clause, notes)
     if not server.is_mariadb:
-        # TiDB parses CHECK and by default does not enforce it; MariaDB is told so by its session
-        unenforced = (w for at, w in enumerate(clause) if _is(w, "ENFORCED") and not _is(clause[at - 1], "NOT"))
-        yield from ((word.start, word.start, "NOT ") for word in unenforced)
+        yield from _unenforced(clause)
         return
     for at, word in enumerate(clause):
         if _is(word, "ENFORCED"):
@@ -270,6 +268,18 @@ def _of_clause(clause: Sequence[Word], server: Server, notes: list[str]) -> Iter
             yield word.start, word.stop, "NOT IGNORED"
         elif _is(word, "INDEX", "KEY") and at and _is(clause[at - 1], "DROP", "RENAME"):
             yield word.stop, word.stop, " IF EXISTS"  # it may be one that was left out
+
+
+def _unenforced(clause: Sequence[Word]) -> Iterator[Edit]:
+    """TiDB parses CHECK and by default does not enforce it; MariaDB is told so by its session."""
+    for at, word in enumerate(clause):
+        following = clause[at + 1] if at + 1 < len(clause) else None
+        if _is(word, "ENFORCED") and not _is(clause[at - 1], "NOT"):
+            yield word.start, word.start, "NOT "
+        elif _is(word, "CHECK") and following is not None and _is(following, "("):
+            last = _partner(clause, at + 1)
+            if not any(_is(then, "ENFORCED") for then in clause[last + 1 : last + 3]):
+                yield clause[last].stop, clause[last].stop, " NOT ENFORCED"
 
 
 def _collations(clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:

@@ -37,10 +37,12 @@ def test_conditions_are_those_of_a_server(request: pytest.FixtureRequest, server
         cursor = connection.cursor()
         cursor.execute(f"SET NAMES utf8mb4 COLLATE {COLLATION}")
         cursor.execute(f"CREATE DATABASE `{database_prefix}` CHARACTER SET utf8mb4 COLLATE {COLLATION}")
-        cursor.execute(f"USE `{database_prefix}`")
-        cursor.execute(f"CREATE TABLE worker ({columns})")
-        cursor.execute(f"INSERT INTO worker VALUES ({', '.join(['%s'] * len(values))})", values)
-        denied = MARIADB_DENIES if server == "mariadb" else []
-        assert [text for text in TRUE if not holds(cursor, text)] == denied
-        assert [text for text in FALSE if holds(cursor, text)] == []
-        cursor.execute(f"DROP DATABASE `{database_prefix}`")
+        try:
+            cursor.execute(f"USE `{database_prefix}`")
+            cursor.execute(f"CREATE TABLE worker ({columns})")
+            cursor.execute(f"INSERT INTO worker VALUES ({', '.join(['%s'] * len(values))})", values)
+            denied = MARIADB_DENIES if server == "mariadb" else []
+            assert [text for text in TRUE if not holds(cursor, text)] == denied
+            assert [text for text in FALSE if holds(cursor, text)] == []
+        finally:
+            cursor.execute(f"DROP DATABASE `{database_prefix}`")

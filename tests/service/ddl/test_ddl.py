@@ -155,7 +155,7 @@ def test_indexes_are_found_whatever_the_case_of_their_names(made: LocalFeed) -> 
     made.send([
         ddl("x.", 1, "CREATE DATABASE `x`"),
         ddl("x.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, v INT, a INT, UNIQUE KEY `Ü` (v), UNIQUE KEY `Uw` (a))"),
-        ddl("x.t", 3, f"{alter}ADD UNIQUE KEY `e` ((a + 1))"),
+        ddl("x.t", 3, f"{alter}ADD UNIQUE KEY `e` ((a + id))"),
         ddl("x.t", 4, f"{alter}RENAME INDEX `UW` TO `u2`"),
         ddl("x.t", 5, f"{alter}DROP INDEX `U2`"),
         ddl("x.t", 6, f"{alter}DROP INDEX `ü`"),
