@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from consumer.cli.ddl import ddl_line
+from consumer.cli.shared import cut
 from consumer.proof.report import ProofVerdict, repair_hint
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.wording import plural
@@ -13,6 +14,9 @@ _LONG_S = 10 * _MINUTE
 """A topic whose watermarks are older may be dead."""
 _MISSED = 3
 """A leader that is silent for so many leases is taken for dead; it tells more often than once a lease."""
+_STATE = 400
+"""Characters of what Kafka says."""
+_LEAST_S = 0.05
 _SHORT_S = 10
 """Below this a tenth of a second is told."""
 
@@ -43,7 +47,7 @@ def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
     yield from _proof(found["proof"])
     for name in found["retired_topics"]:
         yield f"retired      topic {name}: nothing more is expected from it; `reconciler topic return` takes that back"
-    yield f"kafka        {source['state']}; held back by: {_held_back(source)}"
+    yield f"kafka        {cut(source['state'], _STATE)}; held back by: {_held_back(source)}"
     yield from _standing_still(source)
     yield from (_partition(one) for one in source.get("partitions", []))
     yield from (f"  DDL {ddl_line(told)}" for told in found["ddl_history"])
@@ -108,12 +112,14 @@ def _proof(tables: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _why_unknown(source: dict[str, Any]) -> str:
-    return "no watermark has been seen yet" if source["state"] == "connected" else f"Kafka: {source['state']}"
+    return "no watermark has been seen yet" if source["state"] == "connected" else f"Kafka: {cut(source['state'], _STATE)}"
 
 
 def duration(seconds: float) -> str:
     """A time span in at most two units: `42 s`, `5 min 3 s`, `2 h 10 min`, `326 d 4 h`."""
     whole = round(seconds)
+    if 0 < seconds < _LEAST_S:
+        return "less than 0.1 s"
     if whole < _MINUTE:
         return f"{seconds:.1f} s" if whole < _SHORT_S and round(seconds, 1) != whole else f"{whole} s"
     for size, unit, smaller, rest in ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "min"), (_MINUTE, "min", 1, "s")):

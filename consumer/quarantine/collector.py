@@ -22,6 +22,7 @@ from ordering.quarantine import UNDECIDED, Changes, Marks, Mode, Quarantined, Qu
 from ordering.rows.identity import key_values, table_of
 from sinks.bookkeeping.ddl_log import KEPT
 from sinks.target import Target
+from sinks.wording import plural
 
 log = structlog.get_logger()
 _ANEW = {QuarantineState.RETRIED, QuarantineState.REPLAYED, QuarantineState.SUPERSEDED}
@@ -124,17 +125,25 @@ class Quarantine:
         known = self._known.get(position)
         if position in self._new or (known is not None and known.state not in _ANEW):
             return
-        undecided = sum(one.state in UNDECIDED for one in self._known.values()) + len(self._new)
-        if undecided >= self._section.limit:
-            raise InputError(
-                f"the quarantine is full: nobody has decided about {undecided} messages in it; the next one: {reason}",
-                where=str(position),
-                hint="fix the cause, then `reconciler quarantine replay` or `discard`, or raise quarantine.limit",
-            )
+        undecided = sum(one.state in UNDECIDED for one in self._known.values())
+        if undecided + len(self._new) >= self._section.limit:
+            raise self._full(undecided, position, reason)
         kept = self._source.message(position)
         log.warning("message quarantined", where=str(position), reason=reason[:300], about=about)
         bytes_ = kept.timestamp, kept.key, kept.value
         self._new[position] = Quarantined(position, reason, *bytes_, commit_ts, row, about)
+
+    def _full(self, undecided: int, position: Position, reason: str) -> InputError:
+        """Messages of the window that was under way are not stored: nobody can decide about them yet."""
+        limit = f"quarantine.limit = {self._section.limit}"
+        there = f"{plural(undecided, 'message')} in it {'is' if undecided == 1 else 'are'} undecided"
+        fact = f"the quarantine is full ({limit}): {there}"
+        hint = "fix the cause, then `reconciler quarantine replay` or `discard`, or raise quarantine.limit"
+        if self._new:
+            fact += f", and {len(self._new)} more of this window could not be stored with it"
+        if not undecided:
+            hint = "look at them with `reconciler tail`; to go on, raise quarantine.limit above what this window holds"
+        return InputError(f"{fact}; the next one: {reason}", where=str(position), hint=hint)
 
     def due(self, checkpoint: int) -> Changes:
         """What has to be saved together with a progress that moves to this checkpoint."""

@@ -68,6 +68,13 @@ def test_of_what_has_not_begun_no_age_is_told() -> None:
     assert "lag          -" in lines
 
 
+def test_an_error_of_several_lines_is_told_in_one() -> None:
+    source = {"state": "Kafka is out of reach: refused (h:1)\n  hint: check it", "lag_seconds": None}
+    lines = list(status_lines({**FOUND, "source": source}, 6.0))
+    assert any("refused (h:1); check it" in line for line in lines)
+    assert not any("hint:" in line for line in lines)
+
+
 def test_retired_topics_are_named() -> None:
     (line,) = (line for line in status_lines({**FOUND, "retired_topics": ["old"]}, 6.0) if line.startswith("retired"))
     assert "topic old: nothing more is expected from it" in line

@@ -189,7 +189,8 @@ def test_a_full_quarantine_and_none(sqlite_quarantining: Feed) -> None:
     feed.send_raw(1, b"{", b"", None)
     error = feed.failing(InputError)
     assert error.exit_code == 3
-    assert "quarantine is full" in error.fact
+    assert "quarantine is full (quarantine.limit = 2): 0 messages in it are undecided, and 2 more" in error.fact
+    assert "raise quarantine.limit above what this window holds" in error.hint
     assert f"topic={feed.topic} partition=1 offset=" in error.where
     assert states(feed) == []
     feed.with_(quarantine={"limit": 3}).once()
