@@ -267,8 +267,8 @@ class QuarantineSection(Section):
     enabled: bool = False
     """Quarantine them; see `docs/quarantine.md`."""
     limit: Annotated[int, Field(ge=1)] = 100
-    """This many undecided messages end the run."""
-    topic: str = ""
+    """More undecided messages than this end the run."""
+    topic: Annotated[str, AfterValidator(checks.topic)] = ""
     """A Kafka topic that also gets them. Empty: none."""
 
 

@@ -73,6 +73,11 @@ def topics(value: list[str]) -> list[str]:
     return _fine(value, topic_names.matcher) if value else value
 
 
+def topic(value: str) -> str:
+    """The name of a topic, or nothing."""
+    return _fine(value, topic_names.topic_name)
+
+
 def rules(value: list[str]) -> list[str]:
     """Rules of a table filter."""
     return _fine(value, table_filter)

@@ -15,10 +15,10 @@ from consumer.codec import canal_json
 from consumer.codec.canal_json import UNREADABLE
 from consumer.filters.condition_tree import Condition
 from consumer.filters.families import typed
-from consumer.filters.go_regex import compiled
 from consumer.filters.mysql_values import EvaluationError, Value, value_of
 from consumer.filters.only_columns import OnlyColumns, changed_columns, touches
 from consumer.filters.tables import TableFilter, digest
+from consumer.go_regex import compiled
 from ordering.errors import ConfigError, InputError, UnfitRowError
 from ordering.events import Kind, Position, TableName
 from sinks.ddl.ticdc_allow_list import Event

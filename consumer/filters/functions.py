@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import re2
 
-from consumer.filters.go_regex import compiled
 from consumer.filters.moments import beside_moment, moment_or_none
 from consumer.filters.mysql_values import (
     Bits,
@@ -31,6 +30,7 @@ from consumer.filters.mysql_values import (
     truth_of,
     year_beside,
 )
+from consumer.go_regex import compiled
 
 Function = Callable[..., Value]
 _DIVISION_SCALE = 4

@@ -16,7 +16,7 @@ from typing import Any
 
 import xxhash
 
-from consumer.filters.go_regex import compiled, literally
+from consumer.go_regex import compiled, literally
 from ordering.errors import ConfigError
 
 SYSTEM_SCHEMAS = frozenset({

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
+from consumer.go_regex import compiled
 from ordering.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -21,8 +22,12 @@ def matcher(wanted: Iterable[str]) -> Callable[[str], bool]:
         raise ConfigError(
             "a ~regular expression stands beside other entries", hint='write one entry, as in ["~(cdc_a|cdc_b)"]'
         )
-    try:
-        pattern = re.compile(names[0][1:])
-    except re.error as error:
-        raise ConfigError(f"{names[0]!r} is no regular expression: {error}") from error
+    pattern = compiled(names[0][1:], whose=repr(names[0]))  # linear: names and expression may be anybody's
     return lambda name: pattern.fullmatch(name) is not None
+
+
+def topic_name(name: str) -> str:
+    """A name that a topic can have, or none. Raises ConfigError."""
+    if name and not _NAME.fullmatch(name):
+        raise ConfigError(f"{name[:100]!r} is no name of a topic", hint="it holds letters, digits, '.', '_' and '-'")
+    return name

@@ -43,7 +43,7 @@ def test_the_least_config_is_enough() -> None:
         ),
         (event_filter(**{"ignore-delete-value-expr": "now() > a"}), "can't be computed here; what can be: comparisons"),
         (event_filter(colour=1), "unknown key 'filter.event-filters.0.colour'"),
-        ({"source": {"topics": ["~("]}}, "'source.topics': '~(' is no regular expression"),
+        ({"source": {"topics": ["~("]}}, "'source.topics': '~(' holds no regular expression"),
         ({"source": {"topics": ["~a", "b"]}}, "beside other entries"),
         ({"source": {"topics": []}}, "'source.topics'"),
         ({"source": {"time-zone": "Mars/Base"}}, "'source.time-zone' must be a time zone"),

@@ -5,7 +5,7 @@ import { content } from "./content.js";
 import { h } from "./dom.js";
 import { count, moment, tsoMs, visible } from "./format.js";
 import { openSheet, redraw, shows } from "./sheet.js";
-import { named, table } from "./table.js";
+import { at, named, table } from "./table.js";
 
 const LIMIT = 50;
 const FOLLOW_MS = 2000;
@@ -108,8 +108,8 @@ function listed(act) {
   const rows = tsoOf(state.since) ? told.items : [...told.items].reverse();
   const columns = [
     { name: "Message", cell: (one) => h("button", { type: "button", class: "link", onclick: () => open(one, act), "aria-label": `Message ${placeOf(one)}` }, named(`${one.partition}/${one.offset}`)) },
-    { name: "Committed", class: "figure", cell: (one) => moment(tsoMs(one.commit_ts)) },
-    { name: "Kind", cell: (one) => h("span", { class: `kind ${KINDS[one.type] ?? "other"}` }, one.type === "?" ? "unreadable" : one.type.toLowerCase()) },
+    { name: "Committed", class: "figure", cell: (one) => at(tsoMs(one.commit_ts)) },
+    { name: "Kind", cell: (one) => h("span", { class: `kind ${KINDS[one.type] ?? "other"}` }, wordOf(one)) },
     { name: "Table", cell: (one) => named(visible([one.database, one.table].filter(Boolean).join(".")) || "–") },
     { name: "Content", class: "wide", cell: (one) => h("span", { class: "clip" }, named(visible(one.error ?? one.content))) },
   ];
@@ -124,6 +124,11 @@ function said(told) {
   const found = told.items.length ? `${count(told.items.length)} shown, ${first}` : "No message matches";
   const rest = told.is_whole ? "." : told.items.length < LIMIT ? `. Only ${count(told.read)} messages were read, the topic holds more: narrow it down with From.` : "; there are more.";
   return found + rest;
+}
+
+/** The kind of an event; whatever else a message says there is shown, but not in full. */
+function wordOf(one) {
+  return one.type === "?" ? "unreadable" : visible(one.type.toLowerCase().slice(0, 40));
 }
 
 function placeOf(one) {
@@ -148,7 +153,7 @@ function single(act) {
   const commit = one.commit_ts === null ? "unknown" : `${moment(tsoMs(one.commit_ts))} UTC, TSO ${one.commit_ts}`;
   const facts = [
     ["Position", named(`${one.topic}/${one.partition}/${one.offset}`)],
-    ["Kind", one.type === "?" ? "unreadable" : one.type.toLowerCase()],
+    ["Kind", named(wordOf(one))],
     ["Table", named(visible([one.database, one.table].filter(Boolean).join(".")) || "–")],
     ["Committed", commit],
     ["In Kafka since", one.timestamp === null ? "unknown" : `${moment(one.timestamp)} UTC`],
