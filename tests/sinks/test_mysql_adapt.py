@@ -200,6 +200,33 @@ def test_mysql_does_not_enforce_what_tidb_does_not() -> None:
     assert on_mysql(sql).sql == sql.replace("`a`>0) ", "`a`>0) NOT ")
 
 
+ALIKE = (
+    ("DECIMAL(9,1)", "ROUND(`a`, 1)"),
+    ("VARCHAR(9)", "CAST(`a` AS CHAR)"),
+    ("BIGINT", "`d`"),
+    ("DATE", "DATE(`m`)"),
+    ("DATE", "CAST(`m` AS DATE)"),
+    ("DATETIME", "`m`"),
+    ("INT", "`j`->'$.a'"),
+)
+UNLIKE = {
+    ("DECIMAL(20,10)", "`i`/7"): "/",
+    ("DATE", "`m`"): "DATE",
+    ("TIME", "`t`"): "TIME",
+    ("DOUBLE", "SIN(`d`)"): "SIN",
+}
+
+
+def test_mysql_is_not_to_compute_what_it_computes_otherwise() -> None:
+    """Found side by side with TiDB: of 100 expressions 19 differed, these among them."""
+    for kind, expression in ALIKE:
+        sql = f"ALTER TABLE `t` ADD COLUMN `g` {kind} GENERATED ALWAYS AS({expression}) VIRTUAL"
+        assert on_mysql(sql).sql == sql
+    for (kind, expression), reason in UNLIKE.items():
+        with pytest.raises(TargetError, match=rf"MySQL may compute VIRTUAL column 'g' .*\({reason}\)"):
+            on_mysql(f"ALTER TABLE `t` ADD COLUMN `g` {kind} GENERATED ALWAYS AS({expression}) VIRTUAL")
+
+
 UNSAID = {
     "CREATE TABLE `t` (`a` INT CHECK(`a`>0) NOT NULL,CHECK((`a`<9)),CONSTRAINT `c` CHECK(`a`<8))": (
         "CREATE TABLE `t` (`a` INT CHECK(`a`>0) NOT ENFORCED NOT NULL,CHECK((`a`<9)) NOT ENFORCED"
@@ -296,11 +323,10 @@ def test_tidb_s_own_words_are_read_where_columns_have_to_be(key: str, stored: st
     ],
 )
 def test_a_virtual_column_that_mariadb_may_compute_otherwise_is_refused(column: str) -> None:
-    """No message has its values; a server of MySQL's, and TiDB, compute them as upstream does."""
+    """No message has its values; TiDB computes them as upstream does, MySQL some of them."""
     for sql in (f"CREATE TABLE `t` (`a` INT,`d` DATETIME(3),`g` {column})", f"ALTER TABLE `t` ADD COLUMN `g` {column}"):
         with pytest.raises(TargetError, match="VIRTUAL column 'g' otherwise than TiDB"):
             on_mariadb(sql)
-        assert on_mysql(sql).sql == sql
         assert for_tidb(sql).sql == sql
 
 

@@ -160,8 +160,8 @@ def _fills_with_json(column: ColumnDef) -> bool:
 def _generated(clause: _Clause, notes: list[str], *, mariadb: bool, computes: bool) -> Iterator[Edit]:
     name = clause.column.name
     if clause.column.virtual or computes:
-        if mariadb and clause.column.virtual:
-            _check_virtual(clause.column)
+        if clause.column.virtual:
+            _check_virtual(clause.column, mariadb=mariadb)
         if mariadb and not clause.column.nullable:
             notes.append(f"column {name} may be NULL: MariaDB knows no NOT NULL of what is generated")
             yield from clause.not_null()
@@ -172,11 +172,12 @@ def _generated(clause: _Clause, notes: list[str], *, mariadb: bool, computes: bo
         yield clause.words[first].start, clause.words[last].stop, ""
 
 
-def _check_virtual(column: ColumnDef) -> None:
-    """Raise TargetError for a column that MariaDB may compute otherwise, and whose values no message has."""
-    if reason := unlike(column):
+def _check_virtual(column: ColumnDef, *, mariadb: bool) -> None:
+    """Raise TargetError for a column that the server may compute otherwise, and whose values no message has."""
+    if reason := unlike(column, mariadb=mariadb):
+        server = "MariaDB" if mariadb else "MySQL"
         raise TargetError(
-            f"MariaDB may compute VIRTUAL column {column.name!r} otherwise than TiDB ({reason})",
+            f"{server} may compute VIRTUAL column {column.name!r} otherwise than TiDB ({reason})",
             hint="make it STORED upstream: its values are then sent; or make the change in the target by hand",
         )
 

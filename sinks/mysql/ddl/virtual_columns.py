@@ -1,8 +1,11 @@
-"""Which VIRTUAL columns MariaDB computes as TiDB does: no message has their values, so others are refused.
+"""Which VIRTUAL columns MySQL and MariaDB compute as TiDB does: no message has their values, so others are refused.
 
 MariaDB divides DOUBLEs with the scale of DECIMALs, cuts fractions of seconds where TiDB rounds, and its session has a
-time zone of its own. What is listed here gave the same in `tests.differential`. Pure.
+time zone of its own. MySQL divides whole numbers to fewer digits, and rounds a moment to a day where TiDB cuts it.
+What is listed here gave the same in `tests.differential`, or side by side on TiDB and MySQL. Pure.
 """
+
+from collections.abc import Collection
 
 from sinks.ddl.model import ColumnDef
 from sinks.ddl.parse.lexer import Canonical
@@ -21,22 +24,33 @@ _OPERATORS = frozenset({
     "DIV", "AND", "OR", "XOR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "BETWEEN", "LIKE", "THEN", "WHEN", "ELSE",
     "END", "BINARY",
 })  # fmt: skip
+_ON_MYSQL = frozenset({
+    "AS", "BIN", "CAST", "CEIL", "CEILING", "CHAR", "CONV", "DATEDIFF", "DATETIME", "DATE_ADD", "DATE_FORMAT",
+    "DAYNAME", "DECIMAL", "ELT", "FIELD", "FLOOR", "FORMAT", "FROM_DAYS", "INTERVAL", "JSON_LENGTH", "LAST_DAY",
+    "MICROSECOND", "ROUND", "SIGNED", "SQRT", "TIMESTAMPDIFF", "TIME_TO_SEC", "TO_BASE64", "TRUNCATE", "UNSIGNED",
+    "WEEK", "->", "->>", "<<",
+})  # fmt: skip
+"""What is alike on MySQL besides."""
 _ROUNDED = frozenset({"time", "datetime", "timestamp", "float"})
-"""Types into which the two convert in different ways."""
+"""Types into which MariaDB and TiDB convert in different ways."""
+_DAYS = frozenset({"DATE", "CAST", "LAST_DAY", "FROM_DAYS"})
+"""Functions that give days, so that no moment is left to become one."""
 
 
-def unlike(column: ColumnDef) -> str:
-    """What in a VIRTUAL column MariaDB may compute otherwise; empty for nothing."""
+def unlike(column: ColumnDef, *, mariadb: bool) -> str:
+    """What in a VIRTUAL column the server may compute otherwise; empty for nothing."""
     if column.generated is None:
         return ""
-    if column.type.base in _ROUNDED:
-        return column.type.base.upper()
     words = Words(Canonical(column.generated.expression)).words
-    return next((word.text.upper() for word in words if not _is_alike(word)), "")
+    base, first = column.type.base, next((word.text.upper() for word in words if word.text != "("), "")
+    if base in _ROUNDED if mariadb else base == "time" or (base == "date" and first not in _DAYS):
+        return base.upper()
+    alike = _FUNCTIONS | _OPERATORS if mariadb else _FUNCTIONS | _OPERATORS | _ON_MYSQL
+    return next((word.text.upper() for word in words if not _is_alike(word, alike)), "")
 
 
-def _is_alike(word: Word) -> bool:
+def _is_alike(word: Word, alike: Collection[str]) -> bool:
     if word.kind is not WordKind.PLAIN:
         return True
     text = word.text.upper()
-    return text in _FUNCTIONS or text in _OPERATORS or text.replace(".", "", 1).isdecimal() or text.startswith("_UTF8")
+    return text in alike or text.replace(".", "", 1).isdecimal() or text.startswith("_UTF8")

@@ -11,11 +11,11 @@ from tests.service.cells import MariaDbCells
 from tests.service.local import LocalFeed
 from tests.service.rows.test_vectors import CONSISTENCIES, SMALL, applied
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.mysql]
 CHOSEN = (
     "types.table", "types.delete-only-handle-key", "keys.index-value.raw", "names.table", "odd-keys.index-value.raw",
     "unique-swaps.index-value.raw", "unique-moves-250.index-value.split", "split.index-value.raw", "ddl-basic.table",
-    "ddl-columns.index-value", "ddl-changes.index-value", "ddl-conversions.index-value", "ddl-loose.index-value",
+    "ddl-columns.index-value", "ddl-changes.index-value", "ddl-loose.index-value",
     "ddl-members.index-value", "ddl-default-forms.index-value", "unique-ages.delete-only-handle-key.split",
 )  # fmt: skip
 """The others differ in how they were sent."""

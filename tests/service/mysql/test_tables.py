@@ -13,7 +13,7 @@ from tests.service.lab import Feed
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, delete, insert, keyed, typed, update, watermarks
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.mysql]
 BULK = 250
 """More rows than statements are used for."""
 
