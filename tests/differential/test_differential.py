@@ -39,7 +39,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("place", map(of_kind, SCRIPTS), indirect=True)
+@pytest.mark.parametrize("place", [of_kind(kind) for kind in SCRIPTS], indirect=True)
 def test_recorded_scripts_leave_what_they_leave_upstream(place: Place, recordings: list[Recording]) -> None:
     wrong, clean = [], 0
     step = -(-len(recordings) // SCRIPTS[place.kind])
@@ -64,7 +64,7 @@ STOPPED = {
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("place", map(of_kind, STOPPED), indirect=True)
+@pytest.mark.parametrize("place", [of_kind(kind) for kind in STOPPED], indirect=True)
 def test_scripts_that_once_were_open_leave_what_they_leave_upstream(place: Place) -> None:
     """Each is about one thing that a review named."""
     wrong, stopped = [], set()
