@@ -25,6 +25,7 @@ _WAS_GONE = "the target had no such table at the last proof"
 _DIFFERED = "it differed at an earlier proof"
 _OTHERS = "its columns are others than at the last proof, or another version made its sums"
 _UNKNOWN = "it was not there at the last proof, and no CREATE TABLE alone has made it since"
+_FIRST = "this is the first proof, and no CREATE TABLE of this changefeed alone has made the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ class Expectations:
         """Whether something else than its rows' events has changed a table."""
         known, about = self._known(name), self._about(name)
         if known is None:
-            return "" if created_once(name, about, self.present.rows) else _UNKNOWN
+            unknown = _UNKNOWN if self.low else _FIRST
+            return "" if created_once(name, about, self.present.rows) else unknown
         if about:
             return f"a DDL may have changed its rows: {about[0].sql[:200]}"
         if not known.signature:

@@ -348,3 +348,10 @@ def test_the_simple_protocol_is_proven_as_well(feed: LocalFeed, story: str) -> N
     )
     feed.cells.run(name.database, f"DELETE FROM `{name.table}`")
     assert verdicts(prove(feed))[name.table] == "different"
+
+
+def test_a_first_proof_says_that_it_is_one(feed: LocalFeed) -> None:
+    feed.make_database("d", "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(10))")
+    feed.send([insert("d.t", 3, id=1, v=1, s="one"), *watermarks(5)])
+    feed.apply()
+    assert reason(prove(feed)).startswith("this is the first proof")
