@@ -20,7 +20,7 @@ _TEXTS = {"char", "varchar", "var_string", "tinytext", "text", "mediumtext", "lo
 HASH_LENGTH = 64
 """Hexadecimal digits of a whole SHA-256."""
 _REMEMBERED = 10_000
-"""Answers that are remembered of a table: messages could name columns without end."""
+"""Answers that are remembered: messages could name tables and columns without end."""
 Image = dict[str, str | None]
 
 
@@ -161,9 +161,12 @@ class ColumnRules:
 
     def of(self, name: TableName) -> TableColumns | None:
         """What is done with a table's columns; None: nothing."""
-        if name not in self._known:
-            self._known[name] = self._found(name)
-        return self._known[name]
+        if name in self._known:
+            return self._known[name]
+        found = self._found(name)
+        if len(self._known) < _REMEMBERED:
+            self._known[name] = found
+        return found
 
     def changes(self, name: TableName, column: str) -> bool:
         """Whether the target does not hold a column's values as upstream does."""

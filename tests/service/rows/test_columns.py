@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from consumer.filters.columns import Mask
+from consumer.operate.quarantine import replay
 from ordering.errors import InputError
+from ordering.quarantine import QuarantineState
 from tests.loading.test_service_load_kills import load, place, write_dump
 from tests.service.cells import Cells, Oracle, differences, oracle
 from tests.service.commands.test_prove import prove, verdicts
@@ -103,6 +105,17 @@ def test_the_table_is_proven_by_what_it_holds(fed: LocalFeed) -> None:
     assert verdicts(prove(fed)) == {"t": "equal"}
     fed.cells.run("d", "UPDATE t SET s = 'five' WHERE id = 5")
     assert verdicts(prove(fed)) == {"t": "different"}
+
+
+def test_a_replayed_message_is_masked(mariadb_feed: LocalFeed) -> None:
+    sink = {"column-masks": [{"matcher": ["d.*"], "columns": ["s"], "value": "***"}]}
+    mariadb_feed.with_(sink=sink, quarantine={"enabled": True})
+    mariadb_feed.send([*begun(), insert("d.t", 4, id=2, v="no number", s="two"), *watermarks(5)])
+    mariadb_feed.apply()
+    assert held(mariadb_feed.cells) == [(1, 1, "***")]
+    mariadb_feed.cells.run("d", "ALTER TABLE t MODIFY v VARCHAR(20)")
+    assert [one.state for one in replay(mariadb_feed.config, ())] == [QuarantineState.REPLAYED]
+    assert held(mariadb_feed.cells) == [(1, "1", "***"), (2, "no number", "***")]
 
 
 @pytest.mark.parametrize(
