@@ -3,7 +3,7 @@
 import time
 from typing import Any, get_args
 
-from consumer.operate.status import lag_now_s, told, told_of
+from consumer.operate.status import core_state, lag_now_s, told, told_of
 from consumer.run.live_status import counts_told, lag_seconds, resolved_told
 from consumer.serve.api.models import (
     DdlLine,
@@ -73,6 +73,7 @@ def status_of(feed: Feed) -> Status:
         "leads": feed.leads,
         "error": feed.fault,
         "late": feed.late,
+        "core": _NO_CONFIG if feed.config is None else core_state(feed.config.spark.native),
         "ledger": _ledger(feed),
         "source": source,
         "last_windows": list(feed.watching.windows),
@@ -153,6 +154,7 @@ _UNREADABLE: dict[str, Any] = {
     "ddl_history": [],
     "target_seen_seconds_ago": None,
 }
+_NO_CONFIG = {"used": False, "why": "its file can't be read"}
 _NO_SOURCE: dict[str, Any] = {
     "probed_seconds_ago": None,
     "resolved_ts": None,

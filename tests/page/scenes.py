@@ -154,6 +154,7 @@ def status(name: str = "orders", **more: Any) -> Status:
         "drift": [],
         "proof": [],
         "retired_topics": [],
+        "core": {"used": True, "why": ""},
         "ledger": {"state": "connected", "running": True},
         "source": source([partition("cdc-orders", i, NOW - 1.2 - 0.1 * (i % 3), holds_back=i == 2) for i in range(4)]),
         "ddl_history": DDLS,

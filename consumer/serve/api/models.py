@@ -83,6 +83,13 @@ class LedgerState(ApiModel):
     running: bool
 
 
+class CoreState(ApiModel):
+    """The compiled core, as this process can use it."""
+
+    used: bool
+    why: Annotated[str, Field(description="why it is not used")]
+
+
 class PartitionStatus(ApiModel):
     """A partition, as this process saw it last."""
 
@@ -213,6 +220,7 @@ class Status(ApiModel):
     drift: list[Drifted]
     proof: list[TableProof]
     retired_topics: Annotated[list[str], Field(description="topics from which nothing more is expected")]
+    core: CoreState
     ledger: LedgerState
     source: SourceStatus
     ddl_history: list[DdlLine]

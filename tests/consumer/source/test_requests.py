@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from kafka import TopicPartition
 
-from consumer.kafka import batches
+from consumer.kafka import requests
 
 
 @pytest.mark.parametrize(
@@ -26,5 +26,5 @@ def test_where_batches_begin(monkeypatch: pytest.MonkeyPatch, formats: tuple[int
             base = 3 + 3 * number
             yield SimpleNamespace(magic=magic, base_offset=base, next_offset=base + 3)
 
-    monkeypatch.setattr(batches, "_batches", three)
-    assert asyncio.run(batches.begins(None, TopicPartition("t", 0), 4, 11)) == begins
+    monkeypatch.setattr(requests, "_batches", three)
+    assert asyncio.run(requests.begins(None, TopicPartition("t", 0), 4, 11)) == begins
