@@ -7,7 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from consumer.config.model import Config, config_from
-from consumer.config.table_sections import DispatcherSection, EventFilterSection
+from consumer.config.table_sections import (
+    ColumnMaskSection,
+    ColumnSelectorSection,
+    DispatcherSection,
+    EventFilterSection,
+)
 from consumer.reference import PAGES
 from consumer.reference.__main__ import main as write_pages
 from consumer.reference.api_page import openapi
@@ -39,7 +44,7 @@ def test_the_command_prints_a_page_and_writes_all(monkeypatch: pytest.MonkeyPatc
 
 def test_every_key_has_a_meaning_and_a_default_that_is_one() -> None:
     found = rows("configuration")
-    models = (EventFilterSection, DispatcherSection)
+    models = (EventFilterSection, DispatcherSection, ColumnSelectorSection, ColumnMaskSection)
     filters = {str(field.alias) for model in models for field in model.model_fields.values()}
     assert set(found) == {key for key, _ in keys(Config)} | set(filters)
     for key, field in keys(Config):
