@@ -15,6 +15,7 @@ from consumer.config.routes import Routes
 from consumer.ddl.asking import Asking
 from consumer.ddl.guard import reading, refuse_what_is_not_theirs
 from consumer.ddl.lost_keys import WHY_KEPT, LostKey, dropped_indexes, kept_after, lost_keys, without
+from consumer.ddl.moved_columns import refuse_moved_columns
 from consumer.ddl.never_made import tables_of, was_never_made
 from consumer.ddl.policy import WHY_THERE, last_keys, no_index, replicated, why_ignored
 from consumer.ddl.routing import RoutedDdl, left, routed
@@ -78,6 +79,7 @@ class Execution:
                 left_out = self._last_keys(ddl) if because.startswith(WHY_KEPT) else ()
             else:
                 refuse_what_is_not_theirs(ddl)
+                self._refuse_moved(ddl)
                 ddl, left_out = self._replicated(ddl, line if torn else None)
         if not because or because.startswith(WHY_THERE):
             before, progress = self._drop_lost_keys(ddl, unsettled, before, progress)
@@ -98,6 +100,11 @@ class Execution:
         with _named(ddl), reading(ddl):
             self.target.execute_ddl(ddl, progress, self.lease, self.observe)
         return progress
+
+    def _refuse_moved(self, ddl: DdlEvent) -> None:
+        if self.routes.columns:
+            with reading(ddl):
+                refuse_moved_columns(ddl, self.routes.columns, self.wanted.tables, self.target.catalog())
 
     def _never_made(self, ddl: DdlEvent) -> str:
         """Why a DDL of tables that are not there is left out; "" if it is not, or if they have to be there."""

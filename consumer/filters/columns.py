@@ -170,8 +170,12 @@ class ColumnRules:
 
     def changes(self, name: TableName, column: str) -> bool:
         """Whether the target does not hold a column's values as upstream does."""
+        return self.fate(name, column) != _AS_IT_IS
+
+    def fate(self, name: TableName, column: str) -> ColumnFate:
+        """What is done with a table's column."""
         rules = self.of(name)
-        return rules is not None and rules.changes(column)
+        return _AS_IT_IS if rules is None else rules.fate(column)
 
     def unsent(self, name: TableName, columns: Iterable[str]) -> frozenset[str]:
         """Which of a table's columns are left out of its rows."""

@@ -17,7 +17,7 @@ from tests.service.cells import Cells, Oracle, differences, oracle
 from tests.service.commands.test_prove import prove, verdicts
 from tests.service.lab import Feed, is_row, recorded
 from tests.service.local import LocalFeed
-from tests.service.messages import begun, delete, insert, keyed, update, watermarks
+from tests.service.messages import begun, ddl, delete, insert, keyed, update, watermarks
 from tests.simple_protocol import as_simple
 
 __all__ = ["place"]
@@ -148,6 +148,49 @@ def test_a_key_that_no_message_names_is_taken_as_it_is(sqlite_feed: LocalFeed, b
 
 def keyed_without(message: Any) -> Any:
     return keyed(message) if is_row(message) else message
+
+
+_SELECTOR = {"column-selectors": [{"matcher": ["d.t"], "columns": ["!s"]}]}
+_MASK = {"column-masks": [{"matcher": ["d.t"], "columns": ["s"], "value": "***"}]}
+MOVES = {
+    "ALTER TABLE `t` RENAME COLUMN `s` TO `x`": "d.t",
+    "ALTER TABLE `t` CHANGE COLUMN `s` `x` VARCHAR(10)": "d.t",
+    "ALTER TABLE `t` ADD COLUMN `y` INT, RENAME COLUMN `s` TO `x`": "d.t",
+    "ALTER TABLE `t` RENAME COLUMN `v` TO `x`, RENAME COLUMN `s` TO `v`": "d.t",
+    "RENAME TABLE `d`.`t` TO `d`.`u`": "d.u",
+    "ALTER TABLE `t` RENAME TO `u`": "d.u",
+}
+
+
+@pytest.mark.parametrize("block", [_SELECTOR, _MASK], ids=["left out", "masked"])
+@pytest.mark.parametrize("sql", MOVES)
+def test_no_rename_takes_a_column_out_of_the_rules(sqlite_feed: LocalFeed, block: dict[str, Any], sql: str) -> None:
+    sqlite_feed.with_(sink=block)
+    later = insert(MOVES[sql], 8, id=2, x="secret")
+    sqlite_feed.send([*begun(), *watermarks(5), ddl(MOVES[sql], 6, sql, kind="ALTER"), later, *watermarks(9)])
+    error = sqlite_feed.failing(InputError)
+    assert "say something else" in error.fact
+    assert "offset=" in error.where
+    assert [row[:2] for row in held(sqlite_feed.cells)] == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("block", "table", "sql"),
+    [
+        (_SELECTOR, "d.t", "ALTER TABLE `t` RENAME COLUMN `s` TO `S`"),
+        (_SELECTOR, "d.t", "ALTER TABLE `t` MODIFY COLUMN `s` VARCHAR(20)"),
+        (_MASK, "d.t", "ALTER TABLE `t` RENAME COLUMN `v` TO `w`"),
+        ({"column-masks": [{**_MASK["column-masks"][0], "matcher": ["d.*"]}]}, "d.u", "RENAME TABLE `t` TO `u`"),
+        ({"column-selectors": [{"matcher": ["d.t"], "columns": ["!other"]}]}, "d.u", "RENAME TABLE `t` TO `u`"),
+    ],
+)
+def test_a_rename_within_the_rules_is_executed(
+    sqlite_feed: LocalFeed, block: dict[str, Any], table: str, sql: str
+) -> None:
+    sqlite_feed.with_(sink=block)
+    sqlite_feed.send([*begun(), *watermarks(5), ddl(table, 6, sql, kind="ALTER"), *watermarks(9)])
+    sqlite_feed.apply()
+    assert len(sqlite_feed.cells.tables({"d"})[table][1]) == 1
 
 
 @pytest.mark.parametrize(

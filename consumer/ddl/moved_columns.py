@@ -1,0 +1,59 @@
+"""DDLs after which a column's values count under other rules: what was left out or masked would be written, or the
+rows that are there would hold something else than those that follow. Pure.
+
+Rules go by names. TiCDC's own selectors just go on with the new name; here such a DDL is for an operator to decide about.
+"""
+
+from collections.abc import Iterator
+
+from consumer.ddl.guard import exchanged
+from consumer.ddl.lost_keys import changes_of
+from consumer.filters.columns import ColumnRules
+from consumer.filters.tables import TableFilter
+from ordering.errors import InputError
+from ordering.events import DdlEvent, TableName
+from sinks.ddl.model import ChangeColumn, RenameColumn
+from sinks.ddl.parse.statement import Statement, named, read_statement
+from sinks.rows.schema import Catalog
+
+_HINT = (
+    "have the same rules for both names, under another changefeed id with a new target; or execute it by hand, if the"
+    " column may be replicated from now on as its new name has it, and say so with `reconciler ddl done`"
+)
+
+
+def refuse_moved_columns(ddl: DdlEvent, columns: ColumnRules, tables: TableFilter, catalog: Catalog) -> None:
+    """Raise InputError where a column's new name, or its table's, has other rules. `tables`: what counts at all."""
+    statement = read_statement(ddl.sql)
+    own = TableName(ddl.database, ddl.table)
+    for old, new in _renamed_columns(statement):
+        _check(columns, (own, old), (own, new))
+    for before, after in _moved_rows(ddl, statement, own):
+        schema = catalog.get(catalog.spelled(before)) or catalog.get(catalog.spelled(after))  # it may have been executed
+        if schema is not None and tables(*after):
+            for column in schema.columns:
+                _check(columns, (before, column.name), (after, column.name))
+
+
+def _renamed_columns(statement: Statement) -> Iterator[tuple[str, str]]:
+    for change in changes_of(statement):
+        if isinstance(change, RenameColumn):
+            yield change.old, change.new
+        elif isinstance(change, ChangeColumn):
+            yield change.old, change.column.name
+
+
+def _moved_rows(ddl: DdlEvent, statement: Statement, own: TableName) -> Iterator[tuple[TableName, TableName]]:
+    """Tables whose rows are another one's afterwards."""
+    if ddl.removes and ddl.adds:
+        yield from zip(ddl.removes, ddl.adds, strict=True)
+    yield from ((own, named(other)) for other in exchanged(ddl, statement))
+
+
+def _check(columns: ColumnRules, before: tuple[TableName, str], after: tuple[TableName, str]) -> None:
+    if columns.fate(*before) != columns.fate(*after):
+        raise InputError(
+            f"a DDL makes {before[1]!r} of {before[0]} into {after[1]!r} of {after[0]}, for which"
+            " sink.column-selectors or sink.column-masks say something else",
+            hint=_HINT,
+        )
