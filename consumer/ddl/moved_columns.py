@@ -1,7 +1,6 @@
-"""DDLs after which a column's values count under other rules: what was left out or masked would be written, or the
-rows that are there would hold something else than those that follow. Pure.
+"""DDLs after which other rules count for a column: what was left out or masked would be written as it is.
 
-Rules go by names. TiCDC's own selectors just go on with the new name; here such a DDL is for an operator to decide about.
+Rules go by names. TiCDC's own selectors go on with the new name; here an operator decides about such a DDL. Pure.
 """
 
 from collections.abc import Iterator
@@ -29,7 +28,8 @@ def refuse_moved_columns(ddl: DdlEvent, columns: ColumnRules, tables: TableFilte
     for old, new in _renamed_columns(statement):
         _check(columns, (own, old), (own, new))
     for before, after in _moved_rows(ddl, statement, own):
-        schema = catalog.get(catalog.spelled(before)) or catalog.get(catalog.spelled(after))  # it may have been executed
+        names = map(catalog.spelled, (before, after))  # it may have been executed
+        schema = next(filter(None, map(catalog.get, names)), None)
         if schema is not None and tables(*after):
             for column in schema.columns:
                 _check(columns, (before, column.name), (after, column.name))

@@ -177,6 +177,11 @@ class ColumnRules:
         rules = self.of(name)
         return _AS_IT_IS if rules is None else rules.fate(column)
 
+    def is_masked(self, name: TableName, column: str) -> bool:
+        """Whether a mask stands in the target for a column's values."""
+        is_taken, mask = self.fate(name, column)
+        return is_taken and mask is not None
+
     def unsent(self, name: TableName, columns: Iterable[str]) -> frozenset[str]:
         """Which of a table's columns are left out of its rows."""
         rules = self.of(name)

@@ -290,7 +290,8 @@ class FileLoad:
                 try:
                     self._encoded([cell], [row], batch.notation)
                 except ValueError as error:
-                    return self._named(f"column {cell.column.name!r}: {error}", number)
+                    what = error if cell.mask is None else "a value that is to be masked can't be read, or its mask fit"
+                    return self._named(f"column {cell.column.name!r}: {what}", number)
         return self._named("a value can't be encoded", batch.first + 1)
 
     def _named(self, what: str, row: int) -> InputError:

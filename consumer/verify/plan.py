@@ -29,6 +29,8 @@ class Comparison:
     """The column that chunks are ranges of, as each side calls it."""
     unique: bool = False
     """Whether the target can't hold two rows of one key."""
+    masked: bool = False
+    """Whether it holds masks, which nothing here computes."""
 
     @property
     def bucketed(self) -> bool:
@@ -62,6 +64,8 @@ class Rules:
     """Whether the target computes virtual columns; others do not hold them."""
     changed: Callable[[TableName, str], bool] = lambda *_: False
     """Whether the target does not hold a column as upstream does: it is left out, or masked."""
+    masked: Callable[[TableName, str], bool] = lambda *_: False
+    """Whether a mask stands in the target for a column's values."""
 
     def takes(self, name: TableName) -> bool:
         """Whether a table is to be compared."""
@@ -120,9 +124,9 @@ def _compared(
     own = [c.name for c in right[0].columns if not c.generated and _named(left[0], c.name) is None]
     plan.left_out += [(name, f"column {column!r} is the target's own") for column in own]
     keys = _keys(left[0], pairs)
-    return Comparison(
-        name, left[0], right[0], tuple(pairs), keys, _span_column(keys, left, right), unique=_is_unique(keys, right[0])
-    )
+    masked = any(rules.masked(name, column.name) for column in left[0].columns)
+    unique, span_column = _is_unique(keys, right[0]), _span_column(keys, left, right)
+    return Comparison(name, left[0], right[0], tuple(pairs), keys, span_column, unique, masked)
 
 
 def _named(table: TableSchema, name: str) -> Column | None:

@@ -1,7 +1,7 @@
 """The SQL that makes the target's rows as they are upstream: in each table all deletes before all writes (R5).
 
 Rows of a table whose other unique keys could collide are deleted and inserted; others are updated, so that columns of
-the target's own keep their values.
+the target's own keep their values. A row with masks is not inserted: nothing here computes them.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,9 +43,13 @@ def _replaces(comparison: Comparison) -> bool:
     return not comparison.unique or comparison.right.has_other_unique_keys(tuple(p.right.name for p in comparison.keys))
 
 
+def _is_replaced(comparison: Comparison) -> bool:
+    return _replaces(comparison) and not comparison.masked
+
+
 def _deletes(table: TableOutcome, mender: Mender) -> Iterator[str]:
     for one in table.differences:
-        if one.right is not None and (one.left is None or _replaces(table.comparison)):
+        if one.right is not None and (one.left is None or _is_replaced(table.comparison)):
             yield _told(lambda one=one: _delete(table.comparison, one, mender))  # type: ignore[misc]
 
 
@@ -61,6 +65,8 @@ def _delete(comparison: Comparison, one: Difference, mender: Mender) -> str:
     row = one.right or ()
     if comparison.keys and comparison.unique:
         return mender.delete(comparison.right.here, comparison.keys, _key(comparison, row))
+    if comparison.masked:
+        raise _unrepaired(comparison, one, "rows that differ in their masks alone can't be told apart")
     return mender.delete_one(comparison.right.here, comparison.pairs, row, comparison.right.columns)
 
 
@@ -72,9 +78,16 @@ def _writes(table: TableOutcome, mender: Mender) -> Iterator[str]:
 
 def _write(comparison: Comparison, one: Difference, mender: Mender) -> str:
     if one.right is None or _replaces(comparison):
+        if comparison.masked:
+            raise _unrepaired(comparison, one, "an INSERT would lack its masks")
         return mender.insert(comparison.right.here, comparison.pairs, one.left or ())
     changed = [(pair, value) for pair, value, _ in one.changed(comparison)]
     return mender.update(comparison.right, comparison.keys, _key(comparison, one.right), changed)
+
+
+def _unrepaired(comparison: Comparison, one: Difference, why: str) -> TargetError:
+    key = ", ".join(f"{name}={value!r}" for name, value in one.key(comparison).items())
+    return TargetError(f"{comparison.name}, {key}: {why}; see `reconciler progress rewind`")
 
 
 def _key(comparison: Comparison, row: tuple[str | None, ...]) -> list[str | None]:

@@ -18,4 +18,5 @@ def rules_of(config: Config, wanted: Accepts, *, keyless: bool) -> Rules:
         invalid_dates_are_null=target == "postgresql" and config.target.invalid_dates == "null",
         virtual=target in {"mysql", "mariadb", "tidb"},
         changed=columns.changes,
+        masked=columns.is_masked,
     )

@@ -22,7 +22,10 @@ from consumer.large_messages.claim_check import Claims
 from consumer.large_messages.fetch import Bodies
 from consumer.large_messages.reference import reference
 from consumer.serve.config.shown import shown
+from consumer.verify.narrow import Difference
 from consumer.verify.plan import planned
+from consumer.verify.repair import repair
+from consumer.verify.report import TableOutcome, VerifyOutcome
 from consumer.verify.rules import rules_of
 from ordering.errors import ConfigError, InputError
 from ordering.events import Position, TableName
@@ -241,6 +244,49 @@ def test_verify_compares_no_column_that_is_left_out_or_masked() -> None:
         "column 'v' is left out or masked by [sink]",
         "column 's' is left out or masked by [sink]",
     ]
+
+
+class AnyMender:
+    """Says which statement it was asked for, and of which columns or key."""
+
+    def head(self, _: object) -> list[str]:
+        return []
+
+    tail = list
+
+    def insert(self, _: TableName, pairs: Any, row: Any) -> str:
+        return f"insert {len(pairs)} {row[0]}"
+
+    def update(self, _: TableSchema, __: Any, key: Any, changed: Any) -> str:
+        return f"update {key[0]} {[pair.right.name for pair, _ in changed]}"
+
+    def delete(self, _: TableName, __: Any, key: Any) -> str:
+        return f"delete {key[0]}"
+
+
+@pytest.mark.parametrize("other_unique", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+def test_no_repair_writes_a_row_without_its_masks(mask: bool, other_unique: bool) -> None:
+    selector = {"column-selectors": [{"matcher": ["d.t"], "columns": ["!s"]}]}
+    masks = {"column-masks": [{"matcher": ["d.t"], "columns": ["s"], "value": "-"}]}
+    config = config_from({**LEAST, "sink": masks if mask else selector}, "a test")
+    columns = tuple(Column(name, "text", Shape.TEXT) for name in ("id", "s", "w"))
+    keys = (("id",), ("w",)) if other_unique else (("id",),)
+    side: Any = Catalog({T: TableSchema(T, columns, ("id",), keys)}), AnyReader()
+    plan = planned(side, side, rules_of(config, lambda *_: True, keyless=False))
+    told = [("1", "x"), None], [("2", "x"), ("2", "y")], [None, ("3", "z")]
+    outcome = VerifyOutcome("c", 1, ("up", "down"), plan, 10)
+    outcome.tables = [TableOutcome(plan.tables[0], differences=[Difference(T, "", a, b) for a, b in told])]
+    lines = list(repair(outcome, AnyMender()))[4:]  # type: ignore[arg-type]
+    done = [line for line in lines if not line.startswith("--")]
+    if not mask:
+        renewed = ["delete 2", "delete 3", "insert 2 1", "insert 2 2"]
+        assert done == (renewed if other_unique else ["delete 3", "insert 2 1", "update 2 ['w']"])
+        return
+    assert done == (["delete 3"] if other_unique else ["delete 3", "update 2 ['w']"])
+    left = [line for line in lines if "would lack its masks" in line]
+    assert len(left) == 1 + other_unique
+    assert "d.t, id='1'" in left[0]
 
 
 def test_a_key_of_hashes_is_not_shown() -> None:

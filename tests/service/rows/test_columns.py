@@ -215,3 +215,15 @@ def test_a_load_refuses_a_key_that_is_masked(sqlite_feed: LocalFeed, tmp_path: A
     block = {"column-masks": [{"matcher": ["*.b"], "columns": ["id"], "value": "1"}]}
     with pytest.raises(InputError, match=r"part of the key of d\.b"):
         load(sqlite_feed.uri, write_dump(tmp_path / "dump"), sink=block).run()
+
+
+def test_an_error_of_a_load_shows_no_value_that_is_masked(sqlite_feed: LocalFeed, tmp_path: Any) -> None:
+    dump = write_dump(tmp_path / "dump")
+    for old in dump.glob("d.?.0*.sql"):
+        old.unlink()
+    dump.joinpath("d.a.000000000.csv").write_text('"id","v"\n1,secret\n')
+    block = {"column-masks": [{"matcher": ["d.a"], "columns": ["v"], "value": "-"}]}
+    with pytest.raises(InputError, match="to be masked") as error:
+        load(sqlite_feed.uri, dump, sink=block).run()
+    assert "row=1" in error.value.where
+    assert "secret" not in f"{error.value} {error.value.hint}"
