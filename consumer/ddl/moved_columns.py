@@ -12,8 +12,8 @@ from consumer.filters.tables import TableFilter
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from sinks.ddl.model import ChangeColumn, RenameColumn
-from sinks.ddl.parse.statement import Statement, named, read_statement
-from sinks.rows.schema import Catalog
+from sinks.ddl.parse.statement import DdlKind, Statement, named, named_tables, read_statement
+from sinks.rows.schema import Catalog, TableSchema
 
 _HINT = (
     "have the same rules for both names, under another changefeed id with a new target; or execute it by hand, if the"
@@ -30,9 +30,16 @@ def refuse_moved_columns(ddl: DdlEvent, columns: ColumnRules, tables: TableFilte
     for before, after in _moved_rows(ddl, statement, own):
         names = map(catalog.spelled, (before, after))  # it may have been executed
         schema = next(filter(None, map(catalog.get, names)), None)
-        if schema is not None and tables(*after):
-            for column in schema.columns:
-                _check(columns, (before, column.name), (after, column.name))
+        if tables(*after):
+            _check_rows(columns, before, after, schema)
+
+
+def _check_rows(columns: ColumnRules, before: TableName, after: TableName, schema: TableSchema | None) -> None:
+    """`schema`: None of a table that was dropped and comes back: nobody knows its columns, so all rules count."""
+    for column in () if schema is None else schema.columns:
+        _check(columns, (before, column.name), (after, column.name))
+    if schema is None and not columns.are_alike(before, after):
+        raise _refused(str(before), str(after))
 
 
 def _renamed_columns(statement: Statement) -> Iterator[tuple[str, str]]:
@@ -48,12 +55,17 @@ def _moved_rows(ddl: DdlEvent, statement: Statement, own: TableName) -> Iterator
     if ddl.removes and ddl.adds:
         yield from zip(ddl.removes, ddl.adds, strict=True)
     yield from ((own, named(other)) for other in exchanged(ddl, statement))
+    if statement.kind is DdlKind.OTHER and statement.tables:  # RECOVER or FLASHBACK
+        _, (old, *new) = named_tables(ddl.sql)
+        before, *after = (TableName(one.reference.database or ddl.database, one.reference.table) for one in (old, *new))
+        yield from ((before, name) for name in after)
 
 
 def _check(columns: ColumnRules, before: tuple[TableName, str], after: tuple[TableName, str]) -> None:
     if columns.fate(*before) != columns.fate(*after):
-        raise InputError(
-            f"a DDL makes {before[1]!r} of {before[0]} into {after[1]!r} of {after[0]}, for which"
-            " sink.column-selectors or sink.column-masks say something else",
-            hint=_HINT,
-        )
+        raise _refused(f"{before[1]!r} of {before[0]}", f"{after[1]!r} of {after[0]}")
+
+
+def _refused(old: str, new: str) -> InputError:
+    fact = f"a DDL makes {old} into {new}, for which sink.column-selectors or sink.column-masks say something else"
+    return InputError(fact, hint=_HINT)

@@ -177,6 +177,11 @@ class ColumnRules:
         rules = self.of(name)
         return _AS_IT_IS if rules is None else rules.fate(column)
 
+    def are_alike(self, one: TableName, other: TableName) -> bool:
+        """Whether two tables have the same rules for columns of any name."""
+        found = [None if rules is None else (rules.selects, rules.masks) for rules in map(self.of, (one, other))]
+        return found[0] == found[1]
+
     def is_masked(self, name: TableName, column: str) -> bool:
         """Whether a mask stands in the target for a column's values."""
         is_taken, mask = self.fate(name, column)

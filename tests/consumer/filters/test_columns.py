@@ -5,6 +5,7 @@ import hmac
 import json
 import pickle
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -14,14 +15,18 @@ from hypothesis import strategies as st
 from consumer.config.model import config_from
 from consumer.config.routes import read_routes
 from consumer.config.table_sections import SinkSection
+from consumer.ddl.moved_columns import refuse_moved_columns
+from consumer.ddl.policy import understood
 from consumer.filters.columns import ColumnRules, Mask, name_rules
 from consumer.filters.selected_columns import SelectedColumns, selected
+from consumer.filters.tables import table_filter
 from consumer.formats.canal_json import CANAL_JSON
 from consumer.formats.simple import Simple
 from consumer.large_messages.claim_check import Claims
 from consumer.large_messages.fetch import Bodies
 from consumer.large_messages.reference import reference
 from consumer.serve.config.shown import shown
+from consumer.tasks.report import RawDdl
 from consumer.verify.narrow import Difference
 from consumer.verify.plan import planned
 from consumer.verify.repair import repair
@@ -244,6 +249,32 @@ def test_verify_compares_no_column_that_is_left_out_or_masked() -> None:
         "column 'v' is left out or masked by [sink]",
         "column 's' is left out or masked by [sink]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "table", "matcher", "is_refused"),
+    [
+        ("ALTER TABLE `t` EXCHANGE PARTITION `p` WITH TABLE `u`", "t", "d.t", True),
+        ("ALTER TABLE `t` EXCHANGE PARTITION `p` WITH TABLE `u`", "t", "d.u", True),
+        ("ALTER TABLE `t` EXCHANGE PARTITION `p` WITH TABLE `u`", "t", "d.*", False),
+        ("FLASHBACK TABLE `gone` TO `u`", "u", "d.gone", True),
+        ("FLASHBACK TABLE `gone` TO `u`", "u", "d.u", True),
+        ("FLASHBACK TABLE `gone` TO `u`", "u", "d.*", False),
+        ("RECOVER TABLE `gone`", "gone", "d.gone", False),
+        ("RENAME TABLE `d`.`t` TO `d`.`left_out`", "left_out", "d.t", False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["column_selectors", "column_masks"])
+def test_no_rows_move_to_a_table_of_other_rules(
+    sql: str, table: str, matcher: str, is_refused: bool, kind: str
+) -> None:
+    how = {"value": "-"} if kind == "column_masks" else {}
+    found = rules(**{kind: [{"matcher": [matcher], "columns": ["s"] if how else ["!s"], **how}]})
+    columns = tuple(Column(name, "text", Shape.TEXT) for name in ("id", "s"))
+    here = Catalog({name: TableSchema(name, columns, ("id",), (("id",),)) for name in (T, TableName("d", "u"))})
+    ddl = understood(RawDdl(Position("t", 0, 0), 9, "ALTER", "d", table, sql), here, ())
+    with pytest.raises(InputError, match="say something else") if is_refused else nullcontext():
+        refuse_moved_columns(ddl, found, table_filter(["*.*", "!d.left_out"]), here)
 
 
 class AnyMender:
