@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from consumer.filters.tables import TableFilter, digest, name_rule, table_filter
 from ordering.errors import InputError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 
 _TEXTS = {"char", "varchar", "var_string", "tinytext", "text", "mediumtext", "longtext"}
 """Upstream types whose values a hash can stand for."""
@@ -33,7 +33,9 @@ class NameRules:
 
     def __call__(self, column: str) -> bool:
         """Whether they take a column."""
-        return next((accepts for accepts, name in reversed(self.rules) if name.search(column)), False)
+        spelled = {column, folded(column)}  # TiDB folds a letter that RE2 does not: U+0130
+        matching = (accepts for accepts, name in reversed(self.rules) if any(map(name.search, spelled)))
+        return next(matching, False)
 
 
 def name_rules(texts: Iterable[str], key: str) -> NameRules:

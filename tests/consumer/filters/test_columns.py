@@ -79,6 +79,20 @@ def test_the_last_rule_that_matches_decides(texts: list[str], taken: set[str]) -
     assert {column for column in ("id", "ssn", "SSN_old", "odd name") if found(column)} == taken
 
 
+@pytest.mark.parametrize(
+    ("rule", "column"),
+    [
+        ("!id", "\u0130D"),
+        ("!\u0130d", "\u0130D"),
+        ("!kelvin", "\u212aelvin"),
+        ("!stra\xdfe", "STRA\u1e9eE"),
+        ("!\u03c3", "\u03a3"),
+    ],
+)
+def test_case_is_folded_as_tidb_folds_it(rule: str, column: str) -> None:
+    assert not name_rules([rule], "columns")(column)
+
+
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcd")), min_size=1, max_size=6), st.sampled_from("ABCDabcd"))
 def test_rules_for_columns_against_a_model(told: list[tuple[bool, str]], column: str) -> None:
     found = name_rules([("" if accepts else "!") + name for accepts, name in told], "columns")
