@@ -73,8 +73,7 @@ class Execution:
         with self._noting(ddl):
             # what a killed run began was judged by a schema that may be another one since
             torn = line is not None and line.state == DdlState.INTENT.value
-            because = "" if torn else why_ignored(ddl, waiting, self.wanted, self.target.catalog())
-            because = because or self._never_made(ddl)
+            because = "" if torn else self._why_ignored(ddl, waiting)
             if because:
                 left_out = self._last_keys(ddl) if because.startswith(WHY_KEPT) else ()
             else:
@@ -105,6 +104,10 @@ class Execution:
         if self.routes.columns:
             with reading(ddl):
                 refuse_moved_columns(ddl, self.routes.columns, self.wanted.tables, self.target.catalog())
+
+    def _why_ignored(self, ddl: DdlEvent, waiting: Collection[DdlEvent]) -> str:
+        """Why a DDL that no run has begun is left out; "" if it is not."""
+        return why_ignored(ddl, waiting, self.wanted, self.target.catalog()) or self._never_made(ddl)
 
     def _never_made(self, ddl: DdlEvent) -> str:
         """Why a DDL of tables that are not there is left out; "" if it is not, or if they have to be there."""
