@@ -15,17 +15,14 @@ from pathlib import Path
 from typing import ClassVar
 from zipfile import ZipFile
 
-import pymysql
-
 from consumer.embedded.errors import EmbeddedError
 from consumer.embedded.jars import jar_directory
-from consumer.embedded.process import last_lines
 from consumer.embedded.server import EmbeddedServer
 from consumer.runtime.cache_dir import cache_directory
 from consumer.runtime.file_locks import file_lock
+from tests.embedded.mysql_family import answers, as_user, make_data
 
 _SYSTEM_PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")  # an ordinary user's PATH lacks sbin
-_INSTALL_SECONDS = 120
 _NEEDED_IN_JAR = re.compile(r".*/linux/((?:bin|share|scripts)/.+)")
 
 # one statement a line: the server reads it so
@@ -97,38 +94,23 @@ class MariaDbServer(EmbeddedServer):
         accounts.write_text(_ACCOUNTS)
         settings = [f"--{key}={value}" for key, value in self._settings.items()]
         return [
-            *(str(programs.server), "--no-defaults", *programs.options, *_as_user()),
+            *(str(programs.server), "--no-defaults", *programs.options, *as_user()),
             *(f"--datadir={self._data}", "--skip-name-resolve", f"--init-file={accounts}", *settings),
         ]
 
     def _install(self, programs: _Programs) -> None:
-        log = self.directory / "install.log"
-        unfinished = self._data.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
         quick = ("--innodb-log-file-size=4M", "--innodb-flush-method=fsync", "--innodb-flush-log-at-trx-commit=0")
-        command = [
-            *(str(programs.install), "--no-defaults", *programs.options, *_as_user(), f"--datadir={unfinished}"),
-            *(f"--tmpdir={self.directory}", "--auth-root-authentication-method=normal", "--skip-test-db", *quick),
-        ]
-        with log.open("wb") as output:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False, timeout=_INSTALL_SECONDS
-            )
-        if done.returncode != 0:
-            raise EmbeddedError("MariaDB's data could not be made", detail=last_lines(log), hint=f"the log is {log}")
-        unfinished.rename(self._data)
+        make_data(
+            self._data,
+            "MariaDB",
+            lambda at: [
+                *(str(programs.install), "--no-defaults", *programs.options, *as_user(), f"--datadir={at}"),
+                *(f"--tmpdir={self.directory}", "--auth-root-authentication-method=normal", "--skip-test-db", *quick),
+            ],
+        )
 
     def _ready(self) -> bool:
-        try:
-            pymysql.connect(host="127.0.0.1", port=self.port, user=_ROOT, password=_ROOT, connect_timeout=5).close()
-        except pymysql.err.OperationalError:  # not listening yet: asked again until the start's limit
-            return False
-        return True
-
-
-def _as_user() -> list[str]:
-    """MariaDB refuses root unless told; any other user needs no word."""
-    return ["--user=root"] if os.geteuid() == 0 else []
+        return answers(self.port, _ROOT)
 
 
 def _programs() -> _Programs:

@@ -6,24 +6,19 @@ binary log on, its sql_mode, caching_sha2_password over TLS with certificates th
 """
 
 import os
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
 
-import pymysql
-
 from consumer.embedded.errors import EmbeddedError
-from consumer.embedded.process import last_lines
 from consumer.embedded.server import EmbeddedServer
 from consumer.runtime.cache_dir import cache_place
+from tests.embedded.mysql_family import answers, as_user, make_data
 
 VARIABLE = "MYSQL_SERVER"
 FETCHED = "mysql-server"
 """The directory in the cache in which the packages are unpacked."""
-_INSTALL_SECONDS = 120
 # one statement a line: the server reads it so
 _ACCOUNTS = """\
 CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY 'root';
@@ -64,7 +59,7 @@ class MySqlServer(EmbeddedServer):
         return self.directory / "data"
 
     def _command(self) -> list[str]:
-        program = [*mysql_program(), *_as_user()]
+        program = [*mysql_program(), *as_user()]
         if not (self._data / "mysql").is_dir():
             self._install(program)
         accounts = self.directory / "accounts.sql"
@@ -73,29 +68,11 @@ class MySqlServer(EmbeddedServer):
         return [*program, f"--datadir={self._data}", "--skip-name-resolve", f"--init-file={accounts}", *settings]
 
     def _install(self, program: list[str]) -> None:
-        log = self.directory / "install.log"
-        unfinished = self._data.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        command = [*program, "--initialize-insecure", f"--datadir={unfinished}", f"--tmpdir={self.directory}"]
-        with log.open("wb") as output:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False, timeout=_INSTALL_SECONDS
-            )
-        if done.returncode != 0:
-            raise EmbeddedError("MySQL's data could not be made", detail=last_lines(log), hint=f"the log is {log}")
-        unfinished.rename(self._data)
+        place = f"--tmpdir={self.directory}"
+        make_data(self._data, "MySQL", lambda at: [*program, "--initialize-insecure", f"--datadir={at}", place])
 
     def _ready(self) -> bool:
-        try:
-            pymysql.connect(host="127.0.0.1", port=self.port, user=_ROOT, password=_ROOT, connect_timeout=5).close()
-        except pymysql.err.OperationalError:  # not listening yet: asked again until the start's limit
-            return False
-        return True
-
-
-def _as_user() -> list[str]:
-    """MySQL refuses root unless told; any other user needs no word."""
-    return ["--user=root"] if os.geteuid() == 0 else []
+        return answers(self.port, _ROOT)
 
 
 def find_mysql() -> Path | None:

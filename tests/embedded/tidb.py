@@ -10,12 +10,11 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
-import pymysql
-
 from consumer.embedded.errors import EmbeddedError
 from consumer.embedded.server import EmbeddedServer
 from consumer.runtime.cache_dir import cache_directory, cache_place
 from consumer.runtime.file_locks import file_lock
+from tests.embedded.mysql_family import answers
 
 VARIABLE = "TIDB_SERVER"
 VERSION = "v1.1.0-beta.0.20260205093021-1eb3d0a8c7a9"
@@ -51,11 +50,7 @@ class TidbServer(EmbeddedServer):
         ]
 
     def _ready(self) -> bool:
-        try:
-            pymysql.connect(host="127.0.0.1", port=self.port, user="root", connect_timeout=5).close()
-        except pymysql.err.OperationalError:  # not listening yet: asked again until the start's limit
-            return False
-        return True
+        return answers(self.port)
 
 
 def find_tidb() -> Path | None:
