@@ -4,6 +4,7 @@
     ├── ConfigError        2     the user: usage, config file, environment
     │   └── ClusterUnreachableError  worth a retry: no master of Spark answers
     ├── InputError         3     the operator: the input is broken at a position, or lost (R8)
+    │   ├── AnotherProtocolError     a message of a protocol that is not the expected one
     │   ├── LateEventError           an event below the checkpoint that was never applied
     │   └── UnfitRowError            a row that the schema known now does not fit: counts once the row does (R14)
     ├── SourceError        3     Kafka, or a store that messages refer to, refuses us
@@ -66,6 +67,10 @@ class InputError(ReconcilerError):
     """A message can't be used, or input that should be there is gone (R8)."""
 
     exit_code = 3
+
+
+class AnotherProtocolError(InputError):
+    """A message is of another protocol of TiCDC than the changefeed's config says, or lacks what makes it usable."""
 
 
 class LateEventError(InputError):

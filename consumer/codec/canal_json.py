@@ -9,8 +9,8 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from consumer.codec.compression import BadCompressionError, decompressed, is_compressed
-from consumer.codec.foreign import foreign_hint
-from ordering.errors import InputError
+from consumer.codec.foreign import EXTENSION_HINT, foreign_hint, refused
+from ordering.errors import AnotherProtocolError, InputError
 from ordering.events import Kind, Position
 from ordering.timestamps import CommitTs
 
@@ -117,10 +117,10 @@ def decode(value: bytes | None, position: Position) -> Envelope:
         raise _undecodable(value, position, error) from None
     if message.tidb is None:
         other = "" if message.primary_key or b'"pkNames"' in value else foreign_hint(value)
-        raise InputError(
+        raise AnotherProtocolError(
             "message lacks the TiDB extension (`_tidb`): without it there is no commitTs and no watermark",
             where=str(position),
-            hint=other or "add enable-tidb-extension=true to the changefeed's sink URI, and begin with a new topic",
+            hint=other or EXTENSION_HINT,
         )
     return message
 
@@ -130,8 +130,8 @@ def _undecodable(value: bytes, position: Position, error: Exception) -> InputErr
     wrong_shape = isinstance(error, msgspec.ValidationError)
     fact = "message is JSON but not Canal-JSON" if wrong_shape else "message is not valid JSON"
     fact = "message is nested too deeply" if isinstance(error, RecursionError) else fact
-    hint = foreign_hint(value) or "truncated, or not written by TiCDC with protocol=canal-json"
-    return InputError(f"{fact}: {error}; it begins {start!r}", where=str(position), hint=hint)
+    otherwise = "truncated, or not written by TiCDC with protocol=canal-json"
+    return refused(f"{fact}: {error}; it begins {start!r}", value, str(position), otherwise)
 
 
 def check_row(message: Envelope, position: Position) -> None:

@@ -116,7 +116,9 @@ class SourceSection(Section):
     storage_options: dict[str, str] = {}
     """Settings of that store, named as in the `obstore` library: credentials, `endpoint`, `region`, ..."""
     csv: CsvSection = CsvSection()
-    protocol: Literal["canal-json", "simple", "open-protocol", "csv"] = "canal-json"
+    protocol: Annotated[
+        Literal["canal-json", "simple", "open-protocol", "csv"], BeforeValidator(checks.read_protocol)
+    ] = "canal-json"
     """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, and `"simple"`; from
     files also `"csv"`. See `docs/changefeed.md`."""
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0

@@ -204,6 +204,28 @@ def store_opens(uri: str, options: Mapping[str, str]) -> None:
         raise ValueError(message) from error
 
 
+_UNREAD_PROTOCOLS = {
+    "avro": "DELETEs have no commitTs there, and topics no watermarks",
+    "debezium": "DECIMAL comes as a float there, and NULL as the column's default",
+    "debezium-avro": "topics have no watermarks there",
+    "canal": "Canal's protobuf has neither commitTs nor watermarks",
+    "maxwell": "it has neither commitTs nor watermarks",
+    "craft": "TiCDC has given it up",
+}
+
+
+def read_protocol(value: Any) -> Any:
+    """Say why a protocol of TiCDC is not read; what is none of them is left to pydantic."""
+    why = _UNREAD_PROTOCOLS.get(value) if isinstance(value, str) else None
+    if why:
+        message = (
+            f"is of a protocol that is not read: {why}. Set protocol=canal-json&enable-tidb-extension=true,"
+            " protocol=simple or protocol=open-protocol in the changefeed's sink URI, and the same here"
+        )
+        raise ValueError(message)
+    return value
+
+
 def kafka_source(protocol: str) -> None:
     """What a source of topics needs."""
     if protocol == "csv":

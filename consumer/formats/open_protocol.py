@@ -15,7 +15,7 @@ import msgspec
 from consumer.codec.canal_json import UNREADABLE, Plain, Tso
 from consumer.codec.compression import BadCompressionError, decompressed
 from consumer.codec.ddl_types import ddl_type
-from consumer.codec.foreign import foreign_hint
+from consumer.codec.foreign import plain_or_itself, refused
 from consumer.formats.open_rows import OpenColumn, OpenTables
 from consumer.formats.sent_schema import SentSchema
 from consumer.formats.translated import TranslatedMessages
@@ -202,7 +202,7 @@ class _Events:
             pairs = _pairs(key, value)
         except ValueError as error:
             fact = f"message is not of the Open Protocol: {error}"
-            raise InputError(fact, where=where, hint=foreign_hint(value) or f"truncated, or {_ODD}") from None
+            raise refused(fact, plain_or_itself(value, limit), where, f"truncated, or {_ODD}") from None
         left = limit
         for about, held in pairs:
             plain = _plain(held, where, left)

@@ -16,7 +16,7 @@ import msgspec
 
 from consumer.codec.canal_json import UNREADABLE, Plain, Tso
 from consumer.codec.compression import BadCompressionError, decompressed
-from consumer.codec.foreign import SIMPLE_AVRO, foreign_hint
+from consumer.codec.foreign import SIMPLE_AVRO, refused
 from consumer.formats.avro_rows import AvroRowReader, shown_image
 from consumer.formats.message_format import Untaken, WaitingRow
 from consumer.formats.sent_rows import RowReader
@@ -114,8 +114,8 @@ def simple_message(value: bytes | None, where: str, limit: int) -> SimpleMessage
     except (*UNREADABLE, ValueError) as error:
         raise _undecodable(plain, where, error) from None
     if found.version != _KNOWN_VERSION:
-        hint = "not written by TiCDC with protocol=simple, or by one that is newer than this reconciler"
-        raise InputError(f"message is of version {found.version} of the Simple protocol", where=where, hint=hint)
+        otherwise = "not written by TiCDC with protocol=simple, or by one that is newer than this reconciler"
+        raise refused(f"message is of version {found.version} of the Simple protocol", plain, where, otherwise)
     return found
 
 
@@ -136,8 +136,8 @@ def _undecodable(value: bytes, where: str, error: Exception) -> InputError:
     if is_avro(value):
         raise InputError(f"message can't be read: {error}", where=where, hint=f"truncated, or {_ODD}")
     fact = "message is nested too deeply" if isinstance(error, RecursionError) else fact
-    hint = foreign_hint(value) or "truncated, or not written by TiCDC with protocol=simple"
-    return InputError(f"{fact}: {error}; it begins {start!r}", where=where, hint=hint)
+    otherwise = "truncated, or not written by TiCDC with protocol=simple"
+    return refused(f"{fact}: {error}; it begins {start!r}", value, where, otherwise)
 
 
 @dataclass(frozen=True, slots=True)

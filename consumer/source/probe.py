@@ -25,6 +25,7 @@ from consumer.source.continuity import (
 )
 from consumer.source.equal_rows import check_sent_once
 from consumer.source.first_ddls import first_ddls
+from consumer.source.first_messages import check_protocol
 from consumer.source.offer import Kept, PartitionProbe, Probe
 from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED, Tuning
@@ -79,6 +80,8 @@ class Source:
     """Those with which the topics of a new changefeed begin; None until there are many messages and it matters."""
     _ids: dict[str, str] = field(default_factory=dict)
     """Of the topics of which anything is remembered."""
+    _spoken: set[Partition] = field(default_factory=set)
+    """Partitions without a watermark whose first message was looked at."""
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
 
@@ -179,7 +182,16 @@ class Source:
         alive = {p: found for p, found in probes.items() if not known.topics[p.topic].retired}
         counted = {p: found for p, found in alive.items() if _counts(known, p, found)}
         resolved = global_resolved({p: found.watermark for p, found in (counted or alive).items()})
+        self._check_protocol({p: alive[p] for p in resolved.held_back_by if alive[p].watermark is None})
         return Probe(known.topics, probes, resolved, self._beginning(known, probes), self.tuning.small_topic)
+
+    def _check_protocol(self, unmarked: Mapping[Partition, PartitionProbe]) -> None:
+        """Refuse what will never get a watermark: no task reads it, so nothing else tells that it is none of ours."""
+        ends = {p: (at.progress.start, at.end) for p, at in unmarked.items() if p not in self._spoken}
+        spans = {p: (start, end) for p, (start, end) in ends.items() if start < end}
+        if spans:
+            check_protocol(self._reader(), format_of(self.config), spans, self.config.limits.message_bytes)
+            self._spoken |= spans.keys()
 
     def _came_back(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> bool:
         """Whether a partition that was left out has got a message since: whatever holds events <= R exists by now."""

@@ -76,3 +76,11 @@ ignore-event = ["all dml"]
     found = load_config(tmp_path / "config.toml").filter
     assert found.rules == ["a.*", "!a.b", "c.*"]
     assert found.event_filters[0].matcher == ["a.*", "!a.b"]
+
+
+@pytest.mark.parametrize("protocol", ["avro", "debezium", "debezium-avro", "canal", "maxwell", "craft"])
+def test_protocols_that_are_not_read_are_refused_with_the_reason(protocol: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config_from(values(source={"protocol": protocol}), "here")
+    assert "key 'source.protocol' is of a protocol that is not read" in str(caught.value)
+    assert "enable-tidb-extension=true" in str(caught.value)

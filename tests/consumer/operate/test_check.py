@@ -11,11 +11,19 @@ from consumer.operate.check import Finding, findings
 from consumer.source.offer import Kept, PartitionProbe, Probe
 from consumer.source.probe import Source
 from consumer.spark.context import start_spark
-from ordering.errors import TRANSIENT, ClusterUnreachableError, ConfigError, InputError, TargetError
+from ordering.errors import (
+    TRANSIENT,
+    AnotherProtocolError,
+    ClusterUnreachableError,
+    ConfigError,
+    InputError,
+    TargetError,
+)
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.watermark import global_resolved
 from sinks.target import Target
+from tests.consumer.codec.test_foreign import FORMS
 
 
 @pytest.mark.parametrize(
@@ -118,6 +126,16 @@ def test_messages_that_no_run_could_read_are_named(
     assert error.fact.startswith(fact)
     assert hint in error.hint
     assert error.where.startswith("topic=t partition=0 offset=")
+
+
+@pytest.mark.parametrize("form", [name for name, form in FORMS.items() if form.protocol != "canal-json"])
+def test_messages_of_another_protocol_are_named(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], form: str
+) -> None:
+    found = checked(monkeypatch, values, FORMS[form].value)["kafka"]
+    assert isinstance(found.error, AnotherProtocolError)
+    assert FORMS[form].names in found.error.hint
+    assert found.error.where == "topic=t partition=0 offset=0"
 
 
 def test_readable_messages_are_fine(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,8 +74,8 @@ def test_bad_messages(sqlite_feed: Feed, case: str) -> None:
     feed.send([insert("d.t", 1, 1, id=1, v=1, s="x")])
     feed.send_raw(1, value)
     feed.send([insert("d.t", 3, 1, id=3, v=3, s="x"), *watermarks(4)])
-    error = feed.failing()
-    assert (error.exit_code, type(error)) == (3, InputError)
+    error = feed.failing(InputError)
+    assert error.exit_code == 3
     assert fact in error.fact
     assert f"topic={feed.topic} partition=1 offset=1" in str(error).splitlines()[0]
     assert feed.cells.tables(["d"])["d.t"][1] == []
