@@ -15,7 +15,10 @@ from sqlglot.errors import SqlglotError
 
 from consumer.filters.condition_tree import Call, ColumnName, Condition, Constant, Node
 from consumer.filters.mysql_values import Bits
-from ordering.errors import ConfigError
+from consumer.runtime import trial
+from ordering.errors import ConfigError, InputError
+from sinks.ddl.parse import branching
+from sinks.ddl.parse.words import Words
 
 LONGEST = 16 << 10
 """Characters of an expression."""
@@ -47,6 +50,7 @@ _SIDES = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 def condition(text: str, key: str) -> Condition:
     """Read a condition. `key` names it in the ConfigError for what can't be read or computed."""
     _check_nesting(text, key)
+    _check_time(text, key)
     try:
         return _condition(text, key)
     except RecursionError as error:
@@ -55,8 +59,7 @@ def condition(text: str, key: str) -> Condition:
 
 def _condition(text: str, key: str) -> Condition:
     try:
-        # in a SELECT, as TiCDC completes it: so nothing but one condition can stand there
-        tree = sqlglot.parse_one(f"SELECT * FROM t WHERE {text}", read="mysql")  # noqa: S608 parsed, never executed
+        tree = parsed(text)
     except SqlglotError as error:
         raise ConfigError(f"{key}: {text!r} is no SQL condition, or not a whole one") from error
     where = tree.args.get("where")
@@ -82,6 +85,25 @@ def _check_nesting(text: str, key: str) -> None:
     if deepest > DEEPEST:
         fact = f"{key}: {text[:200]!r} holds {deepest} brackets within each other, more than {DEEPEST}"
         raise ConfigError(fact, hint="use fewer brackets, or several event filters")
+
+
+def _check_time(text: str, key: str) -> None:
+    """Raise ConfigError for what sqlglot takes too long to read: `t JOIN t JOIN ...` twice as long with each."""
+    try:
+        is_slow = branching.may_be_slow(Words(text).words)
+    except InputError as error:
+        raise ConfigError(f"{key}: {text[:200]!r} is no SQL condition, or not a whole one") from error
+    if is_slow and not trial.is_read_in_time("consumer.filters.trial_condition", text):
+        fact = f"{key}: {text[:200]!r} can't be read within {trial.LIMIT_S:.0f} s"
+        raise ConfigError(fact, hint="use several event filters with shorter expressions")
+
+
+def parsed(text: str) -> exp.Expr:
+    """The tree of a query with this condition: so nothing but one condition can stand there, as TiCDC completes it.
+
+    Raises SqlglotError.
+    """
+    return sqlglot.parse_one(f"SELECT * FROM t WHERE {text}", read="mysql")  # noqa: S608 parsed, never executed
 
 
 def _compared(left: Node, right: Node) -> tuple[Node, Node]:
