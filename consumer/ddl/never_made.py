@@ -61,11 +61,10 @@ def _told(line: DdlRecord, table: TableName) -> bool | None:
     left_out = line.state == DdlState.IGNORED.value and NO_INDEX in line.executed
     if table in {name.folded for name in statement.adds()}:
         return left_out
-    ran = line.state == DdlState.DONE.value
     if table in {name.folded for name in statement.removes()}:
-        return ran or left_out
+        return line.happened or left_out
     if statement.kind in (DdlKind.CREATE_DATABASE, DdlKind.DROP_DATABASE):
-        return ran if folded(statement.database or "") == table.database else None
+        return line.happened if folded(statement.database or "") == table.database else None
     return None
 
 

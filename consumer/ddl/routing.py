@@ -14,6 +14,7 @@ from consumer.ddl.names_beside import qualified
 from ordering.errors import InputError
 from ordering.events import DdlEvent, Position, TableName
 from ordering.progress import Progress
+from sinks.bookkeeping.ddl_log import SAME_PLACE
 from sinks.ddl.parse.rewrite import stray_name, with_names
 from sinks.ddl.parse.statement import DdlKind, NamedTable, Statement, TableReference, exchange_of, named_tables
 from sinks.ddl.parse.views import CannotSayError, read_view
@@ -155,7 +156,7 @@ class _Routing:
             places += place, names.place(after)
         same = [old == new for old, new in zip(places[::2], places[1::2], strict=True)]
         if all(same):
-            return RoutedDdl(self.ddl, names.sources, "sink.dispatchers give its table the same name as before")
+            return RoutedDdl(self.ddl, names.sources, SAME_PLACE)
         if any(same):
             raise self._refused("renames several tables, of which some keep their name in the target")
         return self._done(tables, own, places, names.sources)

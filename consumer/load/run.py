@@ -102,6 +102,7 @@ class Load:
             stored = target.stored(self._config.changefeed)
             target.loads.make()
             if stored is not None and self._is_done(stored.progress, dump, target):
+                self._routes.check_change(stored.progress.routes, self._config.changefeed)
                 outcome.finished = outcome.resumed = True
             else:
                 self._load(dump, self._led(dump, None if stored is None else stored.progress, outcome), outcome)

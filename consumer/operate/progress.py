@@ -14,7 +14,6 @@ from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
-from consumer.quarantine.table_fate import RAN
 from consumer.source.offer import Probe, added
 from consumer.source.port import source_of
 from consumer.source.probe import Source, retired_end
@@ -266,7 +265,7 @@ def _check_bounds(progress: Progress, to: int) -> None:
 
 
 def _check_ddls(log: Sequence[DdlRecord], to: int, high: int) -> None:
-    between = [ddl for ddl in log if to < ddl.commit_ts <= high and ddl.state in RAN]
+    between = [ddl for ddl in log if to < ddl.commit_ts <= high and ddl.happened]
     if len(log) == KEPT and min(ddl.commit_ts for ddl in log) > to:
         between = between or [log[-1]]  # what came before is not known any more
     if between:

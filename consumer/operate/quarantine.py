@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
+from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
 from consumer.ddl.column_fit import misfits
 from consumer.large_messages.reference import reference
@@ -79,6 +80,7 @@ def replay(config: Config, positions: Iterable[Position]) -> Iterator[Verdict]:
                 where=target.name,
                 hint="let it end: `reconciler run CONFIG --once`, then replay",
             )
+        read_routes(config.sink).check_change(progress.routes, config.changefeed)
         work = _Replay(config, target, in_zone(progress, config.source.time_zone, config.changefeed), lease)
         for one in sorted(chosen, key=lambda one: (one.commit_ts or 0, one.position)):
             yield work.replayed(one)

@@ -54,6 +54,7 @@ def at_rest(config: Config, stopping: Event | None = None) -> Iterator[tuple[Sid
         wait.wait(_LOOK_S)
     try:
         in_zone(stored.progress, config.source.time_zone, config.changefeed)
+        read_routes(config.sink).check_change(stored.progress.routes, config.changefeed)
         yield side, stored.progress
     finally:
         side.close()

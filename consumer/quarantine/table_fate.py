@@ -11,12 +11,9 @@ from typing import NamedTuple
 
 from ordering.errors import InputError
 from ordering.events import TableName
-from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
+from sinks.bookkeeping.ddl_log import DdlRecord
 from sinks.ddl.parse.statement import DdlKind, read_statement
 from sinks.ddl.parse.words import Words
-
-RAN = {state.value for state in (DdlState.DONE, DdlState.INTENT, DdlState.RUNNING, DdlState.TAKE)}
-"""States of DDLs that were executed, or may have been."""
 
 _EMPTYING = {DdlKind.DROP_TABLE, DdlKind.TRUNCATE_TABLE, DdlKind.DROP_DATABASE}
 _MAKING = {DdlKind.CREATE_TABLE, DdlKind.RENAME_TABLE, DdlKind.OTHER}
@@ -48,7 +45,7 @@ def fate_of(log: Iterable[DdlRecord], table: TableName, since: int, upto: int) -
     """
     worst: Change | None = None
     for line in sorted(log, key=lambda line: (line.commit_ts, line.id)):
-        fate = _fate(line, table) if line.state in RAN and since <= line.commit_ts < upto else None
+        fate = _fate(line, table) if line.happened and since <= line.commit_ts < upto else None
         if fate in (Fate.MOVED, Fate.EMPTIED):
             return Change(fate, line)
         if fate is Fate.REKEYED or (fate is not None and worst is None):

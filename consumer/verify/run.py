@@ -15,6 +15,7 @@ from pyspark import SparkContext
 
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
+from consumer.config.routes import read_routes
 from consumer.filters.tables import table_filter
 from consumer.verify.compare import Comparer, Results, Work
 from consumer.verify.narrow import UNNAMED, Difference, still_differing
@@ -88,6 +89,8 @@ class Verification:
         right, stored = open_target_side(self.config, readers)
         left: Side | None = None
         try:
+            if stored is not None:
+                read_routes(self.config.sink).check_change(stored.progress.routes, self.config.changefeed)
             if self.options.against:
                 left = open_other_side(self.options.against, readers + 1)
                 yield left, right, stored

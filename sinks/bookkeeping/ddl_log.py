@@ -42,6 +42,10 @@ class DdlState(Enum):
 DECIDED = {DdlState.SKIP: DdlState.SKIPPED, DdlState.TAKE: DdlState.DONE}
 """What an operator decided -> what it is once the next run has met the DDL."""
 
+SAME_PLACE = "sink.dispatchers give its table the same name as before"
+"""Why a RENAME is ignored that only upstream sees: what has the old name afterwards is another table all the same."""
+
+_RAN = {DdlState.DONE.value, DdlState.INTENT.value, DdlState.RUNNING.value, DdlState.TAKE.value}
 _OPEN = "'intent', 'running', 'failed', 'skip', 'take'"
 _REPLICATED = "/replicated"
 """In `before_it`, and no table's name: what of the statement is executed, where that is not all of it."""
@@ -64,6 +68,11 @@ class DdlRecord:
     updated_at: str
     duration_ms: int | None
     reason: str
+
+    @property
+    def happened(self) -> bool:
+        """Whether names or rows may be others behind it: it was executed, or moves its table upstream only."""
+        return self.state in _RAN or (self.state == DdlState.IGNORED.value and self.executed == SAME_PLACE)
 
     def is_of(self, ddl: DdlEvent) -> bool:
         """Whether it is about this DDL."""

@@ -2,12 +2,16 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from consumer.load.run import Load, LoadOptions
 from consumer.operate.decisions import decide_ddl
+from consumer.operate.progress import _check_ddls
+from consumer.operate.quarantine import replay
 from consumer.proof.report import Proof
 from consumer.proof.run import Proving
 from consumer.verify.report import VerifyOutcome
@@ -17,7 +21,7 @@ from ordering import progress
 from ordering.errors import ConfigError, InputError, TargetError
 from ordering.events import TableName
 from ordering.progress import Progress
-from sinks.bookkeeping.ddl_log import DdlState
+from sinks.bookkeeping.ddl_log import SAME_PLACE, DdlRecord, DdlState
 from tests.loading.dumping import METADATA
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
@@ -125,6 +129,51 @@ def test_a_ddl_that_was_made_by_hand_moves_the_place(every_feed: Feed) -> None:
     assert ids(feed, "a.d_u") == ["1", "2"]
     columns, _ = feed.cells.tables(["a"])["a.d_u"]
     assert "n" in columns
+
+
+UNSEEN = {"dispatchers": [{"matcher": ["d.t", "d.u"], "target-table": "x"}]}
+"""A RENAME of one to the other is seen upstream only."""
+AWAY = ddl("d.u", 5, "RENAME TABLE `d`.`t` TO `d`.`u`", kind="RENAME")
+BACK = ddl("d.t", 7, "RENAME TABLE `d`.`u` TO `d`.`t`", kind="RENAME")
+
+
+def test_a_held_row_is_not_replayed_across_a_rename_that_only_upstream_sees(every_feed: Feed) -> None:
+    """Under its other name the row has changed since, which nobody noted for the one that is held."""
+    feed = every_feed.with_(sink=UNSEEN, quarantine={"enabled": True})
+    made = "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT NOT NULL)"
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, made)])
+    feed.send([insert("d.t", 4, id=2, v=None), *watermarks(4)])
+    feed.once()
+    feed.send([AWAY, update("d.u", 6, {"v": None}, id=2, v=5), BACK, *watermarks(8)])
+    feed.once()
+    (verdict,) = replay(feed.config, [])
+    assert "another table's" in verdict.why
+    assert [str(row["v"]) for row in feed.cells.tables(["d"])["d.x"][1]] == ["5"]
+
+
+def test_rewinding_stops_at_a_rename_that_only_upstream_sees() -> None:
+    line = DdlRecord(1, at(5), "d", "u", "RENAME TABLE `d`.`t` TO `d`.`u`", SAME_PLACE, "ignored", "", None, "")
+    with pytest.raises(ConfigError, match="RENAME TABLE"):
+        _check_ddls([line], at(4), at(8))
+    _check_ddls([replace(line, executed="filter.rules leave it out")], at(4), at(8))
+
+
+@pytest.mark.parametrize("other", [{"dispatchers": []}, {**ROUTED, "column-masks": [
+    {"matcher": ["d.*"], "columns": ["s"], "value": "***"}]}])  # fmt: skip
+def test_no_command_works_by_other_routes_or_columns(sqlite_feed: LocalFeed, other: dict[str, Any]) -> None:
+    """What they would read, write or call equal would not be what the changefeed has written."""
+    feed = sqlite_feed.with_(sink=ROUTED)
+    feed.send(begun())
+    feed.once()
+    feed.with_(sink=other)
+    commands = (
+        lambda: list(replay(feed.config, [])),
+        lambda: prove(feed),
+        lambda: Verification(feed.config, VerifyOptions(against=feed.uri)).run(),
+    )
+    for command in commands:
+        with pytest.raises(InputError, match=r"sink\."):
+            command()
 
 
 def replayed(feed: Feed) -> VerifyOutcome:
