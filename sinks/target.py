@@ -60,7 +60,7 @@ class Target:
         kept = self.session.books
         self._progress, self._permits = kept.progress, kept.permits
         self.ddl_log, self.quarantine, self.definitions = kept.ddl_log, kept.quarantine, kept.definitions
-        self.schemas, self.loads, self.proofs = kept.schemas, kept.loads, kept.proofs
+        self.schemas, self.loads, self.proofs, self.stops = kept.schemas, kept.loads, kept.proofs, kept.stops
         self._leadership, self._ddl = dialect.leadership(self.session), dialect.ddl(self.session)
 
     def opener(self) -> "Callable[[], Target]":

@@ -16,6 +16,8 @@ _MISSED = 3
 """A leader that is silent for so many leases is taken for dead; it tells more often than once a lease."""
 _STATE = 400
 """Characters of what Kafka says."""
+_ERROR = 1500
+"""Characters of the error that ended a run, with its hint."""
 _LEAST_S = 0.05
 _SHORT_S = 10
 """Below this a tenth of a second is told."""
@@ -26,6 +28,7 @@ def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
     source, leader = found["source"], found["leader"]
     yield f"changefeed   {found['changefeed']} -> {found['target']}"
     yield f"state        {verdict(found, lease_s)}"
+    yield from _stopped(found, lease_s)
     yield _checkpoint(found)
     lag = source.get("lag_seconds")
     unknown = "-" if found["checkpoint_ts"] == 0 else "unknown"
@@ -53,6 +56,19 @@ def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
     yield from (f"  DDL {ddl_line(told)}" for told in found["ddl_history"])
 
 
+def _stopped(found: dict[str, Any], lease_s: float) -> Iterator[str]:
+    """With which error the last run ended, while none is running."""
+    stop = found["last_stop"]
+    if stop is not None and not _is_led(found, lease_s):
+        at = stop["at"][:19].replace("T", " ")
+        yield f"stopped      {at} UTC, exit code {stop['exit_code']}: {cut(stop['error'], _ERROR)}"
+
+
+def _is_led(found: dict[str, Any], lease_s: float) -> bool:
+    """Whether an instance leads that has given a sign of life."""
+    return found["leader"] is not None and found["leader"]["silent_seconds"] <= _MISSED * lease_s
+
+
 def _checkpoint(found: dict[str, Any]) -> str:
     """What the target holds, and how old that is against the clock."""
     behind, saved = found.get("lag_now_seconds"), found["updated_at"]
@@ -63,16 +79,17 @@ def _checkpoint(found: dict[str, Any]) -> str:
     return f"checkpoint   {found['checkpoint_ts']} ({found['checkpoint_time']} UTC{age}), {told}"
 
 
-def _running(leader: dict[str, Any] | None, lease_s: float) -> str:
+def _running(found: dict[str, Any], lease_s: float) -> str:
     """Whether somebody leads. Who was killed stays the leader in the target until another one takes over."""
+    leader = found["leader"]
+    if _is_led(found, lease_s):
+        return "running"
+    if found["last_stop"] is not None:
+        return f"stopped by an error, exit code {found['last_stop']['exit_code']}"
     if leader is None:
         return "not running"
-    silent = leader["silent_seconds"]
-    if silent <= _MISSED * lease_s:
-        return "running"
-    return (
-        f"not running as far as can be seen: {leader['name']} led, and has given no sign of life for {duration(silent)}"
-    )
+    silent = duration(leader["silent_seconds"])
+    return f"not running as far as can be seen: {leader['name']} led, and has given no sign of life for {silent}"
 
 
 def verdict(found: dict[str, Any], lease_s: float) -> str:
@@ -81,8 +98,9 @@ def verdict(found: dict[str, Any], lease_s: float) -> str:
     if failed:
         return f"stopped by the DDL at {failed[0]['commit_ts']}: see `reconciler ddl list CONFIG`"
     if found["state"] == "new":
-        return "new: nothing has been applied yet"
-    running = _running(found["leader"], lease_s)
+        stopped = f"{_running(found, lease_s)}; " if found["last_stop"] is not None else ""
+        return f"new: {stopped}nothing has been applied yet"
+    running = _running(found, lease_s)
     wrong = sum(one["verdict"] == ProofVerdict.DIFFERENT.value for one in found["proof"])
     running += f"; drift: {plural(wrong, 'table')} not as the events say" if wrong else ""
     lag = found["source"].get("lag_seconds")

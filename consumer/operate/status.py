@@ -19,6 +19,7 @@ from sinks.bookkeeping.ddl_log import DdlRecord
 from sinks.bookkeeping.instances import Instance
 from sinks.bookkeeping.progress_rows import Stored
 from sinks.bookkeeping.quarantine import states
+from sinks.bookkeeping.stops import Stop
 from sinks.target import Target
 
 _DDLS = 20
@@ -35,6 +36,8 @@ class TargetState:
     instances: list[Instance]
     judged: Mapping[TableName, TableJudgement] = field(default_factory=dict)
     """What the last proof of each table has found."""
+    stop: Stop | None = None
+    """With which error the last run ended."""
 
     @property
     def progress(self) -> Progress:
@@ -44,13 +47,14 @@ class TargetState:
 
 def known_of(target: Target, changefeed: str) -> TargetState:
     """Ask the target, changing nothing. Raises TargetError and its kinds."""
-    stored = target.stored(changefeed)
+    stored, stop = target.stored(changefeed), target.stops.last(changefeed)
     if stored is None:
-        return TargetState(None, [], states([]), [])
+        return TargetState(None, [], states([]), [], stop=stop)
     ddls = target.ddl_log.latest(changefeed, _DDLS)
     proven = state_of(target.proofs.state(changefeed))
     judged = {} if proven is None else proven.judged
-    return TargetState(stored, ddls, states(target.quarantine.all(changefeed)), target.running(changefeed), judged)
+    quarantined, running = states(target.quarantine.all(changefeed)), target.running(changefeed)
+    return TargetState(stored, ddls, quarantined, running, judged, stop)
 
 
 def status_of(config: Config) -> dict[str, Any]:
@@ -62,6 +66,7 @@ def status_of(config: Config) -> dict[str, Any]:
         target.close()
     return {
         **told(config, target.name, known, known.progress),
+        "last_stop": _stop(known.stop),
         "core": core_state(config.spark.native),
         "ledger": _ledger_state(config, known.progress),
         "source": _source_state(config, known.progress),
@@ -104,6 +109,12 @@ def told(config: Config, target_name: str, known: TargetState, progress: Progres
         "proof": [_judged(table, one) for table, one in sorted(known.judged.items())],
         "retired_topics": sorted(name for name, topic in progress.topics.items() if topic.retired),
     }
+
+
+def _stop(stop: Stop | None) -> dict[str, Any] | None:
+    if stop is None:
+        return None
+    return {"at": stop.at.isoformat(), "exit_code": stop.exit_code, "error": stop.error}
 
 
 def _judged(table: TableName, one: TableJudgement) -> dict[str, Any]:

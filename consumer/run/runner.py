@@ -32,7 +32,14 @@ from consumer.spark.jobs import SparkJobs
 from consumer.spark.provider import GivenSpark, OwnSpark, SparkProvider
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import readers_of, target_of
-from ordering.errors import LeaderLivesError, LeadershipLostError, TargetBusyError, TargetError
+from ordering.errors import (
+    LeaderLivesError,
+    LeadershipLostError,
+    ReconcilerError,
+    TargetBusyError,
+    TargetError,
+    TargetUnreachableError,
+)
 from ordering.events import Partition
 from ordering.progress import Counts
 from sinks.bookkeeping.progress_rows import Lease
@@ -135,7 +142,24 @@ class Runner:
                     self._run(started)
             except Stopped:
                 log.info("stopped; what was not committed is rolled back", checkpoint_ts=self.outcome.checkpoint_ts)
+            except LeadershipLostError:
+                raise
+            except ReconcilerError as error:
+                self._note_stop(error)
+                raise
         return self.outcome
+
+    def _note_stop(self, error: ReconcilerError) -> None:
+        """Keep in the target with which error this run ended, for `status`; not where the target is out of reach."""
+        if isinstance(error, TargetUnreachableError):
+            return
+        try:
+            self._target.connect()
+            self._target.stops.note(self.config.changefeed, error.exit_code, str(error))
+        except ReconcilerError as failed:
+            log.warning("why this run ends is not kept in the target, so `status` can't tell it", why=failed.fact)
+        finally:
+            self._target.close()
 
     def _run(self, started: float) -> None:
         tell_choice(self.config.spark.native)
@@ -263,6 +287,7 @@ class Runner:
             )
             self._lease = self._session.lease
             self.presence.lead(self._lease.epoch)
+            self._target.stops.forget(self.config.changefeed)
             if self._first:
                 self.outcome.before, self._first = self._session.progress.counts, False
             self._note(self._session)

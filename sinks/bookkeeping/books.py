@@ -9,6 +9,7 @@ from sinks.bookkeeping.load_files import LoadTable
 from sinks.bookkeeping.progress_rows import ProgressTable
 from sinks.bookkeeping.proofs import ProofTable
 from sinks.bookkeeping.quarantine import QuarantineTable
+from sinks.bookkeeping.stops import StopTable
 from sinks.bookkeeping.tables import Book
 from sinks.bookkeeping.upstream_schemas import UpstreamSchemaTable
 from sinks.bookkeeping.write_permits import PermitTable
@@ -26,6 +27,7 @@ class Books:
     schemas: UpstreamSchemaTable
     loads: LoadTable
     proofs: ProofTable
+    stops: StopTable
 
     @classmethod
     def over(cls, book: Book) -> Self:
@@ -39,4 +41,5 @@ class Books:
             UpstreamSchemaTable(book),
             LoadTable(book),
             ProofTable(book),
+            StopTable(book),
         )

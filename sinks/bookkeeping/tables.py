@@ -63,6 +63,7 @@ class BookTypes:
             "window_start": f"{key}, digest {short} NOT NULL, offsets {text} NOT NULL, state {text} NOT NULL",
             "writer": f"changefeed {short} NOT NULL, part INTEGER NOT NULL, phase {short} NOT NULL,"
             " attempt BIGINT NOT NULL, PRIMARY KEY (changefeed, part)",
+            "stop": f"{key}, stopped_at {moment} NOT NULL, exit_code INTEGER NOT NULL, error {text} NOT NULL",
             "ddl": f"id {self.identity} PRIMARY KEY, changefeed {short} NOT NULL, commit_ts {tso} NOT NULL,"
             f" {self.quote}database{self.quote} {short} NOT NULL, name {short} NOT NULL, statement {text} NOT NULL,"
             f" executed {text} NOT NULL, state {short} NOT NULL, before_it {text} NOT NULL,"

@@ -55,7 +55,7 @@ class IcebergDialect:
 
     def prepare(self, at: TargetSession[LakeSession]) -> None:
         """See `Dialect.prepare`."""
-        if not all(map(at.book.has, ("instance", "ddl", "quarantine"))):
+        if not all(map(at.book.has, ("instance", "ddl", "quarantine", "stop"))):
             with at.transaction():
                 at.book.make()
                 at.books.quarantine.make()

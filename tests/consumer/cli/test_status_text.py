@@ -13,8 +13,9 @@ FOUND: dict[str, Any] = {
     "rows_written": 0, "ddls": 0, "windows": 0, "leader_epoch": 1, "ledger": {"state": "connected"},
     "core": {"used": True, "why": ""},
     "leader": {"name": "app", "silent_seconds": 0.4}, "stand_bys": [], "ddl_history": [], "drift": [], "proof": [],
-    "retired_topics": [], "source": {"state": "connected", "lag_seconds": 0.0, "partitions": []},
+    "retired_topics": [], "last_stop": None, "source": {"state": "connected", "lag_seconds": 0.0, "partitions": []},
 }  # fmt: skip
+STOP = {"at": "2026-11-25T10:00:00.5+00:00", "exit_code": 3, "error": "the row is broken (t/0)\n  hint: mend it"}
 FAILED = {
     "state": "failed",
     "commit_ts": 7,
@@ -38,6 +39,8 @@ FAILED = {
         ),
         ({"leader": None}, "not running; everything up to the watermark is applied"),
         ({"state": "new", "leader": None}, "new: nothing has been applied yet"),
+        ({"leader": None, "last_stop": STOP}, "stopped by an error, exit code 3; everything"),
+        ({"state": "new", "leader": None, "last_stop": STOP}, "new: stopped by an error, exit code 3; nothing has"),
         ({"source": {"state": "connected", "lag_seconds": None}}, "no watermark has been seen yet"),
         (
             {"checkpoint_ts": 0, "source": {"state": "connected", "lag_seconds": None, "resolved_ts": 9}},
@@ -110,3 +113,10 @@ def test_a_core_that_is_not_used_is_named() -> None:
     assert not any(line.startswith("core") for line in status_lines(FOUND, 6.0))
     (line,) = (x for x in status_lines({**FOUND, "core": {"used": False, "why": "it is stale"}}, 6.0) if "core" in x)
     assert line == "core         tasks on this machine read in Python: it is stale"
+
+
+def test_the_error_of_the_last_run_is_told_while_none_runs() -> None:
+    told = {**FOUND, "last_stop": STOP}
+    assert not any(line.startswith("stopped") for line in status_lines(told, 6.0))
+    (line,) = (line for line in status_lines({**told, "leader": None}, 6.0) if line.startswith("stopped"))
+    assert line == "stopped      2026-11-25 10:00:00 UTC, exit code 3: the row is broken (t/0); mend it"

@@ -35,6 +35,7 @@ DDL = {
 }  # fmt: skip
 STATUS: dict[str, Any] = {
     "changefeed": FORGED, "state": "known", "target": FORGED, "retired_topics": [FORGED],
+    "last_stop": {"at": FORGED, "exit_code": 3, "error": FORGED},
     "checkpoint_ts": 1, "checkpoint_time": "t", "updated_at": "t",
     **dict.fromkeys(("events", "duplicates", "duplicates_proven", "filtered", "quarantined"), 0),
     "rows_written": 0, "ddls": 0, "windows": 0, "leader_epoch": 1, "ledger": {"state": FORGED},

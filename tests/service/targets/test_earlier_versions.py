@@ -22,6 +22,7 @@ _BACK = (
     "DROP TABLE ticdc_reconciler.quarantine",
     "DROP TABLE ticdc_reconciler.instance",
     "DROP TABLE ticdc_reconciler.window_start",
+    "DROP TABLE ticdc_reconciler.stop",
 )
 
 
