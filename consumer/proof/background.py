@@ -12,9 +12,9 @@ import structlog
 
 from consumer.config.model import Config
 from consumer.kafka.reader import Readers
-from consumer.proof.events_log import Begins
 from consumer.proof.report import Proof, ProofVerdict, repair_hint
 from consumer.proof.scrub import Scrub
+from consumer.source.continuity import LogControl
 from ordering.errors import DriftError, ReconcilerError
 from sinks.wording import plural
 
@@ -25,10 +25,10 @@ log = structlog.get_logger()
 
 
 class Scrubber:
-    """Proves a changefeed's tables while it runs. `begins`, `readers`: as in `EventsLog`."""
+    """Proves a changefeed's tables while it runs. `control`, `readers`: as in `EventsLog`."""
 
-    def __init__(self, config: Config, begins: Begins | None = None, readers: Readers | None = None) -> None:
-        self._config, self._begins, self._readers = config, begins, readers
+    def __init__(self, config: Config, control: LogControl | None = None, readers: Readers | None = None) -> None:
+        self._config, self._control, self._readers = config, control, readers
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._fault: DriftError | None = None
@@ -53,7 +53,7 @@ class Scrubber:
             self._thread.join(_JOIN_S)
 
     def _run(self, leads: Callable[[], bool]) -> None:
-        scrub = Scrub(self._config, self._stopping, self._begins, self._readers)
+        scrub = Scrub(self._config, self._stopping, self._control, self._readers)
         while not self._stopping.is_set():
             rest_s = _LOOK_S
             if leads():

@@ -1,17 +1,22 @@
-"""What of Kafka's log lies between two checkpoints, read once more; or why that does not tell what happened."""
+"""What of Kafka's log lies between two checkpoints, read once more; or why that does not tell what happened.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+The log may be another one by now than the run read: what it lost is in the target, and what took its place is not. So
+what is read again is held against the progress, which knows the topics' ids and the leaders (`check_read`).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from consumer.codec import canal_json
 from consumer.config.model import Config
 from consumer.formats.message_format import Untaken
-from consumer.kafka.account import check_account, messages_in
+from consumer.kafka.account import Epochs, check_account, epochs_upto, messages_in
 from consumer.kafka.admin import KafkaAdmin
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import Readers
 from consumer.proof.state import ProofState, lineage_of
+from consumer.source.continuity import LogControl, LogRead, check_read
 from consumer.tasks.second_look import BoundedReaders
 from consumer.wiring import schemas_of, target_of
 from ordering.events import Partition, Position
@@ -19,8 +24,6 @@ from ordering.progress import Progress
 from ordering.window import Range
 
 OffsetRange = tuple[Partition, int, int]
-Begins = Callable[[Iterable[Partition]], Mapping[Partition, int]]
-
 
 RESET = "the progress was reset or rewound since the last proof"
 LEFT_OUT = "event filters or the quarantine leave out events"
@@ -34,10 +37,10 @@ def _no_pace(_messages: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EventsLog:
-    """The changefeed's topics. `begins` and `readers`: None for Kafka's own; `pace` is told of messages read."""
+    """The changefeed's topics. `control` and `readers`: None for Kafka's own; `pace` is told of messages read."""
 
     config: Config
-    begins: Begins | None = None
+    control: LogControl | None = None
     readers: Readers | None = None
     pace: Callable[[int], None] = _no_pace
 
@@ -56,7 +59,8 @@ class EventsLog:
         return self._kept(state, progress)
 
     def _kept(self, state: ProofState, progress: Progress) -> tuple[list[OffsetRange], str]:
-        begins = self._begins(progress.partitions)
+        with self._controlled() as control:
+            begins = control.begins(progress.partitions)
         spans = []
         for partition, now in progress.partitions.items():
             start, begin = state.starts.get(partition, 0), begins.get(partition, 0)
@@ -68,14 +72,19 @@ class EventsLog:
             return [], "there are more messages since the last proof than limits.window-rows"
         return spans, ""
 
-    def _begins(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
-        if self.begins is not None:
-            return self.begins(partitions)
+    @contextmanager
+    def _controlled(self) -> Iterator[LogControl]:
+        if self.control is not None:
+            yield self.control
+            return
         with closing(KafkaAdmin(self.config.source.bootstrap_servers, self.config.source.kafka)) as control:
-            return control.begins(partitions)
+            yield control
 
-    def messages(self, spans: list[OffsetRange]) -> Iterator[tuple[Position, bytes | None]]:
-        """The messages, decompressed. Raises SourceError and InputError."""
+    def messages(self, spans: list[OffsetRange], progress: Progress) -> Iterator[tuple[Position, bytes | None]]:
+        """The messages, decompressed; of a log that is not the one of `progress` any more not without an error.
+
+        Raises SourceError and InputError.
+        """
         if not spans:
             return
         settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
@@ -100,5 +109,12 @@ class EventsLog:
                     self.pace(1)
             for partition, start, stop in spans:
                 check_account(Range(partition, start, stop, start), reader.reached(partition), taken[partition])
+            self._check_same([(p, stop, reader.reached(p).epochs) for p, _, stop in spans], progress)
         finally:
             readers.forget()
+
+    def _check_same(self, read: list[tuple[Partition, int, Epochs]], progress: Progress) -> None:
+        named = {partition: one.epoch for partition, one in progress.partitions.items()}
+        found = [LogRead(p, stop, named[p], epochs_upto(epochs, stop)) for p, stop, epochs in read]
+        with self._controlled() as control:
+            check_read(control, found, progress.topics)

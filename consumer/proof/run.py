@@ -15,7 +15,7 @@ from consumer.config.model import Config
 from consumer.filters.tables import table_filter
 from consumer.kafka.reader import Readers
 from consumer.proof.ddls import settled, under_way
-from consumer.proof.events_log import Begins, EventsLog
+from consumer.proof.events_log import EventsLog
 from consumer.proof.expectation import TOO_LONG, Expectations
 from consumer.proof.interval import IntervalReading, TableInterval
 from consumer.proof.pieces import TablePass
@@ -23,6 +23,7 @@ from consumer.proof.present import Present, at_rest, present_of
 from consumer.proof.report import Proof, ProofOf, ProofVerdict
 from consumer.proof.state import ProofState, first_state, state_of
 from consumer.proof.upstream import UpstreamSums, with_upstream
+from consumer.source.continuity import LogControl
 from consumer.wiring import target_of
 from ordering.errors import ConfigError
 from ordering.events import TableName
@@ -44,7 +45,7 @@ def carried(
     low = 0 if state is None else state.checkpoint_ts
     reading = IntervalReading(low, present.checkpoint_ts, tables, read_filter(config.filter).tables)
     if not gap:
-        reading.take(log.messages(spans))
+        reading.take(log.messages(spans, present.progress))
     messages = 0 if gap else sum(stop - start for _, start, stop in spans)
     starts = {p: reading.above.get(p, one.read_to) for p, one in present.progress.partitions.items()}
     if gap:
@@ -58,8 +59,8 @@ class Proving:
 
     config: Config
     rebase: tuple[str, ...] = ()
-    begins: Begins | None = None
-    """Tells which offsets the log still has; None: Kafka's own answer."""
+    control: LogControl | None = None
+    """Tells of the logs; None: Kafka's own answers."""
     readers: Readers | None = None
 
     def run(self) -> Proof:
@@ -72,7 +73,7 @@ class Proving:
             proofs.make()
             state = state_of(proofs.state(self.config.changefeed))
             present, sums, upstream = self._found()
-            log = EventsLog(self.config, self.begins, self.readers)
+            log = EventsLog(self.config, self.control, self.readers)
             executed = replace(present, ddls=target.ddl_log.latest(self.config.changefeed, KEPT))
             expectations, messages = carried(self.config, log, state, executed, {})
             proof = self._judged(expectations, sums, messages)

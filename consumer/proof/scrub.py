@@ -14,13 +14,14 @@ from threading import Event
 from consumer.config.model import Config
 from consumer.kafka.reader import Readers
 from consumer.proof.ddls import settled
-from consumer.proof.events_log import STAYS_SO, Begins, EventsLog
+from consumer.proof.events_log import STAYS_SO, EventsLog
 from consumer.proof.expectation import NO_KEY, Expectations
 from consumer.proof.pieces import TablePass, has_more_rows
 from consumer.proof.present import Present, at_rest, present_of
 from consumer.proof.report import Proof, ProofOf, ProofVerdict
 from consumer.proof.run import carried
 from consumer.proof.state import ProofState, state_of
+from consumer.source.continuity import LogControl
 from consumer.verify.pacing import Pace
 from consumer.wiring import target_of
 from ordering.errors import TargetError, TargetUnreachableError
@@ -42,11 +43,11 @@ _HOLDS_UP = (
 
 @dataclass(slots=True)
 class Scrub:
-    """The rounds of a changefeed. `begins`, `readers`: as in `EventsLog`. Not for several threads at once."""
+    """The rounds of a changefeed. `control`, `readers`: as in `EventsLog`. Not for several threads at once."""
 
     config: Config
     stopping: Event = field(default_factory=Event)
-    begins: Begins | None = None
+    control: LogControl | None = None
     readers: Readers | None = None
     now: Callable[[], float] = time.monotonic
     round_s: float = ROUND_S
@@ -168,7 +169,7 @@ class Scrub:
         begun = time.monotonic()
         with at_rest(self.config, self.stopping) as (side, progress):
             present = present_of(self.config, side, progress)
-        log = EventsLog(self.config, self.begins, self.readers, self._pace)
+        log = EventsLog(self.config, self.control, self.readers, self._pace)
         expectations, messages = carried(self.config, log, self._state, present, self._passes)
         proof = Proof(self.config.changefeed, present.checkpoint_ts, expectations.low, messages)
         self._compare(expectations, proof)

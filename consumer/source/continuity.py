@@ -12,8 +12,10 @@ it is not, or offsets behind it hold nothing, the leader of now is asked of the 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
 
-from consumer.kafka.admin import End, KafkaAdmin, Topic
+from consumer.kafka.account import Epochs
+from consumer.kafka.admin import End, Topic
 from consumer.kafka.reader import Messages
 from consumer.tasks.report import Report
 from ordering.errors import InputError
@@ -36,7 +38,37 @@ _COMPACTED = (
 )
 
 
-def check_kept(control: KafkaAdmin, reached: Mapping[Partition, End], ends: Mapping[Partition, End]) -> None:
+class LogControl(Protocol):
+    """What Kafka's control plane is asked about logs; see `KafkaAdmin`."""
+
+    def topics(self, names: Iterable[str]) -> list[Topic]:
+        """The topics that are there."""
+        ...
+
+    def begins(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Where they begin."""
+        ...
+
+    def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, End]:
+        """Where they end."""
+        ...
+
+    def epoch_ends(self, epochs: Mapping[Partition, int]) -> dict[Partition, int | None]:
+        """Up to where an epoch's leader wrote."""
+        ...
+
+
+class LogRead(NamedTuple):
+    """A partition that was read up to `stop`, before an offset that the leader of `named` has told."""
+
+    partition: Partition
+    stop: int
+    named: int | None
+    epochs: Epochs
+    """The leaders that wrote what was read (`epochs_upto`)."""
+
+
+def check_kept(control: LogControl, reached: Mapping[Partition, End], ends: Mapping[Partition, End]) -> None:
     """Raise InputError where a log is not the one any more that was read up to `reached`, at the epoch given there."""
     for p, at in sorted(reached.items()):
         if ends[p].offset < at.offset:
@@ -48,20 +80,28 @@ def check_kept(control: KafkaAdmin, reached: Mapping[Partition, End], ends: Mapp
 
 
 def check_same_log(
-    control: KafkaAdmin, reports: Iterable[Report], topics: Mapping[str, TopicProgress], *, ask: bool = False
+    control: LogControl, reports: Iterable[Report], topics: Mapping[str, TopicProgress], *, ask: bool = False
 ) -> None:
     """Raise InputError where a log was replaced while a window was read; the ranges of `reports` were read to the end.
 
     `ask`: also what the messages prove, for some were looked at once more since.
     """
-    read = [report for report in reports if report.range.epoch is not None and not report.segment]
-    if not read:
-        return
-    _check_topics(control.topics({report.range.partition.topic for report in read}), topics)
+    whole = [report for report in reports if report.range.epoch is not None and not report.segment]
+    read = [LogRead(one.range.partition, one.stop, one.range.epoch, one.epochs) for one in whole]
+    if read:
+        check_read(control, read, topics, ask=ask)
+
+
+def check_read(
+    control: LogControl, read: Iterable[LogRead], topics: Mapping[str, TopicProgress], *, ask: bool = False
+) -> None:
+    """Raise InputError where what was read is not what the logs held when their ends were named. `ask`: as above."""
+    read = list(read)
+    check_topics(control.topics({one.partition.topic for one in read}), topics)
     wanted: dict[Partition, dict[int, int]] = {}
-    for report in read:
-        epochs = wanted.setdefault(report.range.partition, {})
-        for epoch, upto in _unproven(report, ask=ask):
+    for one in read:
+        epochs = wanted.setdefault(one.partition, {})
+        for epoch, upto in _unproven(one, ask=ask):
             epochs[epoch] = max(upto, epochs.get(epoch, upto))
     while asked := {p: max(epochs) for p, epochs in wanted.items() if epochs}:
         ends = control.epoch_ends(asked)
@@ -71,17 +111,17 @@ def check_same_log(
                 raise _lost(p, upto, end)
 
 
-def _unproven(report: Report, *, ask: bool) -> Iterator[tuple[int, int]]:
+def _unproven(read: LogRead, *, ask: bool) -> Iterator[tuple[int, int]]:
     """Epochs, and up to where the log is to hold what their leaders had, as far as no message proves that."""
-    named, told = report.range.epoch, report.epochs
+    named, told = read.named, read.epochs
     if named is None:
         return
     yield from ((epoch, upto) for epoch, upto in told if epoch not in (None, named))
-    if ask or told[-1:] != ((named, report.stop),):
-        yield named, report.stop
+    if ask or told[-1:] != ((named, read.stop),):
+        yield named, read.stop
 
 
-def _check_topics(found: Iterable[Topic], known: Mapping[str, TopicProgress]) -> None:
+def check_topics(found: Iterable[Topic], known: Mapping[str, TopicProgress]) -> None:
     """Raise InputError for a topic that is another one than that which was read: it was created again."""
     for topic in found:
         if topic.id != known[topic.name].id:

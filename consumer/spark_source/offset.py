@@ -2,12 +2,14 @@
 
 A batch holds the rows of (low, commitTs], and the DDLs that come behind them: none of its rows lies above one. The
 ranges and the DDLs are in the offset, so a driver that starts again reads the same batch, whatever has arrived since.
+So are the leaders that wrote it: of a log that was replaced meanwhile nothing is given.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from consumer.kafka.account import Epochs
 from consumer.tasks.report import RawDdl
 from ordering.errors import ConfigError
 from ordering.events import Partition, Position
@@ -29,6 +31,8 @@ class FeedOffset:
     rows: int = 0
     """Row changes in it, each counted once."""
     ddls: tuple[RawDdl, ...] = ()
+    epochs: tuple[Epochs, ...] | None = None
+    """Of each range the leaders that wrote it (`epochs_upto`); None: an earlier version planned it."""
 
     @property
     def commit_ts(self) -> int:
@@ -49,6 +53,7 @@ class FeedOffset:
             "low": self.low,
             "rows": self.rows,
             "ranges": [[*r.partition, r.start, r.stop] for r in self.ranges],
+            "epochs": self.epochs,
             "ddls": [[*d.position, d.commit_ts, d.type, d.database, d.table, d.sql] for d in self.ddls],
             "offsets": self.progress.offsets(),
             "state": self.progress.state(),
@@ -66,7 +71,12 @@ def restored(value: Mapping[str, Any]) -> FeedOffset:
         tuple(Range(Partition(topic, number), start, stop, 0) for topic, number, start, stop in value["ranges"]),
         value["rows"],
         tuple(_ddl(one) for one in value["ddls"]),
+        _epochs(value.get("epochs")),
     )
+
+
+def _epochs(value: Sequence[Sequence[tuple[int | None, int]]] | None) -> tuple[Epochs, ...] | None:
+    return None if value is None else tuple(tuple((epoch, end) for epoch, end in one) for one in value)
 
 
 def _ddl(value: Sequence[Any]) -> RawDdl:

@@ -26,7 +26,7 @@ from consumer.pipeline.duplicates import check_contents, repeated_in, suspicious
 from consumer.pipeline.read import seen_in
 from consumer.redis.fingerprints import Fingerprints, joined
 from consumer.redis.ledger import Ledger
-from consumer.source.continuity import check_same_log, check_uncompacted
+from consumer.source.continuity import LOST, check_same_log, check_topics, check_uncompacted
 from consumer.source.offer import Probe, added
 from consumer.source.probe import Source
 from consumer.spark_source.offset import FeedOffset
@@ -119,7 +119,7 @@ class FeedPlanner:
         after, ddls = self._settled(after, window, reports)
         held = [report for report in reports if report.released]
         ranges = tuple(Range(r.range.partition, r.range.start, r.stop, 0) for r in held)
-        found = FeedOffset(after, window.low, ranges, rows, ddls)
+        found = FeedOffset(after, window.low, ranges, rows, ddls, tuple(report.epochs for report in held))
         self._planned_last = found, held
         return found
 
@@ -213,7 +213,7 @@ class FeedPlanner:
             return []
         reports = self._known(batch)
         if reports is None:
-            reports = kept_reports(self._scanned(batch.window))
+            reports = self._read_again(batch)
         prints = _prints(reports)
         rows = _distinct(prints)
         if rows != batch.rows:
@@ -224,6 +224,18 @@ class FeedPlanner:
                 hint="the topics, filter.rules or handle-keys were changed: begin a new query with source.start-ts",
             )
         return list(_slices(batch, reports, prints))
+
+    def _read_again(self, batch: FeedOffset) -> list[Report]:
+        """The reports of a batch that another driver has planned. Raises InputError unless it lies in the same logs."""
+        reports = kept_reports(self._scanned(batch.window))
+        topics = {r.partition.topic for r in batch.ranges}
+        check_topics(self._source.control.topics(topics), batch.progress.topics)
+        if batch.epochs is not None:
+            places = ((part.partition, part.start) for part in batch.ranges)
+            planned = dict(zip(places, batch.epochs, strict=True))
+            for report in reports:
+                check_leaders(report.range, report.epochs, planned[report.range.partition, report.range.start])
+        return reports
 
     def _known(self, batch: FeedOffset) -> list[Report] | None:
         """The reports of the batch that was planned last, which Spark mostly asks for next."""
@@ -241,6 +253,16 @@ class FeedPlanner:
         """Close every connection."""
         self._source.close()
         self._readers.forget()
+
+
+def check_leaders(part: Range, found: Epochs, planned: Epochs) -> None:
+    """Raise InputError where other leaders wrote what was read now than what was planned: the log was replaced."""
+    if [epoch for epoch, _ in found] != [epoch for epoch, _ in planned] or found[:-1] != planned[:-1]:
+        raise InputError(
+            "the log was replaced after the batch was planned: other leaders wrote what it holds now",
+            where=f"{part.partition} offset={part.start}",
+            hint=LOST,
+        )
 
 
 def _prints(reports: Iterable[Report]) -> list[Fingerprints]:

@@ -14,10 +14,9 @@ from consumer.codec import canal_json
 from consumer.codec.canal_json import KINDS, Envelope, Image
 from consumer.codec.row_images import TableKeys, unfit_images
 from consumer.filters.tables import TableFilter
-from consumer.kafka.account import Epochs, check_account, epochs_upto
+from consumer.kafka.account import check_account, epochs_upto
 from consumer.kafka.reader import Readers
-from consumer.source.continuity import LOST
-from consumer.spark_source.planning import Slice
+from consumer.spark_source.planning import Slice, check_leaders
 from ordering.errors import InputError, ReconcilerError
 from ordering.events import Kind, Position, RowOp, TableName
 from ordering.rows.identity import fingerprint, key_values, ordinal
@@ -59,20 +58,10 @@ class SliceReader:
                 yield from read.taken(run)
             reached = reader.reached(where.partition)
             check_account(where, reached, taken)
-            _check_epochs(part, epochs_upto(reached.epochs, where.stop))
+            check_leaders(where, epochs_upto(reached.epochs, where.stop), part.epochs)
         except ReconcilerError:
             self.readers.forget()
             raise
-
-
-def _check_epochs(part: Slice, found: Epochs) -> None:
-    """Raise InputError where other leaders wrote what was read now than what was planned: the log was replaced."""
-    if [epoch for epoch, _ in found] != [epoch for epoch, _ in part.epochs] or found[:-1] != part.epochs[:-1]:
-        raise InputError(
-            "the log was replaced after the batch was planned: other leaders wrote what it holds now",
-            where=f"{part.range.partition} offset={part.range.start}",
-            hint=LOST,
-        )
 
 
 class _SliceRead:

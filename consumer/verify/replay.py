@@ -1,5 +1,8 @@
 """The topics as the truth: what they hold up to C is applied to an empty target, as a run would, and compared.
 
+They have to be what the run has read: a log that lost its end since would tell other rows, and they would be taken for
+right. So the logs are compared with the progress before, to say so at once, and once all was read.
+
 It shows what a target lost or got since, by whatever hand, not what a run always does wrong. The target made for it is
 a directory of SQLite files, removed afterwards.
 """
@@ -15,15 +18,17 @@ from pyspark import SparkContext
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config, RedisSection, TargetSection
 from consumer.config.routes import read_routes
+from consumer.kafka.admin import End
 from consumer.pipeline.round import Round
 from consumer.pipeline.session import Session
-from consumer.source.continuity import check_beginnings
+from consumer.source.continuity import check_beginnings, check_kept
 from consumer.source.file_source import FileSource
 from consumer.source.offer import Probe
 from consumer.source.port import ChangeSource
 from consumer.source.probe import Source
 from consumer.spark.context import start_spark, stop_spark
 from consumer.spark.jobs import SparkJobs
+from consumer.tasks.jobs import Jobs
 from consumer.verify.sides import Side
 from consumer.wiring import readers_of, storage_of, target_of
 from ordering.errors import ConfigError, InputError
@@ -61,7 +66,8 @@ def replayed(config: Config, known: Progress, spark: SparkContext | None = None)
         own = _config(config, Path(directory))
         context = spark or start_spark(f"{config.changefeed} verify", config.spark)
         try:
-            _replay(own, known, context)
+            with closing(_source_up_to(own, known)) as source:
+                replay(own, known, source, SparkJobs(context, readers_of(own)))
         finally:
             if spark is None:
                 stop_spark(context)
@@ -83,17 +89,19 @@ def _config(config: Config, directory: Path) -> Config:
     return config.model_copy(update={"target": target, "redis": RedisSection(uri=""), "quarantine": quarantine})
 
 
-def _replay(config: Config, known: Progress, spark: SparkContext) -> None:
-    source = _source_up_to(config, known)
-    with closing(source), closing(target_of(config)) as target:
+def replay(config: Config, known: Progress, source: ChangeSource, jobs: Jobs) -> None:
+    """Apply to the config's target what the source holds up to the checkpoint of `known`. Raises ReconcilerError."""
+    with closing(target_of(config)) as target:
         target.connect()
         filters, routes = read_filter(config.filter), read_routes(config.sink)
         first = Progress.first(BEGINNING, filters.digest, "", routes.digest)
         target.claim(config.changefeed, replace(first, topics=_retired(known)))
-        session = Session(config, source, target, SparkJobs(spark, readers_of(config)))
+        session = Session(config, source, target, jobs)
         while Round(session).run(to_end=True):
             pass
         reached = session.progress.checkpoint_ts
+    if isinstance(source, Source):
+        _check_same(source, known)
     if reached != known.checkpoint_ts:
         raise InputError(
             f"the topics reach {reached} ({utc_text(reached)} UTC), the target's checkpoint is {known.checkpoint_ts}",
@@ -128,16 +136,8 @@ def _retired(known: Progress) -> dict[str, TopicProgress]:
 
 def _check_whole(source: Source, known: Progress) -> None:
     """Raise InputError unless the topics still hold all that they ever held: what is gone is not compared."""
-    listed = source.listed()
-    there = {topic.name: topic.id for topic in listed}
-    for name, topic in sorted(known.topics.items()):
-        if there.get(name) != topic.id:
-            raise InputError(
-                "a topic of this changefeed is gone, or was created again: what it held can't be replayed",
-                where=f"topic={name}",
-                hint=_HINT,
-            )
-    begins = source.control.begins([p for topic in listed for p in topic.partitions])
+    _check_same(source, known)
+    begins = source.control.begins([p for topic in source.listed() for p in topic.partitions])
     for partition, begin in sorted(begins.items()):
         if begin > 0:
             raise InputError(
@@ -145,3 +145,17 @@ def _check_whole(source: Source, known: Progress) -> None:
                 where=f"{partition} offset={begin}",
                 hint=_HINT,
             )
+
+
+def _check_same(source: Source, known: Progress) -> None:
+    """Raise InputError unless the topics, and the logs up to where they were read, are those of the progress."""
+    there = {topic.name: topic.id for topic in source.listed()}
+    for name, topic in sorted(known.topics.items()):
+        if there.get(name) != topic.id:
+            raise InputError(
+                "a topic of this changefeed is gone, or was created again: what it held can't be replayed",
+                where=f"topic={name}",
+                hint=_HINT,
+            )
+    reached = {p: End(at.read_to, at.epoch) for p, at in known.partitions.items()}
+    check_kept(source.control, reached, source.control.stable_ends(reached))

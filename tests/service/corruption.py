@@ -92,7 +92,7 @@ class Corruption:
         self.feed.apply()
         log = self.feed.log_of_messages
         config = self.feed.with_(proof={"rows-per-second": 10**6}).config
-        self.scrub = Scrub(config, begins=log.begins, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
+        self.scrub = Scrub(config, control=log, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
         self.scrub.round()
         assert self.verdict() == "equal"
 

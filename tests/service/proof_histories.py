@@ -185,7 +185,7 @@ class Trial:
         """All tables at once."""
         self.counts["proofs"] += 1
         log = self.feed.log_of_messages
-        return Proving(self.feed.config, begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+        return Proving(self.feed.config, control=log, readers=log).run()  # type: ignore[arg-type]
 
     def scrubbed(self, *, is_new: bool) -> Proof:
         """A round of the scrub."""
@@ -194,7 +194,7 @@ class Trial:
         log = self.feed.log_of_messages
         if is_new or self.scrub is None:
             config = self.feed.with_(proof={"rows-per-second": 10**6}).config
-            self.scrub = Scrub(config, begins=log.begins, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
+            self.scrub = Scrub(config, control=log, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
             self.scrub.round()
         return self.scrub.round()
 

@@ -121,7 +121,7 @@ MUTANTS = (
     Mutant("consumer/source/continuity.py", "if end is None or end < upto:", "if end is None:"),
     Mutant("consumer/source/continuity.py", "if topic.id != known[topic.name].id:", "if False:"),
     Mutant("consumer/source/continuity.py", "if epoch not in (None, named))", "if False)"),
-    Mutant("consumer/source/continuity.py", "if ask or told[-1:] != ((named, report.stop),):", "if ask:"),
+    Mutant("consumer/source/continuity.py", "if ask or told[-1:] != ((named, read.stop),):", "if ask:"),
     Mutant("consumer/source/continuity.py", "or times[p] + CLOCK_SLACK_MS > physical_ms(start_ts)", ""),
     Mutant("consumer/source/continuity.py", "if p not in times or", "if p in times and"),
     Mutant("consumer/kafka/account.py", "if (reached.offset, reached.messages) != (part.stop, taken):", "if False:"),

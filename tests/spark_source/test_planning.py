@@ -211,3 +211,35 @@ def test_a_log_that_is_replaced_before_its_slices_are_read(lost: int) -> None:
     reader = SliceReader(log, read_filter(options.config.filter).tables, options.handle_keys, 1 << 20)
     with pytest.raises(InputError, match="was replaced"):
         list(reader.changes(slices[0]))
+
+
+@pytest.mark.parametrize("how", ["election", "made anew"])
+def test_a_log_that_is_replaced_before_another_driver_reads_a_batch_again(how: str) -> None:
+    """As many rows lie at the same offsets: neither their number nor the offsets tell."""
+    log, options = log_of(*begun()), options_of()
+    planner = planner_of(log, options)
+    first = batches(log, options, planner=planner)[-1]
+    log.coming.extend([insert("d.t", 4, 0, id=10), insert("d.t", 4, 0, id=11), *watermarks(5)])
+    log.arrive(10)
+    batch = spark_sees(planner.after(first))
+    assert batch.rows == 2
+    assert len(list(read(log, options, planner_of(log, options), batch))) == 2
+    place = batch.ranges[0].partition
+    if how == "election":
+        log.elect(place, lost=2)
+        log.coming.extend([insert("d.t", 4, 0, id=91), *watermarks(5)])
+    else:
+        before = list(log.held[place])
+        log.make_anew(place.topic)
+        log.held[place].extend(before)
+        log.coming.extend([m for n in (1, 2) for m in (watermarks(3)[n], watermarks(5)[n])])
+    log.arrive(20)
+    with pytest.raises(InputError, match=r"was replaced|created again"):
+        list(read(log, options, planner_of(log, options), batch))
+
+
+def test_a_batch_that_an_earlier_version_planned_is_read() -> None:
+    log, options = log_of(*begun()), options_of()
+    (batch, *_) = batches(log, options)
+    stored = {name: value for name, value in batch.stored().items() if name != "epochs"}
+    assert len(list(read(log, options, planner_of(log, options), restored(stored)))) == batch.rows

@@ -69,7 +69,7 @@ def test_tables_that_a_ddl_has_taken_further_than_the_checkpoint_are_not_judged_
 
 def proof_of(verified: Verified) -> Proof:
     log = verified.feed.log_of_messages
-    return Proving(verified.feed.config, begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+    return Proving(verified.feed.config, control=log, readers=log).run()  # type: ignore[arg-type]
 
 
 def verdict(verified: Verified, name: str = "t") -> tuple[ProofVerdict, str, str]:
@@ -86,7 +86,7 @@ def test_the_upstream_is_asked_as_of_c(origin: Origin, verified: Verified) -> No
     assert verdict(verified)[0] is DIFFERENT
     assert "the events say something else" in verdict(verified)[1]
     log = verified.feed.log_of_messages
-    rebased = Proving(verified.feed.config, ("*.*",), begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+    rebased = Proving(verified.feed.config, ("*.*",), control=log, readers=log).run()  # type: ignore[arg-type]
     assert [one.verdict for _, one in rebased.tables.values()] == [EQUAL], "the upstream says so"
     origin.run(f"UPDATE {origin.database}.t SET v = 77")
     assert verdict(verified) == (EQUAL, "", "equal"), "what came later does not count"

@@ -16,7 +16,8 @@ from consumer.proof.report import Proof, ProofVerdict
 from consumer.proof.run import Proving
 from consumer.tasks import order
 from consumer.wiring import target_of
-from ordering.events import TableName
+from ordering.errors import InputError
+from ordering.events import Partition, TableName
 from sinks.steps import Step
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed, databases_of, recorded
@@ -65,7 +66,7 @@ def every(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]
 
 def prove(feed: LocalFeed, *rebase: str) -> Proof:
     log = feed.log_of_messages
-    return Proving(feed.config, rebase, begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+    return Proving(feed.config, rebase, control=log, readers=log).run()  # type: ignore[arg-type]
 
 
 def verdicts(proof: Proof) -> dict[str, str]:
@@ -355,3 +356,32 @@ def test_a_first_proof_says_that_it_is_one(feed: LocalFeed) -> None:
     feed.send([insert("d.t", 3, id=1, v=1, s="one"), *watermarks(5)])
     feed.apply()
     assert reason(prove(feed)).startswith("this is the first proof")
+
+
+def test_a_log_that_lost_its_end_proves_nothing(feed: LocalFeed) -> None:
+    """It has grown again: what took the place of the rows that were applied is not what the target has to hold."""
+    log, place = feed.log_of_messages, Partition(feed.topic, 0)
+    feed.send(begun())
+    feed.once()
+    prove(feed)
+    feed.send([*changes(1), *watermarks(20)])
+    feed.once()
+    for lost in (1, 2):
+        log.elect(place, lost=lost)
+        feed.send([*changes(2), *watermarks(20)])
+        with pytest.raises(InputError, match="lost its end"):
+            prove(feed)
+
+
+def test_a_topic_that_was_made_anew_proves_nothing(feed: LocalFeed) -> None:
+    log = feed.log_of_messages
+    feed.send(begun())
+    feed.once()
+    prove(feed)
+    feed.send([*changes(1), *watermarks(20)])
+    feed.once()
+    before = {place: list(held) for place, held in log.held.items()}
+    log.make_anew(feed.topic)
+    log.held.update(before)
+    with pytest.raises(InputError, match="created again"):
+        prove(feed)

@@ -196,7 +196,7 @@ def test_verify_replays_by_upstreams_names_and_repairs_by_the_targets(every_feed
 def prove(feed: Feed) -> Proof:
     assert isinstance(feed, LocalFeed)
     log = feed.log_of_messages
-    return Proving(feed.config, begins=log.begins, readers=log).run()  # type: ignore[arg-type]
+    return Proving(feed.config, control=log, readers=log).run()  # type: ignore[arg-type]
 
 
 def verdicts(proof: Proof) -> dict[str, str]:

@@ -51,7 +51,7 @@ class Clock:
 def scrub_of(feed: LocalFeed, clock: Clock | None = None, round_s: float = 1e9) -> Scrub:
     log = feed.log_of_messages
     config = feed.with_(proof={"rows-per-second": 1_000_000}).config
-    return Scrub(config, begins=log.begins, readers=log, now=clock or Clock(), round_s=round_s)  # type: ignore[arg-type]
+    return Scrub(config, control=log, readers=log, now=clock or Clock(), round_s=round_s)  # type: ignore[arg-type]
 
 
 def kept(feed: LocalFeed) -> ProofState:
@@ -324,7 +324,7 @@ def background(feed: LocalFeed, **target: str) -> Scrubber:
     log = feed.log_of_messages
     section = {"enabled": True, "rows-per-second": 100_000, "interval-seconds": 0.01}
     config = feed.with_(proof=section, target=target).config
-    return Scrubber(config, log.begins, log)  # type: ignore[arg-type]
+    return Scrubber(config, log, log)  # type: ignore[arg-type]
 
 
 @pytest.fixture
