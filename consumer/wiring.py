@@ -4,6 +4,7 @@ from consumer.config.model import Config
 from consumer.config.routes import names_of, read_routes
 from consumer.filters.selected_columns import SelectedColumns
 from consumer.formats.canal_json import CANAL_JSON, CanalJson
+from consumer.formats.debezium.protocol import Debezium
 from consumer.formats.known_schemas import KnownSchemas
 from consumer.formats.message_format import MessageFormat
 from consumer.formats.open_protocol import OpenProtocol
@@ -41,6 +42,8 @@ def _format_of(config: Config) -> MessageFormat:
     protocol = config.source.protocol
     if protocol == "simple":
         return Simple(config.source.time_zone)
+    if protocol == "debezium":
+        return Debezium(config.source.time_zone, accepts=config.source.lossy_values == "accept")
     return OpenProtocol() if protocol == "open-protocol" else CANAL_JSON
 
 

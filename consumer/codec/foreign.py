@@ -54,7 +54,10 @@ def foreign_hint(value: bytes) -> str:
 
 def _of_json(head: bytes) -> str:
     if _DEBEZIUM.match(head):
-        return f"the changefeed writes Debezium's format, in which DECIMAL and NULL lose what they were: {OURS}"
+        return (
+            "the changefeed writes Debezium's format, in which DECIMAL and NULL lose what they were: set"
+            f' source.protocol = "debezium" and accept that (source.lossy-values); or {OURS}'
+        )
     if _CANAL in head:
         return 'the changefeed writes Canal-JSON: set source.protocol = "canal-json"'
     if _SIMPLE.search(head):

@@ -117,10 +117,13 @@ class SourceSection(Section):
     """Settings of that store, named as in the `obstore` library: credentials, `endpoint`, `region`, ..."""
     csv: CsvSection = CsvSection()
     protocol: Annotated[
-        Literal["canal-json", "simple", "open-protocol", "csv"], BeforeValidator(checks.read_protocol)
+        Literal["canal-json", "simple", "open-protocol", "debezium", "csv"], BeforeValidator(checks.read_protocol)
     ] = "canal-json"
-    """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, and `"simple"`; from
-    files also `"csv"`. See `docs/changefeed.md`."""
+    """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, `"simple"` and
+    `"debezium"`; from files also `"csv"`. See `docs/changefeed.md`."""
+    lossy_values: Literal["refuse", "stop", "accept"] = "refuse"
+    """Only for `protocol = "debezium"`, in which TiCDC loses values: refuse that protocol; or read it and end with an
+    error at a value that a float may have changed; or write what the message holds. See `docs/changefeed.md`."""
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
     """Checkpoint of a new changefeed, a TSO: events at or below it are already in the target. 0: apply everything that
     the topics hold. After `reconciler load` it is not needed."""
@@ -155,7 +158,7 @@ class SourceSection(Section):
     def _of_one_kind(self) -> Self:
         """Either Kafka or files, with a protocol that TiCDC writes there."""
         if not self.storage:
-            checks.kafka_source(self.protocol)
+            checks.kafka_source(self.protocol, self.lossy_values)
             return self
         checks.storage_source(bool(self.bootstrap_servers or self.topics or self.kafka), self.protocol)
         checks.store_opens(self.storage, self.storage_options)

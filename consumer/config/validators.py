@@ -12,6 +12,7 @@ from consumer.config.redis_uri import check_redis_uri
 from consumer.filters.columns import name_rules
 from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
 from consumer.filters.tables import table_filter
+from consumer.formats.debezium.columns import LOSSES
 from consumer.kafka import topic_names
 from consumer.kafka.properties import Settings
 from consumer.kafka.property_rules import faults
@@ -206,7 +207,6 @@ def store_opens(uri: str, options: Mapping[str, str]) -> None:
 
 _UNREAD_PROTOCOLS = {
     "avro": "DELETEs have no commitTs there, and topics no watermarks",
-    "debezium": "DECIMAL comes as a float there, and NULL as the column's default",
     "debezium-avro": "topics have no watermarks there",
     "canal": "Canal's protobuf has neither commitTs nor watermarks",
     "maxwell": "it has neither commitTs nor watermarks",
@@ -226,10 +226,18 @@ def read_protocol(value: Any) -> Any:
     return value
 
 
-def kafka_source(protocol: str) -> None:
+def kafka_source(protocol: str, lossy_values: str) -> None:
     """What a source of topics needs."""
     if protocol == "csv":
         message = 'protocol = "csv" is of files: set source.storage'
+        raise ValueError(message)
+    if protocol == "debezium" and lossy_values == "refuse":
+        message = (
+            'protocol = "debezium" loses values before they reach Kafka: ' + "; ".join(LOSSES) + ". Accept that by"
+            ' lossy-values = "stop" (a value with more digits than a float keeps ends the run) or "accept" (it is'
+            " written as the message holds it); or set protocol=canal-json&enable-tidb-extension=true, protocol=simple"
+            " or protocol=open-protocol in the changefeed's sink URI"
+        )
         raise ValueError(message)
 
 

@@ -16,6 +16,7 @@ from consumer.codec.canal_json import UNREADABLE, Plain, Tso
 from consumer.codec.compression import BadCompressionError, decompressed
 from consumer.codec.ddl_types import ddl_type
 from consumer.codec.foreign import plain_or_itself, refused
+from consumer.formats.joined import apart, joined
 from consumer.formats.open_rows import OpenColumn, OpenTables
 from consumer.formats.sent_schema import SentSchema
 from consumer.formats.translated import TranslatedMessages
@@ -70,18 +71,6 @@ _decode_key = msgspec.json.Decoder(_Key).decode
 _decode_row = msgspec.json.Decoder(_Row).decode
 _decode_loose = msgspec.json.Decoder(_LooseRow).decode
 _decode_ddl = msgspec.json.Decoder(_Ddl).decode
-
-
-def joined(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Key and value as one; None of a message that has neither."""
-    if key is None and value is None:
-        return None
-    return _NUMBER.pack(len(key or b"")) + (key or b"") + (value or b"")
-
-
-def _apart(content: bytes) -> tuple[bytes, bytes]:
-    (length,) = _NUMBER.unpack_from(content)
-    return content[_WIDTH : _WIDTH + length], content[_WIDTH + length :]
 
 
 def _parts(packed: bytes, start: int, what: str) -> list[bytes]:
@@ -173,7 +162,7 @@ class OpenProtocol:
         if not value or len(value) > limit:
             return None
         try:
-            found = [_decode_key(key) for key, _ in _pairs(*_apart(value))]
+            found = [_decode_key(key) for key, _ in _pairs(*apart(value))]
         except (*UNREADABLE, ValueError):
             return None  # what is wrong with it is said by the task that decodes it
         return max((ResolvedTs(key.ts) for key in found if key.type == _RESOLVED and key.ts > 0), default=None)
@@ -190,7 +179,7 @@ class _Events:
         if content is None:
             hint = "something other than TiCDC writes to this topic"
             raise InputError("message is a tombstone (no key, no value)", where=where, hint=hint)
-        yield from self.events(*_apart(content), where, limit)
+        yield from self.events(*apart(content), where, limit)
 
     def events(self, key: bytes, value: bytes, where: str, limit: int) -> Iterator[bytes]:
         """The same of a key and a value."""

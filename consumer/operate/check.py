@@ -8,6 +8,7 @@ from typing import Any
 
 from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter, told
+from consumer.config.lossy import told_of_losses
 from consumer.config.model import Config
 from consumer.config.zone import told_of_repeats
 from consumer.native import chosen
@@ -67,6 +68,8 @@ def findings(config: Config) -> Iterator[Finding]:
     upstream = bodies_of(config).upstream
     if upstream is not None:
         yield from _tried("upstream", lambda: [upstream.check()])
+    if lost := told_of_losses(config.source.protocol):
+        yield Finding("protocol", lost, is_whole=False)
     if told_there := told_of_repeats(config.source.time_zone):
         yield Finding("time zone", told_there, is_whole=False)
     yield _redis(config)

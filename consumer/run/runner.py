@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import structlog
 from pyspark import SparkContext
 
+from consumer.config.lossy import warn_of_losses
 from consumer.config.model import Config
 from consumer.config.zone import warn_of_repeats
 from consumer.native.telling import tell_choice
@@ -164,6 +165,7 @@ class Runner:
     def _run(self, started: float) -> None:
         tell_choice(self.config.spark.native)
         warn_of_repeats(self.config.source.time_zone)
+        warn_of_losses(self.config.source.protocol)
         self._retrying(self._warm)
         self._stepping_down(self._connected)
         self.outcome.start_s = time.monotonic() - started

@@ -78,9 +78,18 @@ ignore-event = ["all dml"]
     assert found.event_filters[0].matcher == ["a.*", "!a.b"]
 
 
-@pytest.mark.parametrize("protocol", ["avro", "debezium", "debezium-avro", "canal", "maxwell", "craft"])
+@pytest.mark.parametrize("protocol", ["avro", "debezium-avro", "canal", "maxwell", "craft"])
 def test_protocols_that_are_not_read_are_refused_with_the_reason(protocol: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config_from(values(source={"protocol": protocol}), "here")
     assert "key 'source.protocol' is of a protocol that is not read" in str(caught.value)
     assert "enable-tidb-extension=true" in str(caught.value)
+
+
+def test_debezium_is_read_only_where_its_losses_are_accepted() -> None:
+    with pytest.raises(ConfigError) as caught:
+        config_from(values(source={"protocol": "debezium"}), "here")
+    for loss in ("DECIMAL", "NULL", "zero and invalid dates", "years 0 to 69", "lossy-values"):
+        assert loss in str(caught.value)
+    for accepted in ("stop", "accept"):
+        config_from(values(source={"protocol": "debezium", "lossy-values": accepted}), "here")

@@ -7,7 +7,8 @@ import pytest
 
 from consumer.codec import canal_json
 from consumer.codec.foreign import foreign_hint
-from consumer.formats.open_protocol import OpenProtocol, joined
+from consumer.formats.joined import joined
+from consumer.formats.open_protocol import OpenProtocol
 from consumer.formats.open_rows import unquoted
 from ordering.errors import InputError
 from ordering.events import Position

@@ -1,0 +1,98 @@
+"""The recordings once more in TiCDC's Debezium format, as far as it loses nothing of them: every one ends as upstream.
+
+`tests.debezium` writes the messages anew. Run again, nothing changes; sent a second time, nothing changes and every
+repetition is counted.
+"""
+
+from typing import Any
+
+import pytest
+
+from ordering.errors import InputError
+from sinks.steps import Observer, Step
+from tests.debezium import as_debezium
+from tests.service.cells import differences, oracle
+from tests.service.lab import Feed, is_row, recorded
+from tests.service.local import Killed, LocalFeed
+from tests.service.rows.test_simple_vectors import CONSISTENCIES
+
+pytestmark = pytest.mark.service
+
+RECORDINGS = (
+    "split.index-value.raw", "split.table.split", "split.default.split", "split.ts.raw", "split.columns.raw",
+    "split.index-value.restarts", "bank.index-value.restarts", "ddl-basic.table", "ddl-basic.restarts",
+    "ddl-basic.no-watermark-before-ddl", "names.table", "topics.topic-per-table", "keys.index-value.split",
+    "unique-swaps.index-value.raw", "iv.index-value.raw",
+)  # fmt: skip
+OPTIONS: tuple[dict[str, Any], ...] = ({}, {"compression": "lz4"}, {"compression": "snappy"})
+LOSSY = {"protocol": "debezium", "lossy-values": "stop"}
+
+
+def applied(feed: Feed, recording: str, **options: Any) -> None:
+    """Send a recording, run, and compare; then run again, and once more after all of it was sent again."""
+    messages = recorded(recording)
+    if recording.startswith("topics"):
+        feed.with_(source={"topics": [f"~{feed.topic}.*"]})
+    upstream, rows = oracle(recording.split(".", maxsplit=1)[0]), sum(map(is_row, messages))
+    sent = as_debezium(messages, **options)
+    feed.with_(source=LOSSY).send(sent)
+    first = feed.once()
+    assert differences(upstream, feed.cells) == []
+    assert first.counts.events == rows
+    idle = feed.once()
+    assert (idle.counts, idle.checkpoint_ts) == (first.counts, first.checkpoint_ts)
+    feed.send(sent)
+    repeated = feed.once()
+    assert differences(upstream, feed.cells) == []
+    assert repeated.counts.rows_written == first.counts.rows_written
+    assert repeated.counts.duplicates_unproven - first.counts.duplicates_unproven == rows
+
+
+@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
+    options = OPTIONS[sum(map(ord, recording + consistency)) % len(OPTIONS)]
+    applied(feed.with_(target={"consistency": consistency}), recording, **options)
+
+
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_without_old_values_rows_are_written_whole(feed: Feed) -> None:
+    feed.with_(source=LOSSY).send(as_debezium(recorded("bank.index-value.split"), old_values=False))
+    feed.once()
+    assert differences(oracle("bank"), feed.cells) == []
+
+
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_a_broken_message_is_told_with_its_position(feed: Feed) -> None:
+    sent = as_debezium(recorded("split.index-value.raw"))
+    at = next(i for i, m in enumerate(sent) if b'"op":"c"' in m.value)
+    broken = sent[at]._replace(value=sent[at].value[:-3])
+    feed.with_(source=LOSSY).send([*sent[:at], broken, *sent[at + 1 :]])
+    error = feed.failing(InputError)
+    assert "Debezium" in error.fact
+    assert f"partition={broken.partition} offset=" in error.where
+
+
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_killed_at_every_step(feed: LocalFeed, consistency: str) -> None:
+    feed.with_(source=LOSSY, target={"consistency": consistency})
+    feed.send(as_debezium(recorded("iv.index-value.raw"), compression="snappy"))
+    last = 0
+    while not feed.lives(killing_after(last := last + 1)):
+        assert last < 1_000
+    assert last > 5
+    assert differences(oracle("iv"), feed.cells) == []
+
+
+def killing_after(steps: int) -> Observer:
+    """Ends a life at this step, counted from its beginning; each life goes on a step further than the one before."""
+    left = iter(range(steps))
+
+    def observe(_: Step) -> None:
+        if next(left, None) is None:
+            raise Killed
+
+    return observe
