@@ -162,8 +162,8 @@ def wait(config: Path, tso: int, timeout: float, as_json: bool) -> None:
     """Wait until the target holds every transaction with a commitTs up to TSO.
 
     Exits 0 once it does, 8 if it does not in time. TSO is the commitTs of your own transaction, which TiDB reports
-    after COMMIT: SELECT @@tidb_last_txn_info (`reconciler help wait`). It asks the target
-    only; any machine that reaches it will do.
+    after COMMIT: SELECT @@tidb_last_txn_info (`reconciler help wait`). It works on any
+    machine that reaches the target.
 
     \b
     Example:
@@ -263,10 +263,11 @@ main.add_command(completion)
 @JSON
 @foreseen
 def expire(config: Path, keep_hours: int, as_json: bool) -> None:
-    """Delete the snapshots of an Iceberg target that only reads of longer ago need, and files that nothing names.
+    """Delete the old snapshots of an Iceberg target, and files that no snapshot uses.
 
-    Tables can be joined afterwards as of every TSO of the last --keep-hours before the checkpoint. A file is deleted
-    once it is a day old. The reconciler may run on meanwhile: a window that meets the command is done again.
+    Afterwards, tables can still be read as of every TSO of the last --keep-hours before the checkpoint. A file is
+    deleted once it is a day old. The reconciler may keep running: if a window conflicts with the command, the window
+    is applied again.
 
     \b
     Example:

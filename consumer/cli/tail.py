@@ -42,8 +42,8 @@ def tail(
 ) -> None:
     """Show the latest messages of TOPIC: position, commitTs as time, kind, table, values. Changes nothing in Kafka.
 
-    Messages that can't be decoded are shown as such, with the reason. Of a config with source.storage, TOPIC is the
-    beginning of the files' path.
+    Messages that can't be decoded are shown as such, with the reason. If the config has
+    source.storage, TOPIC is the beginning of the files' path.
 
     \b
     Examples:

@@ -62,11 +62,11 @@ def verify(config: Path, as_json: bool, **options: Any) -> None:
 @JSON
 @foreseen
 def prove(config: Path, as_json: bool, rebase: tuple[str, ...]) -> None:
-    """Prove that the target holds what it held at the last proof, and what the events since then say.
+    """Prove that the target holds what the last proof found in it, changed by the events since then.
 
-    Exits 0 if all tables do, 6 if one does not, 7 if none differs but not all could be proven, as in the first proof,
-    which only begins (`reconciler help proof`). It reads Kafka and the target, and keeps what it found in
-    ticdc_reconciler.proof; the reconciler may run on meanwhile.
+    Exits 0 if all tables are equal, 6 if one differs, 7 if none differs but not all could be proven. The first proof
+    compares nothing and exits 7 (`reconciler help proof`). It reads Kafka and the target, and stores its results in
+    ticdc_reconciler.proof; the reconciler may keep running.
 
     \b
     Examples:

@@ -77,24 +77,24 @@ class UpstreamSection(Section):
 
 
 class CsvSection(Section):
-    """How the changefeed's `[sink.csv]` says that CSV files are written; its keys and defaults."""
+    """The format of CSV files: the keys and defaults of the changefeed's `[sink.csv]`."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=3)] = ","
-    """What stands between two fields: one to three characters."""
+    """The separator between two fields: one to three characters."""
     quote: Annotated[str, Field(max_length=1)] = '"'
-    """What stands around texts; `""`: nothing, and special characters are escaped by a backslash."""
+    """The quote around texts; `""`: none, special characters are then escaped by a backslash."""
     null: Annotated[str, Field(min_length=1)] = "\\N"
-    """What stands for NULL."""
+    """The text that means NULL."""
     include_commit_ts: bool = True
     """Must be true, upstream too: without commitTs nothing can be ordered."""
     binary_encoding_method: Literal["base64", "hex"] = "base64"
     """How binary values are written."""
     terminator: str = ""
-    """What ends a line; `""`: CRLF or LF."""
+    """The end of a line; `""`: CRLF or LF."""
     output_old_value: bool = False
-    """Either: it is seen in the files."""
+    """Both values work: the files themselves show it."""
     output_field_header: bool = False
-    """Either: it is seen in the files."""
+    """Both values work: the files themselves show it."""
 
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> Self:
@@ -133,13 +133,13 @@ class SourceSection(Section):
     `progress rewind` finds that a retired topic is gone. See `docs/recovery.md`."""
     equal_rows: Literal["error", "count"] = "error"
     """What to do if rows of a table without a key come again within one commitTs, in another batch of Kafka: end with
-    an error, or count them as so many equal rows, though TiCDC may have sent one row twice. See
+    an error, or count each of them as a row, though TiCDC may have sent one row twice. See
     `docs/keyless-tables.md`."""
     time_zone: Annotated[str, AfterValidator(checks.zone)] = "UTC"
     """Zone in which TiCDC prints TIMESTAMP values (its server's `--tz`): a name, or `+08:00`.
 
-    Of an hour that its clocks go through twice the first is taken, with a warning at the start: messages do not say
-    which."""
+    When clocks are set back there, an hour occurs twice. Times in it are taken as the first of the two, with a warning
+    at the start, because messages do not say which one is meant."""
     kafka: Annotated[dict[str, str | int | bool], AfterValidator(checks.kafka)] = {}
     """Client properties, named as in librdkafka: `"security.protocol"`, `"sasl.mechanism"`, `"ssl.ca.location"`, ...;
     see `docs/security.md`."""
@@ -261,9 +261,9 @@ class LimitsSection(Section):
     retry_seconds: Annotated[Seconds, Field(ge=0)] = 60.0
     """How long to retry after the last success, also at the start."""
     lease_seconds: Annotated[Seconds, Field(ge=1, le=3600)] = 6.0
-    """If a leader sends no heartbeat for so long, another instance takes over; see `docs/high-availability.md`."""
+    """If a leader sends no heartbeat for this long, another instance takes over; see `docs/high-availability.md`."""
     stalled_seconds: Annotated[Seconds, Field(gt=0)] = 60.0
-    """If the watermark that holds the others back does not rise for so long, a warning is logged, repeatedly."""
+    """If the watermark that holds the others back does not rise for this long, a warning is logged, repeatedly."""
 
 
 class QuarantineSection(Section):
@@ -281,11 +281,11 @@ class ProofSection(Section):
     """Whether a run proves the tables in the background, over and over; see `docs/proof.md`."""
 
     enabled: bool = False
-    """Prove them while this instance leads: compare what the target holds with what the events say."""
+    """Prove them while this instance leads: compare the rows in the target with the events."""
     rows_per_second: Annotated[int, Field(ge=1)] = 2_000
-    """Read at most so many rows of the target, and messages of Kafka, in a second."""
+    """The most rows of the target, and messages of Kafka, to read in a second."""
     interval_seconds: Annotated[Seconds, Field(gt=0)] = 3600.0
-    """Compare no table again before so long."""
+    """The time between two comparisons of a table."""
 
 
 class Config(Section):

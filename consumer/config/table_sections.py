@@ -1,4 +1,4 @@
-"""The sections of a config that are about single tables: which of them count, and where they lie in the target."""
+"""The sections of a config that are about single tables: which of them are replicated, and under which names."""
 
 from typing import Annotated, Self
 
@@ -62,42 +62,42 @@ class FilterSection(Section):
 
 
 class DispatcherSection(Section):
-    """Where some tables lie in the target, as TiCDC's `sink.dispatchers` have it."""
+    """The names of some tables in the target, written as TiCDC's `sink.dispatchers`."""
 
     matcher: Annotated[list[str], Field(min_length=1), AfterValidator(checks.matcher)]
-    """Rules for the tables that it is about, by their names upstream. The first one that matches a table decides."""
+    """Rules for the tables that it applies to, by their names upstream. The first that matches a table is used."""
     target_schema: Annotated[str, AfterValidator(checks.target_name)] = ""
     """The schema in the target: text in which `{schema}` and `{table}` stand for the upstream's names. `""`: as
     upstream."""
     target_table: Annotated[str, AfterValidator(checks.target_name)] = ""
     """The table's name in the target, likewise."""
     topic: str = ""
-    """TiCDC's alone: no effect here."""
+    """Used by TiCDC only: no effect here."""
     dispatcher: str = ""
-    """TiCDC's alone: no effect here."""
+    """Used by TiCDC only: no effect here."""
     partition: str = ""
-    """TiCDC's alone: no effect here."""
+    """Used by TiCDC only: no effect here."""
     index: str = ""
-    """TiCDC's alone: no effect here."""
+    """Used by TiCDC only: no effect here."""
     columns: list[str] = []
-    """TiCDC's alone: no effect here."""
+    """Used by TiCDC only: no effect here."""
 
 
 class ColumnSelectorSection(Section):
     """Which columns of some tables are replicated, as in TiCDC's `sink.column-selectors`; see `docs/columns.md`."""
 
     matcher: Annotated[list[str], Field(min_length=1), AfterValidator(checks.matcher)]
-    """Rules for the tables that it is about, by their names upstream. The first one that matches a table is used."""
+    """Rules for the tables that it applies to, by their names upstream. The first that matches a table is used."""
     columns: Annotated[list[str], Field(min_length=1), AfterValidator(checks.columns)]
     """Rules for columns, ignoring case: `*`, `!ssn`, `tmp_*`. The last one that matches decides. If all of them
     exclude, every other column is replicated."""
 
 
 class ColumnMaskSection(Section):
-    """What some columns hold in the target instead of upstream's values; see `docs/columns.md`."""
+    """The values that some columns get in the target instead of upstream's; see `docs/columns.md`."""
 
     matcher: Annotated[list[str], Field(min_length=1), AfterValidator(checks.matcher)]
-    """Rules for the tables that it is about, by their names upstream."""
+    """Rules for the tables that it applies to, by their names upstream."""
     columns: Annotated[list[str], Field(min_length=1), AfterValidator(checks.columns)]
     """Rules for columns, as in a selector. The first mask that matches a column is used."""
     value: str | None = None
@@ -117,7 +117,7 @@ class ColumnMaskSection(Section):
 
 
 class SinkSection(Section):
-    """Under which names tables lie in the target (`docs/routes.md`), and with which columns (`docs/columns.md`)."""
+    """The names of tables in the target (`docs/routes.md`), and which columns they get (`docs/columns.md`)."""
 
     dispatchers: list[DispatcherSection] = []
     """Each `[[sink.dispatchers]]` gives some tables another schema or name. The blocks of a TiCDC changefeed can be
