@@ -2,7 +2,8 @@
 
 A test marked `cells("recording", ("target", "consistency"))` has more combinations of its parameters than a run needs.
 Each run takes a few of them, so that each recording occurs, and each target in each consistency. Which ones follows
-from a seed; the long tests (`--soak`) take all.
+from a seed; the long tests (`--soak`) take all. `cells` without names: one of
+them is enough for a run.
 """
 
 import os
@@ -64,11 +65,11 @@ def facts(item: Any) -> set[Hashable]:
 
 
 def chosen(cells: Mapping[str, AbstractSet[Hashable]], seed: str) -> set[str]:
-    """Some of the cells, few, in which every fact occurs that occurs in any of them."""
+    """Some of the cells, few, in which every fact occurs that occurs in any of them; one, if there are no facts."""
     names = sorted(cells)
     random.Random(seed).shuffle(names)
     missing = set().union(*cells.values())
-    taken = set()
+    taken = set() if missing else set(names[:1])
     while missing:
         best = max(names, key=lambda name: len(cells[name] & missing))  # of equal ones the first in the random order
         taken.add(best)

@@ -22,6 +22,13 @@ def test_a_product_needs_no_more_cells_than_its_longest_side() -> None:
     assert len(chosen(cells, "x")) == 20
 
 
+def test_of_cells_without_facts_one_is_enough_and_each_comes_in_time() -> None:
+    cells: dict[str, frozenset[int]] = dict.fromkeys("abc", frozenset())
+    taken = [chosen(cells, str(seed)) for seed in range(60)]
+    assert {len(one) for one in taken} == {1}
+    assert set().union(*taken) == set(cells)
+
+
 def test_in_time_all_cells_are_seen() -> None:
     cells = {f"{a}-{b}": {("a", a), ("b", b)} for a, b in product(range(4), range(3))}
     assert set().union(*(chosen(cells, str(seed)) for seed in range(60))) == set(cells)

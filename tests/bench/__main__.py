@@ -61,7 +61,7 @@ def main(words: list[str] | None = None) -> int:
         chosen(True)  # with a core that can't be used, figures would be Python's
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-bench-")))
-        bootstrap = told.kafka or stack.enter_context(KafkaBroker(place / "kafka")).bootstrap
+        bootstrap = told.kafka or stack.enter_context(KafkaBroker(place / "kafka", lasting=True)).bootstrap
         uri = told.server or f"sqlite:///{place}/sqlite"
         if told.target != "sqlite" and not told.server:
             uri = stack.enter_context(SERVERS[told.target](place / "server")).uri

@@ -46,7 +46,7 @@ def main() -> None:
     told = parser.parse_args()
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-bulk-")))
-        kafka = stack.enter_context(KafkaBroker(place / "kafka"))
+        kafka = stack.enter_context(KafkaBroker(place / "kafka", lasting=True))
         server = stack.enter_context(SERVERS[told.target](place / told.target))
         for rate in _rates(place, kafka.bootstrap, server.uri, told.rows, told.runs):
             print(json.dumps(asdict(rate)), flush=True)

@@ -176,7 +176,7 @@ def main(words: list[str] | None = None) -> int:
     told = parser.parse_args(words)
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-latency-")))
-        kafka = told.kafka or stack.enter_context(KafkaBroker(place / "kafka")).bootstrap
+        kafka = told.kafka or stack.enter_context(KafkaBroker(place / "kafka", lasting=True)).bootstrap
         uri = told.server or stack.enter_context(MariaDbServer(place / "mariadb")).uri
         found = measured(kafka, uri, place, rate=told.rate, seconds=told.seconds, warm_s=told.warm_seconds)
     print(json.dumps(asdict(found)))

@@ -87,7 +87,7 @@ def main(words: list[str] | None = None) -> int:
     told = parser.parse_args(words)
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-ahead-")))
-        bootstrap = stack.enter_context(KafkaBroker(place / "kafka")).bootstrap
+        bootstrap = stack.enter_context(KafkaBroker(place / "kafka", lasting=True)).bootstrap
         uri = f"sqlite:///{place}/sqlite"
         if told.target != "sqlite":
             uri = stack.enter_context(SERVERS[told.target](place / "server")).uri

@@ -50,7 +50,7 @@ def main(words: list[str] | None = None) -> int:
     told = parser.parse_args(words)
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-scaling-")))
-        kafka = told.kafka or stack.enter_context(KafkaBroker(place / "kafka")).bootstrap
+        kafka = told.kafka or stack.enter_context(KafkaBroker(place / "kafka", lasting=True)).bootstrap
         topic, load = f"scaling-{uuid4().hex[:8]}", Load(told.events)
         Sending(kafka, topic, load.partitions).send(load.messages())
         found = {workers: seconds_with(workers, kafka, topic, told.runs, place / str(workers)) for workers in (1, 2)}

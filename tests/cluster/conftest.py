@@ -1,4 +1,4 @@
-"""One cluster for all tests that leave it whole."""
+"""One cluster for all tests; they leave it whole."""
 
 from collections.abc import Iterator
 

@@ -80,6 +80,7 @@ def test_a_recording_ends_as_its_upstream(feed: Feed) -> None:
     ids=["snapshot", "row", "row-speculation"],
 )
 def test_executors_and_a_worker_die_in_mid_window(
+    cluster: Standalone,
     kafka_broker: KafkaBroker,
     mariadb_server: MariaDbServer,
     tmp_path: Path,
@@ -89,37 +90,38 @@ def test_executors_and_a_worker_die_in_mid_window(
     load = Load(EVENTS, database=f"cluster_{uuid4().hex[:8]}")
     name = f"cluster-{uuid4().hex[:8]}"
     Sending(kafka_broker.bootstrap, name, load.partitions).send(load.messages())
-    with Standalone(tmp_path) as cluster:
-        sections = {"limits": {"window-rows": EVENTS // 4}, "spark": {**cluster.settings(), **settings}}
-        target = f'consistency = "{consistency}"\n{toml_of(sections)}'
-        uri = mariadb_server.uri
-        config = write_config(
-            tmp_path / "cluster.toml", changefeed=name, bootstrap=kafka_broker.bootstrap, topic=name, uri=uri,
-            extra=target,
-        )  # fmt: skip
-        log = tmp_path / "run.log"
-        with log.open("wb") as output:
-            run = subprocess.Popen(
-                [RECONCILER, "--verbose", "run", config, "--once", "--json"],
-                stdout=output,
-                stderr=output,
-                env=environment(),
-            )
-        try:
-            for window in (1, 2):
-                _await_window(window, log, run)
-                cluster.executors()[-1].kill()
-            _await_window(3, log, run)
-            cluster.workers[0].kill()
-            assert run.wait(300) == 0, log.read_text()
-        finally:
-            run.kill()
-            run.wait()
-    told = json.loads(log.read_text().splitlines()[-1])
+    eventually("no other run's executors are left", lambda: not cluster.executors())
+    sections = {"limits": {"window-rows": EVENTS // 4}, "spark": {**cluster.settings(), **settings}}
+    target = f'consistency = "{consistency}"\n{toml_of(sections)}'
+    uri = mariadb_server.uri
+    config = write_config(
+        tmp_path / "cluster.toml", changefeed=name, bootstrap=kafka_broker.bootstrap, topic=name, uri=uri, extra=target
+    )
+    told = _run_while_they_die(cluster, config, tmp_path / "run.log")
     found = {table: table_digest(uri, load.database, table) for table in load.expected()}
     drop_database(uri, load.database)
     assert (told["events"], told["windows"] > 3) == (EVENTS, True)
     assert found == load.expected()
+
+
+def _run_while_they_die(cluster: Standalone, config: Path, log: Path) -> Any:
+    """What a run tells during which two executors and then a worker die; the worker is there again afterwards."""
+    command = [RECONCILER, "--verbose", "run", config, "--once", "--json"]
+    with log.open("wb") as output:
+        run = subprocess.Popen(command, stdout=output, stderr=output, env=environment())
+    try:
+        for window in (1, 2):
+            _await_window(window, log, run)
+            cluster.executors()[-1].kill()
+        _await_window(3, log, run)
+        cluster.workers[0].kill()
+        assert run.wait(300) == 0, log.read_text()
+    finally:
+        run.kill()
+        run.wait()
+        if not cluster.workers[0].running:
+            cluster.workers[0].start()
+    return json.loads(log.read_text().splitlines()[-1])
 
 
 def _await_window(number: int, log: Path, run: "subprocess.Popen[bytes]") -> None:

@@ -29,10 +29,20 @@ def demo(environment: dict[str, str], *options: str) -> subprocess.CompletedProc
     return subprocess.run(command(*options), env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_target_equals_upstream_after_a_kill(environment: dict[str, str], tmp_path: Path) -> None:
-    done = demo(environment, "--seconds", "4", "--seed", "7")
+@pytest.mark.cells
+@pytest.mark.parametrize(
+    "options",
+    [("--seed", "7"), ("--consistency", "transaction", "--raw", "--dispatcher", "table", "--keep")],
+    ids=["as it comes", "transactions, kept"],
+)
+def test_target_equals_upstream_after_a_kill(
+    environment: dict[str, str], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    kept = tmp_path / "kept"
+    keeping = [str(kept)] if "--keep" in options else []
+    done = demo(environment, "--seconds", "4", *options, *keeping)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.rstrip().endswith("target = upstream")
+    assert any(line.endswith("target = upstream") for line in done.stdout.splitlines()[-2:])  # then what was kept
     assert len(re.findall(r"│ bank\.\S+ .* equal │", done.stdout)) >= 4
     assert "DIFFERENT" not in done.stdout
     assert "kills 1," in done.stdout
@@ -40,15 +50,13 @@ def test_target_equals_upstream_after_a_kill(environment: dict[str, str], tmp_pa
     assert int(looks.replace(",", "")) > 0
     assert int(wrong) == 0
     assert list((tmp_path / "tmp").iterdir()) == []
+    assert kept.exists() == bool(keeping)
+    if keeping:
+        assert (kept / "target" / "bank.sqlite").stat().st_size > 0
 
 
-def test_transactions_raw_by_table_and_kept(environment: dict[str, str], tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    options = ("--consistency", "transaction", "--raw", "--dispatcher", "table", "--keep", str(kept))
-    done = demo(environment, "--seconds", "3", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (kept / "target" / "bank.sqlite").stat().st_size > 0
-    again = demo(environment, "--keep", str(kept))
+def test_a_directory_that_is_not_empty_is_not_taken(environment: dict[str, str], tmp_path: Path) -> None:
+    again = demo(environment, "--keep", str(tmp_path))
     assert again.returncode == 2
     assert "is not an empty directory" in again.stderr
 

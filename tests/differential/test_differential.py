@@ -18,7 +18,7 @@ from tests.service.cells import VECTORS
 
 CONSISTENCIES = ("snapshot", "transaction", "row")
 SCRIPTS = {"sqlite": 150, "mariadb": 60, "mysql": 10, "postgres": 60, "tidb": 10}
-"""How many of the recorded scripts are played: some twenty seconds each."""
+"""Of so many of the recorded scripts a run plays half, by the commit."""
 
 
 def of_kind(kind: str) -> Any:
@@ -39,17 +39,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.mark.service
+@pytest.mark.cells("place", "part")
+@pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("place", [of_kind(kind) for kind in SCRIPTS], indirect=True)
-def test_recorded_scripts_leave_what_they_leave_upstream(place: Place, recordings: list[Recording]) -> None:
-    wrong, clean = [], 0
+def test_recorded_scripts_leave_what_they_leave_upstream(place: Place, recordings: list[Recording], part: int) -> None:
+    wrong, stopped = [], 0
     step = -(-len(recordings) // SCRIPTS[place.kind])
-    for number, recording in enumerate(recordings[::step]):
+    for number, recording in list(enumerate(recordings[::step]))[part::2]:
         verdict = place.play(recording, CONSISTENCIES[number % len(CONSISTENCIES)])
-        clean += verdict.what == "as upstream"
+        stopped += verdict.what != "as upstream"
         if verdict.what != "as upstream" and not why(place.kind, verdict, recording.statements):
             wrong.append(f"seed {recording.seed} {verdict.what}: {verdict.said[:500]}")
     assert wrong == []
-    assert clean >= len(recordings[::step]) * 0.8
+    assert stopped <= len(recordings[::step]) * 0.2
 
 
 EVERYWHERE = {"bit_json", "time_datetime", "clamp_text"}

@@ -2,14 +2,14 @@
 
 import ast
 import importlib.util
+import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.test_readme import README, ROOT
+from tests.forked import forked
 
 TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("faults.md", "performance.md"))
 DATES_FOR_PEOPLE = {
@@ -45,13 +45,13 @@ COMMANDS = re.findall(r"`python -m (tests\.[a-z_.]+)([^`]*)`", TEXT)
 @pytest.mark.parametrize("module", sorted({module for module, _ in COMMANDS}))
 def test_the_commands_take_what_is_written_there(module: str) -> None:
     options = {word for name, rest in COMMANDS if name == module for word in re.findall(r"--[a-z-]+", rest)}
-    if not options:
-        assert importlib.util.find_spec(module) is not None
-        return
-    told = subprocess.run(
-        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert options <= set(re.findall(r"--[a-z-]+", told.stdout))
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    if options:
+        program = f"{module}.__main__" if found.submodule_search_locations else module
+        told = forked(program, module, ["--help"], os.environ, 60)
+        assert told.returncode == 0, told.stderr
+        assert options <= set(re.findall(r"--[a-z-]+", told.stdout))
 
 
 def asks_the_wall_clock(path: Path) -> bool:

@@ -75,20 +75,26 @@ class Peaks:
 
 def huge(place: Place, rows: int, consistencies: list[str], *, small: bool, limits: str = "") -> Iterator[Peaks]:
     """Send the rows, and apply them in each of the consistencies."""
-    load = Huge(rows, small=small)
-    topic = load.database
-    Sending(place.bootstrap, topic, load.partitions).send(load.messages())
+    load = sent(place.bootstrap, rows, small=small)
     for consistency in consistencies:
-        yield _applied(place, load, topic, consistency, limits)
+        yield applied(place, load, consistency, limits)
 
 
-def _applied(place: Place, load: Huge, topic: str, consistency: str, limits: str) -> Peaks:
-    name = f"{topic}_{consistency}"
+def sent(bootstrap: str, rows: int, *, small: bool) -> Huge:
+    """Send the rows, to a topic with the database's name."""
+    load = Huge(rows, small=small)
+    Sending(bootstrap, load.database, load.partitions).send(load.messages())
+    return load
+
+
+def applied(place: Place, load: Huge, consistency: str, limits: str = "") -> Peaks:
+    """Apply the rows to a target, and drop them there."""
+    name = f"{load.database}_{consistency}"
     config = write_config(
         place.directory / f"{name}.toml",
         changefeed=name,
         bootstrap=place.bootstrap,
-        topic=topic,
+        topic=load.database,
         uri=place.uri,
         extra=f'consistency = "{consistency}"\n{limits}',
     )

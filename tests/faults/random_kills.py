@@ -156,6 +156,17 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
+def python_workers(tree: list[psutil.Process]) -> list[psutil.Process]:
+    """The forks of Spark's daemon."""
+    daemons = {process.pid for process in tree if "consumer.spark.daemon" in " ".join(process.cmdline())}
+    return [process for process in tree if process.pid in daemons and process.ppid() in daemons]
+
+
+def jvm(tree: list[psutil.Process]) -> list[psutil.Process]:
+    """Spark's JVM."""
+    return [process for process in tree if process.name() == "java"]
+
+
 class Victim:
     """`reconciler run` in a process of its own; it dies with this process."""
 
@@ -253,13 +264,15 @@ def under_load(place: Place, disturb: Disturb, *, seed: int, per_second: int = 1
 
 
 def kills(count: int, seed: int) -> Disturb:
-    """Kill the driver so many times at random moments."""
+    """Kill the driver so many times at random moments, each time with a JVM and workers that have to end with it."""
     chance = random.Random(seed)
 
     def disturb(config: Path, view: View, report: Report) -> None:
         for _ in range(count):
             with Victim(config) as victim:
                 victim.moved(view)
+                if not (jvm(victim.tree) and python_workers(victim.tree)):
+                    raise RuntimeError(f"nothing that could outlive the driver: {victim.tree}")
                 time.sleep(chance.uniform(0, 2.5))  # the random moment
             report.kills += 1
 

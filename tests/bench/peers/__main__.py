@@ -119,7 +119,7 @@ def _measured(events: int, rounds: int, targets: Sequence[str]) -> Iterator[Meas
     load = Load(events, database=f"bench_{uuid4().hex[:8]}")
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-peers-")))
-        bootstrap = stack.enter_context(KafkaBroker(place / "kafka")).bootstrap
+        bootstrap = stack.enter_context(KafkaBroker(place / "kafka", lasting=True)).bootstrap
         uris = {kind: stack.enter_context(DURABLE[kind](place / kind)).uri for kind in targets}
         topic = f"peers-{uuid4().hex[:8]}"
         Sending(bootstrap, topic, load.partitions).send(load.messages())

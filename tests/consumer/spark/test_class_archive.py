@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
+from pyspark import SparkContext
 
 from consumer.spark.class_archive import MAKING, found_archive, java_flags, make_in_background, place_to_make
 from consumer.spark.context import ensure_java
@@ -44,6 +46,7 @@ def mapped(archive: Path) -> bool:
     return str(archive) in maps
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 def test_it_is_made_in_the_background_and_used(cache: Path) -> None:
     making = make_in_background()
@@ -54,6 +57,18 @@ def test_it_is_made_in_the_background_and_used(cache: Path) -> None:
     assert found_archive() == next(cache.glob("*.jsa"))
     assert make_in_background() is None
     assert mapped(found_archive() or cache)
+
+
+@pytest.mark.spark
+def test_the_one_that_is_installed_is_used(spark: SparkContext) -> None:
+    """`./dev` makes it; here one that a JVM can't map would only make each start slower."""
+    assert spark is not None
+    java = psutil.Process(SparkContext._gateway.proc.pid)
+    used = [flag.partition("=")[2] for flag in java.cmdline() if flag.startswith("-XX:SharedArchiveFile=")]
+    archive = found_archive()
+    if archive is not None and archive.stat().st_mtime < java.create_time():  # not one that was made meanwhile
+        assert used == [str(archive)]
+    assert all(name in Path(f"/proc/{java.pid}/maps").read_text() for name in used)
 
 
 def test_nothing_is_said_while_it_is_made() -> None:

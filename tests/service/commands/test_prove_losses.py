@@ -95,6 +95,7 @@ def sent(feed: LocalFeed) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.cells("loss", "way")
 @pytest.mark.parametrize("way", ["prove", "scrub"])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
 def test_it_is_found_by_the_next_proof(

@@ -61,6 +61,7 @@ RENAME = ddl("d.u", 5, "RENAME TABLE `d`.`t` TO `d`.`u`", kind="RENAME")
 ANEW = ddl("d.t", 6, f"CREATE TABLE `t` {COLUMNS}")
 
 
+@pytest.mark.cells("made", "after")
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
 @pytest.mark.parametrize("after", [(RENAME,), (RENAME, ANEW)], ids=["renamed", "renamed and created again"])
 def test_a_row_of_a_renamed_table_is_neither_superseded_nor_written_elsewhere(
@@ -83,6 +84,7 @@ EXCHANGE = (
 DROPPED = (ddl("d.t", 5, "DROP TABLE `d`.`t`"), ANEW)
 
 
+@pytest.mark.cells("made", "after")
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
 @pytest.mark.parametrize("after", [(RENAME, ANEW), EXCHANGE, DROPPED], ids=["renamed", "exchanged", "created again"])
 def test_a_message_that_is_discarded_changes_no_table(made: LocalFeed, after: tuple[Message, ...]) -> None:
@@ -188,6 +190,7 @@ ROUND = {
 """Ways on which the name comes back, of the same table or another; each with a row of the held one's key."""
 
 
+@pytest.mark.cells("made", "way")
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
 @pytest.mark.parametrize("way", ROUND)
 def test_a_held_row_changes_no_table_whose_name_came_back(made: LocalFeed, way: str) -> None:

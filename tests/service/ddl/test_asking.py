@@ -111,6 +111,7 @@ def expected(asked: Feeding, **columns: tuple[str, str]) -> list[dict[str, objec
     return [{"id": key, **{name: cells.expected(*told) for name, told in columns.items()}} for key in (1, 2)]
 
 
+@pytest.mark.cells("made", "zone")
 @pytest.mark.parametrize("made", EVERY, indirect=True)
 @pytest.mark.parametrize(
     ("zone", "there"), [("+00:00", "2023-11-14 22:13:21.123"), ("-03:00", "2023-11-14 19:13:21.123")]
@@ -135,6 +136,7 @@ def test_it_is_upstream_s_also_where_the_commit_time_is_an_error(asked: Feeding)
     assert asked.rows() == expected(asked, d=("datetime", "2023-11-15 03:43:21"))
 
 
+@pytest.mark.cells("made", "case")
 @pytest.mark.parametrize("made", EVERY, indirect=True)
 @pytest.mark.parametrize("case", ["collected", "empty", "several", "refused"])
 def test_what_upstream_does_not_tell_is_the_commit_time_and_the_log_says_why(asked: Feeding, case: str) -> None:
@@ -180,6 +182,7 @@ def beside(asked: Feeding, columns: str) -> str:
     return other
 
 
+@pytest.mark.cells("made", "sql")
 @pytest.mark.parametrize("made", EVERY, indirect=True)
 @pytest.mark.parametrize("sql", ["RENAME TABLE `t` TO `{}`.`w`", "ALTER TABLE `t` RENAME AS `{}`.`w`"])
 def test_upstream_tells_which_table_was_renamed(asked: Feeding, sql: str) -> None:

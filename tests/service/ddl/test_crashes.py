@@ -228,6 +228,7 @@ def test_a_table_that_is_there_is_the_one_that_is_created_only_if_it_is_empty(
     assert "utf8mb4_bin" in str(made)
 
 
+@pytest.mark.cells("kind", "statement")
 @pytest.mark.parametrize(
     "statement", ["TRUNCATE TABLE `t`", "ALTER TABLE `t` ADD COLUMN `w` INT", "RENAME TABLE `t` TO `u`"]
 )

@@ -38,6 +38,7 @@ def test_the_database_that_has_such_a_table_is_meant(made: LocalFeed) -> None:
     assert ids(made) == {"d2.u": [], "d2.w": [1]}
 
 
+@pytest.mark.cells("made", ("place", "sql"))
 @pytest.mark.parametrize(
     ("place", "sql"),
     [
@@ -55,6 +56,7 @@ def test_two_readings_are_refused(made: LocalFeed, place: str, sql: str) -> None
     assert ids(made) == {"d1.t": [1], "d2.t": []}
 
 
+@pytest.mark.cells("made", ("sql", "apart"))
 @pytest.mark.parametrize("sql", ["RENAME TABLE `t` TO `d2`.`t`", "ALTER TABLE `t` RENAME AS `d2`.`t`"])
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
@@ -80,6 +82,7 @@ def test_a_table_that_has_rows_later_was_not_renamed(made: LocalFeed) -> None:
     assert ids(made) == {"d1.t": [1, 2], "d2.w": [7]}
 
 
+@pytest.mark.cells("made", "again")
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
 @pytest.mark.parametrize("again", ["CREATE TABLE `d1`.`t` (`id` INT PRIMARY KEY)", "RECOVER TABLE `d1`.`t`"])
 def test_rows_of_a_table_that_may_be_another_by_then_tell_nothing(made: LocalFeed, again: str) -> None:

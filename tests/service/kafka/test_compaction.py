@@ -1,6 +1,5 @@
 """Topics that Kafka compacts: what it takes away leaves no trace but offsets that hold nothing (R8)."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,14 +13,6 @@ from tests.service.lab import Feed, eventually
 from tests.service.messages import at, begun, insert, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
-CLEANING = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.0"}
-
-
-@pytest.fixture(scope="module")
-def cleaning_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """One whose cleaner hardly rests."""
-    with KafkaBroker(tmp_path_factory.mktemp("cleaning"), extra=CLEANING) as broker:
-        yield broker
 
 
 def configure(feed: Feed, **settings: str) -> None:
@@ -56,8 +47,8 @@ def compacted(feed: Feed, messages: list[Message], marks: list[Message]) -> None
     eventually("the cleaner has been there", lambda: offsets(feed, 1) != before)
 
 
-def test_a_topic_that_was_compacted_for_a_while(sqlite_feed: Feed, cleaning_broker: KafkaBroker) -> None:
-    feed = replace(sqlite_feed, bootstrap=cleaning_broker.bootstrap, settings={})
+def test_a_topic_that_was_compacted_for_a_while(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
+    feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
     feed.send(begun())
     feed.once()
     compacted(feed, [insert("d.t", 5, 1, id=5, v=5, s="x"), *watermarks(5)], watermarks(6))
@@ -68,8 +59,8 @@ def test_a_topic_that_was_compacted_for_a_while(sqlite_feed: Feed, cleaning_brok
     assert feed.checkpoint() == at(3)
 
 
-def test_a_topic_that_was_compacted(sqlite_feed: Feed, cleaning_broker: KafkaBroker) -> None:
-    feed = replace(sqlite_feed, bootstrap=cleaning_broker.bootstrap, settings={})
+def test_a_topic_that_was_compacted(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
+    feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
     feed.send(begun())
     feed.once()
     compacted(feed, [insert("d.t", 5, 1, id=5, v=5, s="x"), *watermarks(5)], watermarks(6))

@@ -30,7 +30,7 @@ from ordering.rows.manifest import Manifest
 from ordering.rows.segments import Segment, segments_of
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
-from tests.service.kafka.test_compaction import CLEANING, compacted
+from tests.service.kafka.test_compaction import compacted
 from tests.service.lab import PARTITIONS, Feed
 from tests.service.messages import at, delete, encoded, insert, lz4, row_value, update, watermark
 from tests.service.producing import Transaction, aborted_at_last, packed
@@ -224,36 +224,34 @@ def test_records_that_were_deleted(both: Both) -> None:
     assert "offset=" in str(told)
 
 
-def test_a_log_that_was_compacted(sqlite_feed: Feed, tmp_path: Path) -> None:
-    with KafkaBroker(tmp_path / "cleans", extra=CLEANING) as broker:
-        feed = replace(sqlite_feed, bootstrap=broker.bootstrap, settings={})
-        feed.make_topic()
-        both = Both(feed)
-        sent = [insert("d.t", n, 1, id=n % 3, v=n, s="x") for n in range(1, 20)]
-        compacted(feed, [*sent, update("d.t", 30, {"v": 1}, 1, id=1, v=2)], [watermark(40, 1)])
-        end = both.ends()[1]
-        for start in range(end):
-            (told,) = both.same((1, start, end))
-            assert isinstance(told, Report)
+def test_a_log_that_was_compacted(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
+    feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
+    feed.make_topic()
+    both = Both(feed)
+    sent = [insert("d.t", n, 1, id=n % 3, v=n, s="x") for n in range(1, 20)]
+    compacted(feed, [*sent, update("d.t", 30, {"v": 1}, 1, id=1, v=2)], [watermark(40, 1)])
+    end = both.ends()[1]
+    for start in range(end):
+        (told,) = both.same((1, start, end))
+        assert isinstance(told, Report)
 
 
-def test_a_log_that_lost_its_end(sqlite_feed: Feed, tmp_path: Path) -> None:
-    with KafkaBroker(tmp_path / "loses") as broker:
-        feed = replace(sqlite_feed, bootstrap=broker.bootstrap, settings={})
-        feed.make_topic()
-        both = Both(feed)
-        feed.send_raw(1, *values(1, 10))
-        log = broker.directory / "data" / f"{feed.topic}-1" / f"{0:020}.log"
-        size = log.stat().st_size
-        feed.send_raw(1, *values(20, 10))
-        both.same((1, 0, 20))
-        broker.kill()
-        with log.open("r+b") as file:
-            file.truncate(size)
-        broker.start()
-        both.same((1, 0, 10))
-        (told,) = both.same((1, 12, 20))
-        assert "offset=12" in str(told)
+def test_a_log_that_lost_its_end(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
+    feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
+    feed.make_topic()
+    both = Both(feed)
+    feed.send_raw(1, *values(1, 10))
+    log = own_broker.directory / "data" / f"{feed.topic}-1" / f"{0:020}.log"
+    size = log.stat().st_size
+    feed.send_raw(1, *values(20, 10))
+    both.same((1, 0, 20))
+    own_broker.kill()
+    with log.open("r+b") as file:
+        file.truncate(size)
+    own_broker.start()
+    both.same((1, 0, 10))
+    (told,) = both.same((1, 12, 20))
+    assert "offset=12" in str(told)
 
 
 def test_a_reader_that_is_closed_or_dropped_leaves_no_thread(both: Both) -> None:

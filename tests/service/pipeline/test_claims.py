@@ -53,6 +53,7 @@ def rows(feed: Feed) -> dict[int, Any]:
     return {int(row["id"]): row["s"] for row in feed.cells.tables(["d"])["d.t"][1]}
 
 
+@pytest.mark.cells("recording", ("feed", "consistency"))
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 @pytest.mark.parametrize("recording", sorted(STORES))
 def test_recordings(feed: Feed, recording: str, consistency: str) -> None:

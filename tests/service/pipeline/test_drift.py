@@ -61,6 +61,7 @@ def changed(rows: range, number: int) -> list[Message]:
     return [update(table, number, {"v": i}, i % 3, id=i, v=10_000_000 + i) for table in TABLES for i in rows]
 
 
+@pytest.mark.cells(("feed", "consistency"), ("feed", "rows"))
 @pytest.mark.parametrize("rows", [5, MANY])
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 def test_each_write_path_tells_what_it_met(feed: LocalFeed, consistency: str, rows: int) -> None:

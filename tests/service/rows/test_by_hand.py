@@ -44,6 +44,7 @@ NOT_NULL = {
 """Of NULL these become the present, the next number, or the type's zero, by the way in which a row is written."""
 
 
+@pytest.mark.cells("declared", ("feed", "rows"), "own")
 @pytest.mark.parametrize("rows", [1, BULK])
 @pytest.mark.parametrize("own", ["", ", own INT DEFAULT 7"])
 @pytest.mark.parametrize("declared", NOT_NULL)
@@ -123,6 +124,7 @@ def test_a_run_warns_of_columns_that_the_target_computes(feed: LocalFeed, stored
     assert [what.partition(" of ")[0] for what in said] == ([] if native else ["column g"])
 
 
+@pytest.mark.cells(("feed", "rows"), "own", "table")
 @pytest.mark.parametrize("table", ["k", "s"])
 @pytest.mark.parametrize("rows", [3, BULK])
 @pytest.mark.parametrize("own", ["", ", own INT DEFAULT 7"])
@@ -140,6 +142,7 @@ def test_tables_may_be_called_as_statements_call_our_rows(feed: LocalFeed, own: 
     assert sorted((row["id"], row["v"]) for row in held) == [(i, i + 1) for i in range(1, rows)]
 
 
+@pytest.mark.cells(("feed", "rows"), "own", "stored")
 @pytest.mark.parametrize("rows", [3, BULK])
 @pytest.mark.parametrize("own", ["", ", own INT DEFAULT 7", ", KEY (g)"])
 @pytest.mark.parametrize("stored", ["VIRTUAL", "STORED"])

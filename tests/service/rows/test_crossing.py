@@ -22,6 +22,7 @@ CONSISTENCIES = ("snapshot", "transaction", "row")
 HISTORIES = sorted(path.name.removesuffix(".jsonl.gz") for path in VECTORS.glob("crossing-*.jsonl.gz"))
 
 
+@pytest.mark.cells("history", ("consistency", "native"), "window_rows")
 @pytest.mark.parametrize(("native", "window_rows"), [(False, 1_000_000), (True, 1_000_000), (True, 3)])
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("history", HISTORIES)
@@ -36,6 +37,7 @@ def test_rows_are_as_upstream(made: LocalFeed, history: str, consistency: str, n
     assert taken[Step.SEGMENT_TAKEN] > 5
 
 
+@pytest.mark.cells("history", "made")
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 30))])
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("made", TARGETS, indirect=True)

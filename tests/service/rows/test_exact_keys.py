@@ -72,6 +72,7 @@ def gone(keys: Sequence[str], size: int) -> list[int]:
     return list(range(0, len(keys), 2))[:size]
 
 
+@pytest.mark.cells(("target", "size"), "second")
 @pytest.mark.parametrize("second", [False, True], ids=["one-key", "two-keys"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("target", ["mariadb", "tidb"])
@@ -98,6 +99,7 @@ PADDED = {
 }
 
 
+@pytest.mark.cells(("target", "many"), "consistency")
 @pytest.mark.parametrize("consistency", ["snapshot", "row"])
 @pytest.mark.parametrize("many", PADDED)
 @pytest.mark.parametrize("target", ["mariadb", "tidb"])

@@ -51,6 +51,7 @@ def _held(record: dict[str, Any], name: str) -> bytes | None:
     return None if record[name] is None else record[name].encode()
 
 
+@pytest.mark.cells("recording", ("feed", "consistency"))
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("recording", ["canal-json", "simple", "simple-avro", "open-protocol"])

@@ -61,6 +61,7 @@ def every_way(name: str) -> Iterator[list[tuple[int, tuple[int, int]]]]:
             yield list(zip(places, order, strict=True))
 
 
+@pytest.mark.cells("feed", "name")
 @pytest.mark.parametrize(
     ("feed", "consistency"),
     [("sqlite", "transaction"), ("mariadb", "snapshot"), ("postgres", "transaction")],

@@ -41,6 +41,7 @@ def number(feed: Feed, value: int) -> Any:
     return feed.cells.expected("int", str(value))
 
 
+@pytest.mark.cells("recording", ("every_feed", "consistency"))
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 @pytest.mark.parametrize("recording", ["nokey.plain", "nokey.restarts", "nokey.updated"])
 def test_recordings(every_feed: Feed, recording: str, consistency: str) -> None:

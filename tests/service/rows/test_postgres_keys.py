@@ -81,6 +81,7 @@ TYPES = (
 )
 
 
+@pytest.mark.cells("kind", "count")
 @pytest.mark.parametrize("count", [60, BULK])
 @pytest.mark.parametrize("kind", sorted(MANY))
 def test_each_row_is_found_and_no_other(feed: LocalFeed, kind: str, count: int) -> None:
@@ -126,6 +127,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.cells("kind", ("consistent", "count"), "second")
 @pytest.mark.parametrize("second", [1, 2])
 @pytest.mark.parametrize("count", [2, BULK])
 @pytest.mark.parametrize("kind", sorted(FOLDED))
@@ -146,6 +148,7 @@ def test_what_the_target_folds_is_refused(consistent: LocalFeed, kind: str, coun
     assert found(consistent).get(other) is None
 
 
+@pytest.mark.cells("kind", "count")
 @pytest.mark.parametrize("count", [2, BULK])
 @pytest.mark.parametrize("kind", sorted(FOLDED))
 def test_a_folded_neighbour_is_not_deleted(feed: LocalFeed, kind: str, count: int) -> None:
@@ -177,6 +180,7 @@ def test_keys_of_types_that_are_not_compared_as_upstream_are_refused(feed: Local
     assert 'ALTER TABLE "d"."t" ALTER COLUMN "k" TYPE text' in error.hint
 
 
+@pytest.mark.cells(("consistent", "count"), "how", "own")
 @pytest.mark.parametrize("how", ["ALWAYS", "BY DEFAULT"])
 @pytest.mark.parametrize("count", [3, 1200])
 @pytest.mark.parametrize("own", ["", ", UNIQUE (w)", ", own TEXT DEFAULT 'x'"])

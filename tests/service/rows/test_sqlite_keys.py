@@ -41,6 +41,7 @@ FOLDED = {
 }
 
 
+@pytest.mark.cells("columns", ("feed", "tail"))
 @pytest.mark.parametrize("tail", ["", " WITHOUT ROWID"])
 @pytest.mark.parametrize("columns", sorted(FOLDED))
 def test_what_the_target_folds_is_refused(feed: LocalFeed, columns: str, tail: str) -> None:
@@ -67,6 +68,7 @@ def test_a_folded_neighbour_is_not_deleted(feed: LocalFeed, columns: str) -> Non
     assert found(feed) == [("A", 1)]
 
 
+@pytest.mark.cells("columns", ("feed", "tail"))
 @pytest.mark.parametrize("columns", ["k INT PRIMARY KEY, v INT", "k TEXT PRIMARY KEY, v INT"])
 @pytest.mark.parametrize("tail", ["", " STRICT", " WITHOUT ROWID", " STRICT, WITHOUT ROWID"])
 def test_rows_are_found_in_any_kind_of_table(feed: LocalFeed, columns: str, tail: str) -> None:

@@ -60,6 +60,7 @@ def test_the_order_of_columns_does_not_matter(consistent: LocalFeed) -> None:
     assert rows(consistent) == [{"s": "x", "v": 2, "id": 1}, {"s": "y", "v": 3, "id": 2}]
 
 
+@pytest.mark.cells(("feed", "consistent"), "count")
 @pytest.mark.parametrize("count", [3, 300])
 def test_columns_of_the_targets_own_keep_their_values(consistent: LocalFeed, count: int) -> None:
     own = "note VARCHAR(10), flag INT NOT NULL DEFAULT 7"
@@ -84,6 +85,7 @@ OWN = {
 }
 
 
+@pytest.mark.cells("case", ("feed", "consistent"))
 @pytest.mark.parametrize("case", sorted(OWN))
 def test_columns_of_the_targets_own_that_are_refused(consistent: LocalFeed, case: str) -> None:
     own, fact = OWN[case]
@@ -97,6 +99,7 @@ def test_columns_of_the_targets_own_that_are_refused(consistent: LocalFeed, case
     assert rows(consistent) == []
 
 
+@pytest.mark.cells("columns", ("feed", "consistent"))
 @pytest.mark.parametrize(
     ("columns", "fact"),
     [
@@ -117,6 +120,7 @@ def test_a_table_that_is_not_as_upstream(consistent: LocalFeed, columns: str, fa
 FOLDING = {"sqlite": "VARCHAR(10) COLLATE NOCASE", "mariadb": "VARCHAR(10) COLLATE utf8mb4_general_ci"}
 
 
+@pytest.mark.cells(("target", "count"), "second")
 @pytest.mark.parametrize("target", sorted(FOLDING))
 @pytest.mark.parametrize("second", [2, 3])
 @pytest.mark.parametrize("count", [2, 300])
@@ -154,6 +158,7 @@ def test_a_collation_that_folds_as_upstreams_does(target: str, count: int, reque
     assert {row["s"] for row in rows(feed)} == {f"A{n}" for n in range(count)}
 
 
+@pytest.mark.cells("text", ("feed", "consistent"))
 @pytest.mark.parametrize("text", ["{", '{"a":}', "nul", ""])
 def test_text_that_is_no_json(consistent: LocalFeed, text: str) -> None:
     consistent.send(begun(columns="id INT PRIMARY KEY, v INT, s JSON")[:2])

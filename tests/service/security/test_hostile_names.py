@@ -189,6 +189,7 @@ OURS = {
 }
 
 
+@pytest.mark.cells("case", "feed")
 @pytest.mark.parametrize("case", sorted(OURS))
 def test_nobody_writes_to_the_progress(feed: LocalFeed, case: str) -> None:
     feed.send([*begun(), *watermarks(4)])

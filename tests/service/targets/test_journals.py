@@ -63,6 +63,7 @@ def more(first: int = 10, number: int = 4) -> list:  # type: ignore[type-arg]
     return [insert("d.t", number, id=n, v=n, s="x" * 2_000) for n in range(first, first + ROWS)]
 
 
+@pytest.mark.cells("name", "mode")
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("mode", ["WAL", "PERSIST", "TRUNCATE"])
 def test_a_file_is_set_back(feed: LocalFeed, name: str, mode: str) -> None:
@@ -75,6 +76,7 @@ def test_a_file_is_set_back(feed: LocalFeed, name: str, mode: str) -> None:
     assert not any(journal.in_wal_mode(file_of(feed, name)) for name in FILES)
 
 
+@pytest.mark.cells("name", "consistency")
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_others_have_open_is_refused(feed: LocalFeed, name: str, consistency: str) -> None:
@@ -106,6 +108,7 @@ def test_a_file_that_is_switched_while_we_run(feed: LocalFeed, name: str, consis
     assert not any(journal.in_wal_mode(file_of(feed, name)) for name in FILES)
 
 
+@pytest.mark.cells("names", "room", "consistency")
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
 @pytest.mark.parametrize("names", [("d",), ("ticdc_reconciler",), FILES])
 @pytest.mark.parametrize("room", [48 << 10, ROOM, 1 << 20])

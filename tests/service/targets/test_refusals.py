@@ -65,6 +65,7 @@ MARIADB = {
 }
 
 
+@pytest.mark.cells("case", "count")
 @pytest.mark.parametrize("count", [5, 400])
 @pytest.mark.parametrize("case", sorted(MARIADB))
 def test_values_that_mariadb_refuses(mariadb_feed: Feed, case: str, count: int) -> None:
