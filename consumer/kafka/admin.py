@@ -1,5 +1,6 @@
 """Kafka's control plane, through kafka-python: which topics and partitions there are, where they begin and end."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -56,8 +57,10 @@ class KafkaAdmin:
         self._bootstrap, self._settings = bootstrap, settings
         self._arguments = control_arguments(bootstrap, settings) | {"bootstrap_timeout_ms": timeout_ms}
         self._admin: Any = None
+        self._process = os.getpid()
 
     def _call(self, ask: Callable[[Any], T]) -> T:
+        self._join()
         try:
             if self._admin is None:
                 self._refuse_silent()
@@ -72,6 +75,11 @@ class KafkaAdmin:
             # a signal cut through it: the client may hold locks of its own for ever, and closing it would wait for them
             self._admin = None
             raise
+
+    def _join(self) -> None:
+        """Leave the connections to the process that made them, if this one was forked since: their thread is there."""
+        if self._process != os.getpid():
+            self._admin, self._process = None, os.getpid()
 
     def _refuse_silent(self) -> None:
         """Raise SourceUnreachableError while no broker can be connected to."""
@@ -103,6 +111,7 @@ class KafkaAdmin:
 
     def close(self) -> None:
         """Close the connections."""
+        self._join()
         if self._admin is not None:
             admin, self._admin = self._admin, None
             admin.close()

@@ -6,7 +6,6 @@ A consumer is kept per process and reused from task to task, for connecting cost
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from consumer.kafka.account import EpochTrail, Reached
 from consumer.kafka.allowance import memory_allowed
 from consumer.kafka.properties import is_protected, reader_settings
 from consumer.native import Core, Wanted, chosen
+from consumer.native.forks import ClientHolder
 from consumer.native.kafka_client import CoreConsumer, RefusedSetting
 from consumer.native.kafka_messages import CoreBatch, CoreRun
 from ordering.errors import InputError, PackedBatchError, SourceError, SourceUnreachableError
@@ -89,12 +89,15 @@ def gone(partition: Partition, offset: int) -> InputError:
     )
 
 
-class RangeReader:
+class RangeReader(ClientHolder):
     """One consumer; not for several threads. `may_take`: bytes of memory, where a process may end by taking more.
 
     With a `core` that can call Kafka's client library, messages stay where the library has put them: its runs are
-    good until the next one is asked for.
+    good until the next one is asked for. A process that is forked later connects by itself when it first reads.
     """
+
+    without_core: str = ""
+    """Why the core does not take the messages, though it was to."""
 
     def __init__(self, settings: Mapping[str, Any], may_take: int | None = None, core: Core | None = None) -> None:
         self._settings, self._bootstrap, self._may_take = settings, settings["bootstrap.servers"], may_take
@@ -108,13 +111,22 @@ class RangeReader:
         self._was_used = False
         self._in_doubt: list[tuple[Partition, int, int]] = []
         self._fresh: RangeReader | None = None
-        self._consumer: Any = self._connected()
+        self._hold(self._connected())
+
+    @property
+    def _consumer(self) -> Any:
+        if self._is_forked:
+            self._was_used = False
+            self._hold(self._connected())
+        return self._client
 
     def _connected(self) -> Any:
         """What reads; what the core's consumer does not take is left to confluent-kafka's, which says what is wrong."""
         if self._core is not None:
-            with suppress(RefusedSetting):
+            try:
                 return CoreConsumer(self._core, self._settings, self._on_error, _BATCH)
+            except RefusedSetting as refused:
+                self.without_core = f"messages come through Python: {refused}"
         try:
             return Consumer({**self._settings, "error_cb": self._on_error})
         except KafkaException as error:
@@ -299,8 +311,9 @@ class RangeReader:
         )
 
     def close(self) -> None:
-        """Close the connections."""
-        self._consumer.close()
+        """Close the connections, where they were made."""
+        if not self._is_forked:
+            self._client.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ the extension was built for, or refuses a setting, the reason is told and conflu
 """
 
 import ctypes
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -102,6 +103,7 @@ class CoreConsumer:
     ) -> None:
         """Raise RefusedSetting. `room`: messages of a call at most."""
         self._made_client = self._queue = 0
+        self._process = os.getpid()
         found = kafka_library()
         if found.library is None:
             raise RefusedSetting(found.why)
@@ -222,9 +224,9 @@ class CoreConsumer:
             raise KafkaException(KafkaError(code, self._library.rd_kafka_err2str(code).decode()))
 
     def close(self) -> None:
-        """Close the connections; what was given is given back."""
+        """Close the connections; what was given is given back. In a process that was forked since it does nothing."""
         client, self._made_client = self._made_client, 0
-        if not client:
+        if not client or os.getpid() != self._process:
             return
         self._shelf.clear()
         self._library.rd_kafka_consumer_close(client)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from consumer.kafka.reader import Readers
+from consumer.kafka.reader import RangeReader, Readers
 from consumer.large_messages.reference import is_reference
 from consumer.native import Wanted
 from consumer.storage.reader import located
@@ -89,7 +89,10 @@ class ReadTask:
     def _read(self, number: int, ranges: tuple[Range, ...]) -> Iterator[Record]:
         reduction, without_core = reduction_of(self.spec, number)
         scans = {r.partition: scan_of(self.spec, r, reduction) for r in ranges}
-        reader = self.spec.format.reading(self.readers.get(), self.spec.message_bytes)
+        client = self.readers.get()
+        if isinstance(client, RangeReader):
+            without_core = without_core or client.without_core
+        reader = self.spec.format.reading(client, self.spec.message_bytes)
         for partition, run in reader.read([(r.partition, r.start, r.stop) for r in ranges]):
             try:
                 goes_on = scans[partition].take(run)
