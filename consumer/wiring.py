@@ -1,5 +1,6 @@
 """From a config to what works by it: the one place where an implementation is chosen."""
 
+from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import names_of, read_routes
 from consumer.filters.selected_columns import SelectedColumns
@@ -33,7 +34,9 @@ def target_of(config: Config) -> Target:
 def format_of(config: Config) -> MessageFormat:
     """How the changefeed's messages are read: by `source.protocol`, with the columns that it takes of them."""
     columns = read_routes(config.sink).columns
-    return SelectedColumns(_format_of(config), columns) if columns else _format_of(config)
+    if not columns:
+        return _format_of(config)
+    return SelectedColumns(_format_of(config), columns.within(read_filter(config.filter).tables))
 
 
 def _format_of(config: Config) -> MessageFormat:

@@ -18,17 +18,19 @@ from ordering.drift import Drift, Drifts
 from ordering.errors import ConfigError
 from ordering.events import Partition, TableName
 from ordering.kept_keys import KeptKeys, restored, stored
+from ordering.tables.merged_tables import Merged, MergedTable
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs, utc_text
 from ordering.window import Range, Window
 
 _FLAGS = ("complete", "ended", "retired")
-FORMAT = 3
+FORMAT = 4
 """Of what is stored: the latest that is known here. Raised where a version that does not know the new format would go
 wrong; what such a version may leave unread does not raise it. Progress without a number is of the first."""
 _WHOLE = 1
 """The format of a progress that is stored in whole. Of the second is what moves inside a window (`Progress.moves`)."""
-_MOVES, _ROUTED = 2, 3
-"""The format of what moves; and of a progress with routes, without which rows would go to other tables."""
+_MOVES, _ROUTED, _MERGED = 2, 3, 4
+"""The format of what moves; of a progress with routes, without which rows would go to other tables; and of one with
+merged tables, which one shard's DDL would change for all."""
 _MOVING = ("checkpoint_ts", "executed", "counts")
 """What commits inside a window change; all else stays as the window found it."""
 
@@ -124,6 +126,8 @@ class Progress:
     """A digest of the routes that decide under which names tables lie in the target; "": there are none."""
     sources: Mapping[TableName, TableName] = field(default_factory=dict)
     """With routes: the upstream's tables and views of which something came, and where each lies in the target."""
+    merged: Merged = field(default_factory=dict)
+    """What is known of merged tables, by their places in the target: see `ordering.tables.merged_tables`."""
     drift: Drifts = field(default_factory=dict)
     """What was found since the changefeed began, by table: see `ordering.drift`."""
     kept_keys: KeptKeys = field(default_factory=dict)
@@ -172,7 +176,7 @@ class Progress:
     def state(self) -> dict[str, Any]:
         """All but checkpoint, offsets, and the ledger's key and terms, to be shown."""
         return {
-            "format": _ROUTED if self.routes else _WHOLE,
+            "format": _MERGED if self.merged else _ROUTED if self.routes else _WHOLE,
             "base_ts": self.base_ts,
             "start_ts": self.start_ts,
             "topics": {name: _topic_state(topic) for name, topic in sorted(self.topics.items())},
@@ -185,6 +189,7 @@ class Progress:
             **({"time_zone": self.time_zone} if self.time_zone else {}),
             **({"routes": self.routes} if self.routes else {}),
             **({"sources": [[*name, *at] for name, at in sorted(self.sources.items())]} if self.sources else {}),
+            **({"merged": [[*at, one.stored()] for at, one in sorted(self.merged.items())]} if self.merged else {}),
             **({"drift": [[*table, *found] for table, found in sorted(self.drift.items())]} if self.drift else {}),
             **({"kept_keys": stored(self.kept_keys)} if self.kept_keys else {}),
         }
@@ -220,6 +225,7 @@ class Progress:
             time_zone=state.get("time_zone", ""),
             routes=state.get("routes", ""),
             sources={TableName(*one[:2]): TableName(*one[2:]) for one in state.get("sources", [])},
+            merged={TableName(*one[:2]): MergedTable.restored(one[2]) for one in state.get("merged", [])},
             drift={TableName(*one[:2]): Drift(*one[2:]) for one in state.get("drift", [])},
             kept_keys=restored(state.get("kept_keys", [])),
         )

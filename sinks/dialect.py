@@ -70,6 +70,10 @@ class Dialect(Connector[S], Protocol[S]):
         """Whether a table that is there holds no row; asked by `reconciler load`."""
         ...
 
+    def spelled(self, table: TableName, columns: Sequence[str]) -> tuple[str, list[str]]:
+        """A table and some of its columns as statements name them; asked where tables are merged in it."""
+        ...
+
     def reader(self, at: TargetSession[S]) -> TableReader:
         """Reads tables for `verify`; a dialect may raise TargetError in its place: then `verify` is refused."""
         ...

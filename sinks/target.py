@@ -27,6 +27,7 @@ from sinks.bookkeeping.tables import Book
 from sinks.bookkeeping.write_permits import NOTHING_DONE, Attempt, PartDone, Phase, all_done
 from sinks.compare.digests import TableReader
 from sinks.dialect import Dialect
+from sinks.merged_rows import MergedRows
 from sinks.rows.bisect_refused import Trial
 from sinks.rows.chunk import Chunk
 from sinks.rows.routed import NameMap
@@ -62,6 +63,7 @@ class Target:
         self.ddl_log, self.quarantine, self.definitions = kept.ddl_log, kept.quarantine, kept.definitions
         self.schemas, self.loads, self.proofs, self.stops = kept.schemas, kept.loads, kept.proofs, kept.stops
         self._leadership, self._ddl = dialect.leadership(self.session), dialect.ddl(self.session)
+        self.merged = MergedRows(self.session, dialect)
 
     def opener(self) -> "Callable[[], Target]":
         """What makes another such target in a task; can be pickled, and shows no password."""
@@ -96,7 +98,7 @@ class Target:
     def know(self, progress: Progress) -> None:
         """Learn which upstream tables have which names here, where routes are configured."""
         if self.names is not None and self.names.sources is not progress.sources:
-            self.names = NameMap(self.names.route, progress.sources)
+            self.names = self.names.knowing(progress.sources)
 
     def assume(self, catalog: Catalog) -> None:
         """Take this catalog for the target's until `forget_catalog`: tasks get the driver's, by upstream's names."""

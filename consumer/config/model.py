@@ -321,6 +321,14 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _merged_in_databases(self) -> Self:
+        """A shard's rows are deleted or changed by their origin, which files do not do."""
+        if self.target.uri.startswith("iceberg") and any(one.merge for one in self.sink.dispatchers):
+            message = "sink.dispatchers: merge is not of Iceberg: choose a database as target"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
     def _of_single_events(self) -> Self:
         """What counts messages one by one can't be had where a message holds a batch of rows."""
         wanted = {"quarantine.enabled": self.quarantine.enabled, "filter.force-replicate": self.filter.force_replicate}

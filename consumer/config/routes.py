@@ -6,15 +6,16 @@ other routes the rows so far would lie in other tables, under other rules for co
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from consumer.config.table_sections import ColumnMaskSection, SinkSection
+from consumer.config.table_sections import ColumnMaskSection, DispatcherSection, SinkSection
 from consumer.filters.columns import ColumnRules, Mask, column_rules
+from consumer.filters.origins import OriginColumn, Origins
 from consumer.filters.tables import SYSTEM_SCHEMAS, TableFilter, digest, table_filter
 from ordering.errors import InputError
 from ordering.events import TableName
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
-from sinks.rows.routed import NameMap
+from sinks.rows.routed import NameMap, Origin
 
 _VERSION = "1"
 _LONGEST = 64
@@ -30,6 +31,14 @@ class RouteRule:
     matcher: TableFilter
     schema: str
     table: str
+    origins: tuple[OriginColumn, ...] = ()
+    """Where tables are merged: what tells their rows apart."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Other ones where tables may have other places, or rows another origin."""
+        merging = ("merge", *(text for one in self.origins for text in one)) if self.origins else ()
+        return (*self.matcher.texts, self.schema, self.table, "", *merging)
 
     def place(self, name: TableName) -> TableName:
         """Where a table of upstream lies in the target."""
@@ -49,12 +58,20 @@ class Routes:
         rule = next((rule for rule in self.rules if rule.matcher(*name)), None)
         return name if rule is None else rule.place(name)
 
+    def merges(self, name: TableName) -> bool:
+        """Whether other tables may lie where this one of upstream's does."""
+        return self.columns.origins.merges(name)
+
+    def origin(self, name: TableName) -> Origin:
+        """What tells a merged table's rows from those of others; () for one that is not. Raises InputError."""
+        return self.columns.origins.of(name)
+
     @property
     def digest(self) -> str:
         """Short text that differs where tables may have other places, or rows other columns; "" without any rule."""
-        texts = (text for rule in self.rules for text in (*rule.matcher.texts, rule.schema, rule.table, ""))
+        texts = (text for rule in self.rules for text in rule.texts)
         routes = f"{_VERSION}:{digest(texts)}" if self.rules else ""
-        return routes + (f"{_COLUMNS}{self.columns.digest}" if self.columns else "")
+        return routes + (f"{_COLUMNS}{self.columns.digest}" if self.columns.digest else "")
 
     def check_change(self, stored: str, changefeed: str) -> None:
         """Raise InputError where the changefeed has run with other routes, or with other rules for columns."""
@@ -105,9 +122,15 @@ def read_routes(section: SinkSection) -> Routes:
         [(one.matcher, one.columns) for one in section.column_selectors],
         [(one.matcher, one.columns, _mask(one)) for one in section.column_masks],
     )
-    wanted = (one for one in section.dispatchers if one.target_schema or one.target_table)
-    found = ((table_filter(one.matcher, key="matcher"), one.target_schema, one.target_table) for one in wanted)
-    return Routes(tuple(RouteRule(*rule) for rule in found), columns)
+    rules = tuple(_rule(one) for one in section.dispatchers if one.target_schema or one.target_table)
+    origins = Origins(tuple((rule.matcher, rule.origins) for rule in rules))
+    return Routes(rules, replace(columns, origins=origins or Origins()))
+
+
+def _rule(section: DispatcherSection) -> RouteRule:
+    origins = tuple(OriginColumn(*one) for one in section.origins)
+    matcher = table_filter(section.matcher, key="matcher")
+    return RouteRule(matcher, section.target_schema, section.target_table, origins)
 
 
 def _mask(section: ColumnMaskSection) -> Mask:
@@ -116,7 +139,7 @@ def _mask(section: ColumnMaskSection) -> Mask:
 
 def names_of(routes: Routes, sources: Iterable[tuple[TableName, TableName]] = ()) -> NameMap | None:
     """What a target has to know of names; None where all are upstream's."""
-    return NameMap(routes, dict(sources)) if routes.rules else None
+    return NameMap(routes, dict(sources), routes.columns.origins) if routes.rules else None
 
 
 def _filled(text: str, name: TableName) -> str:

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from consumer.config import validators as checks
 from consumer.filters.columns import HASH_LENGTH
+from ordering.events import folded
 
 Condition = Annotated[str, AfterValidator(checks.condition)]
 
@@ -61,8 +62,35 @@ class FilterSection(Section):
     `docs/keyless-tables.md`."""
 
 
+class ExtractTableSection(Section):
+    """A column that holds, for each row of a merged table, what an expression finds in its table's name upstream."""
+
+    table_regexp: Annotated[str, AfterValidator(checks.extraction)] = ""
+    """What the expression (Go's, RE2) finds in the table's name, in lower case: its groups, one after the other."""
+    target_column: Annotated[str, AfterValidator(checks.origin_column)] = ""
+    """The column of the target that holds it; `""`: none. No table upstream may have a column of this name."""
+
+
+class ExtractSchemaSection(Section):
+    """A column that holds what an expression finds in the name of a row's schema upstream."""
+
+    schema_regexp: Annotated[str, AfterValidator(checks.extraction)] = ""
+    """The same for the schema's name."""
+    target_column: Annotated[str, AfterValidator(checks.origin_column)] = ""
+    """The column of the target that holds it; `""`: none."""
+
+
+class ExtractSourceSection(Section):
+    """A column that holds the same in every row of this changefeed: several may fill one table."""
+
+    source: Annotated[str, AfterValidator(checks.origin_value)] = ""
+    """What the column holds, at most 64 characters."""
+    target_column: Annotated[str, AfterValidator(checks.origin_column)] = ""
+    """The column of the target that holds it; `""`: none."""
+
+
 class DispatcherSection(Section):
-    """The names of some tables in the target, written as TiCDC's `sink.dispatchers`."""
+    """The names of some tables in the target, written as TiCDC's `sink.dispatchers`; and whether they are merged."""
 
     matcher: Annotated[list[str], Field(min_length=1), AfterValidator(checks.matcher)]
     """Rules for the tables that it applies to, by their names upstream. The first that matches a table is used."""
@@ -81,6 +109,42 @@ class DispatcherSection(Section):
     """Used by TiCDC only: no effect here."""
     columns: list[str] = []
     """Used by TiCDC only: no effect here."""
+    merge: bool = False
+    """Whether several of these tables may lie in one table of the target (`docs/merging.md`). Needs `extract-table`,
+    `extract-schema` or both, by which their rows differ."""
+    extract_table: ExtractTableSection = ExtractTableSection()
+    extract_schema: ExtractSchemaSection = ExtractSchemaSection()
+    extract_source: ExtractSourceSection = ExtractSourceSection()
+
+    @property
+    def origins(self) -> tuple[tuple[str, str, str], ...]:
+        """Of each column that tells whose a row is: its name, what is read (`table`, `schema`, `source`), by what."""
+        found = (
+            (self.extract_source.target_column, "source", self.extract_source.source),
+            (self.extract_schema.target_column, "schema", self.extract_schema.schema_regexp),
+            (self.extract_table.target_column, "table", self.extract_table.table_regexp),
+        )
+        return tuple(one for one in found if any((one[0], one[2])))
+
+    @model_validator(mode="after")
+    def _tells_apart(self) -> Self:
+        columns = [column for column, _, _ in self.origins]
+        message = ""
+        if any(not all(one) for one in self.origins):
+            message = (
+                "extract-table, extract-schema and extract-source need target-column and what it holds, or neither"
+            )
+        elif columns and not self.merge:
+            message = "extract-table, extract-schema and extract-source are of merged tables: they need merge = true"
+        elif self.merge and not any(kind != "source" for _, kind, _ in self.origins):
+            message = "merge needs extract-table or extract-schema: rows with equal keys would overwrite each other"
+        elif self.merge and not (self.target_schema or self.target_table):
+            message = "merge needs target-schema or target-table: the table that the rows lie in"
+        elif len({folded(column) for column in columns}) != len(columns):
+            message = "extract-table, extract-schema and extract-source need a target-column each"
+        if message:
+            raise ValueError(message)
+        return self
 
 
 class ColumnSelectorSection(Section):

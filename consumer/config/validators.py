@@ -13,6 +13,7 @@ from consumer.filters.columns import name_rules
 from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
 from consumer.filters.tables import table_filter
 from consumer.formats.debezium.columns import LOSSES
+from consumer.go_regex import compiled
 from consumer.kafka import topic_names
 from consumer.kafka.properties import Settings
 from consumer.kafka.property_rules import faults
@@ -23,6 +24,7 @@ from sinks.uri import parse_target_uri, parse_upstream_uri
 
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _PORTS = 65536
+_LONGEST_NAME = 64
 _STORES = ("s3", "gs", "azure", "file")
 T = TypeVar("T")
 
@@ -98,6 +100,37 @@ def target_name(value: str) -> str:
     """What a schema or table is called in the target, with placeholders."""
     if not re.fullmatch(r"(?:[^{}\0]|\{schema\}|\{table\})*", value):
         message = f"must be text with {{schema}} and {{table}} as the only placeholders: {value[:100]!r} is none"
+        raise ValueError(message)
+    return value
+
+
+def extraction(value: str) -> str:
+    """What is read out of a name: its groups are what is taken."""
+    if value and not _compiled(value).groups:
+        message = f"must have a group, (...), around what is taken of the name: {value[:100]!r} has none"
+        raise ValueError(message)
+    return value
+
+
+def _compiled(text: str) -> Any:
+    try:
+        return compiled(text, whose="it")
+    except ConfigError as error:
+        raise ValueError(_joined(error)) from error
+
+
+def origin_column(value: str) -> str:
+    """The name of a column that tells whose a row is."""
+    if len(value) > _LONGEST_NAME or "\0" in value or value != value.strip():
+        message = f"must be the name of a column, of at most {_LONGEST_NAME} characters"
+        raise ValueError(message)
+    return value
+
+
+def origin_value(value: str) -> str:
+    """What such a column holds in all rows of a changefeed."""
+    if len(value) > _LONGEST_NAME or "\0" in value or value != value.strip():
+        message = f"must be a text of at most {_LONGEST_NAME} characters, without blanks around it"
         raise ValueError(message)
     return value
 

@@ -15,10 +15,11 @@ from consumer.config.routes import Routes
 from consumer.ddl.asking import Asking
 from consumer.ddl.guard import reading, refuse_what_is_not_theirs
 from consumer.ddl.lost_keys import WHY_KEPT, LostKey, dropped_indexes, kept_after, lost_keys, without
+from consumer.ddl.merged.shards import RoutedDdl
 from consumer.ddl.moved_columns import refuse_moved_columns
 from consumer.ddl.never_made import tables_of, was_never_made
 from consumer.ddl.policy import WHY_THERE, last_keys, no_index, replicated, why_ignored
-from consumer.ddl.routing import RoutedDdl, left, routed
+from consumer.ddl.routing import after, left, routed, shards
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.kept_keys import beyond_limit
@@ -91,9 +92,15 @@ class Execution:
 
     def _execute(self, ddl: DdlEvent, progress: Progress, *, torn: bool) -> Progress:
         found = self._routed(ddl, progress, torn=torn)
-        ddl, progress = found.ddl, replace(progress, sources=found.sources)
+        ddl, progress = found.ddl, after(progress, found)
         if found.because:
             self._ignore(ddl, found.because, progress)
+            return progress
+        if found.rows is not None:
+            log.info("changing a shard's rows", at=utc_text(ddl.commit_ts), statement=ddl.statement[:_SHOWN])
+            with _named(ddl):
+                self.target.merged.change(ddl, found.rows, progress, self.lease, self.observe)
+            self.target.know(progress)
             return progress
         log.info("executing DDL", at=utc_text(ddl.commit_ts), database=ddl.database, statement=ddl.statement[:_SHOWN])
         with _named(ddl), reading(ddl):
@@ -172,12 +179,12 @@ class Execution:
             lost.check()
             self._execute(drop, before, torn=line is not None and line.state == DdlState.INTENT.value)
 
-    def _routed(self, ddl: DdlEvent, progress: Progress, *, torn: bool) -> RoutedDdl:
+    def _routed(self, ddl: DdlEvent, progress: Progress, *, torn: bool, by_hand: bool = False) -> RoutedDdl:
         """The DDL by the target's names."""
         if not self.routes.rules:
             return RoutedDdl(ddl, progress.sources)
         with reading(ddl):
-            return routed(ddl, self.routes, progress.sources, self.target.session.catalog(), torn=torn)
+            return routed(ddl, shards(self.routes, progress, self.target, torn=torn), by_hand=by_hand)
 
     def _replicated(self, ddl: DdlEvent, begun: DdlRecord | None) -> tuple[DdlEvent, set[str]]:
         """The DDL without what TiCDC leaves out of it, and the indexes whose drops that are.
@@ -209,12 +216,14 @@ class Execution:
     def _made_by_hand(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> tuple[DdlRecord, Progress]:
         """The line by the target's names, and the progress that knows of it; of what can't be said, what it removes."""
         try:
-            found = self._routed(ddl, progress, torn=True)
+            found = self._routed(ddl, progress, torn=True, by_hand=True)
         except InputError as error:
             log.warning("a DDL that was made by hand has no form by the target's names", because=str(error))
             return replace(line, sql=""), replace(progress, sources=left(ddl, progress.sources))
-        named = replace(line, sql=found.ddl.statement, database=found.ddl.own_database)
-        return named, replace(progress, sources=found.sources)
+        is_of_shards = found.merged is not None  # then what is not routed is no statement about the target's table
+        statement = found.ddl.routed if is_of_shards else found.ddl.statement
+        named = replace(line, sql=statement, database=found.ddl.own_database)
+        return named, after(progress, found)
 
     def _ignore(self, ddl: DdlEvent, because: str, progress: Progress) -> None:
         tell = log.info if because.startswith("filter.") else log.warning  # what the config asks for is no news

@@ -1,15 +1,17 @@
 """DDLs by the target's names, and which upstream tables have which places once rows and DDLs have come.
 
-A place has one source. Who would get the place of another table is refused before anything is written or executed: a
-DDL of it would change the other's table, a row would overwrite the other's. What can't be said by other names with the
-same meaning is refused too; an operator makes the change by hand then, and `reconciler ddl done` notes it.
+A place has one source, but for tables that are merged (`consumer.ddl.merged`). Who would get the place of another
+table is refused before anything is written or executed: a DDL of it would change the other's table, a row would
+overwrite the other's. What can't be said by other names with the same meaning is refused too; an operator makes the
+change by hand then, and `reconciler ddl done` notes it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from consumer.config.routes import Routes, check_place
+from consumer.ddl.merged.shards import RoutedDdl, ShardDdl, Shards, Sources
 from consumer.ddl.names_beside import qualified
 from ordering.errors import InputError
 from ordering.events import DdlEvent, Position, TableName
@@ -21,30 +23,34 @@ from sinks.ddl.parse.views import CannotSayError, read_view
 from sinks.ddl.parse.words import Words
 from sinks.rows.routed import NameMap
 from sinks.rows.schema import Catalog
+from sinks.target import Target
 
-Sources = Mapping[TableName, TableName]
+_NOTHING = Catalog({})
 _BY_HAND = "make the change by hand, under the target's names"
 
 
-class RoutedDdl(NamedTuple):
-    """A DDL as the target is to execute it, and the sources after it. `because`: why nothing is to be executed."""
-
-    ddl: DdlEvent
-    sources: Sources
-    because: str = ""
-
-
-def with_rows(progress: Progress, routes: Routes, tables: Mapping[TableName, Position]) -> Progress:
+def with_rows(
+    progress: Progress, routes: Routes, tables: Mapping[TableName, Position], here: Catalog = _NOTHING
+) -> Progress:
     """The progress that knows the places of tables that rows came for. Raises InputError."""
-    names, new = NameMap(routes, progress.sources), dict[TableName, TableName]()
+    names, new = NameMap(routes, progress.sources, routes.columns.origins), dict[TableName, TableName]()
     for name, position in sorted(tables.items()):
         if names.known_as(name) is None:
-            try:
+            with _at(position):
                 new[name] = _place(names, name)
-            except InputError as error:
-                raise InputError(error.fact, where=str(position), hint=error.hint) from None
             names.learn(name, new[name])
+        if routes.merges(name):
+            with _at(position):
+                Shards(routes, names, progress.merged, here).check_origin(name)
     return replace(progress, sources={**progress.sources, **new}) if new else progress
+
+
+@contextmanager
+def _at(position: Position) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.fact, where=str(position), hint=error.hint) from None
 
 
 def _place(names: NameMap, name: TableName) -> TableName:
@@ -54,6 +60,18 @@ def _place(names: NameMap, name: TableName) -> TableName:
     return place
 
 
+def shards(routes: Routes, progress: Progress, target: Target, *, torn: bool = False) -> Shards:
+    """What a DDL is routed by: what the progress knows, and the target's tables. `torn`: it may have run already."""
+    names = NameMap(routes, progress.sources, routes.columns.origins)
+    return Shards(routes, names, progress.merged, target.session.catalog(), target.merged.has_others, torn)
+
+
+def after(progress: Progress, found: RoutedDdl) -> Progress:
+    """The progress that knows what a DDL has changed of places and merged tables."""
+    merged = progress.merged if found.merged is None else found.merged
+    return replace(progress, sources=found.sources, merged=merged)
+
+
 def left(ddl: DdlEvent, sources: Sources) -> Sources:
     """The sources without the tables that a DDL takes away."""
     gone = {name.folded for name in ddl.removes}
@@ -61,12 +79,12 @@ def left(ddl: DdlEvent, sources: Sources) -> Sources:
     return {n: at for n, at in sources.items() if n.folded not in gone and n.database.lower() != database}
 
 
-def routed(ddl: DdlEvent, routes: Routes, sources: Sources, here: Catalog, *, torn: bool = False) -> RoutedDdl:
-    """A DDL by the target's names. `here`: the tables as the target calls them; `torn`: it may have run already.
+def routed(ddl: DdlEvent, known: Shards, *, by_hand: bool = False) -> RoutedDdl:
+    """A DDL by the target's names; `by_hand`: what is known after an operator has made the change.
 
     Raises InputError for one that would touch another table's place, or can't be said.
     """
-    return _Routing(ddl, NameMap(routes, sources), routes, here, torn=torn).routed()
+    return _Routing(ddl, known, by_hand).routed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +92,25 @@ class _Routing:
     """One DDL."""
 
     ddl: DdlEvent
-    names: NameMap
-    routes: Routes
-    here: Catalog
-    torn: bool
+    known: Shards
+    by_hand: bool
+
+    @property
+    def names(self) -> NameMap:
+        return self.known.names
+
+    @property
+    def routes(self) -> Routes:
+        return self.known.routes
+
+    @property
+    def here(self) -> Catalog:
+        return self.known.here
 
     def routed(self) -> RoutedDdl:
         statement, tables = named_tables(self.ddl.statement)
+        if self.routes.columns.origins and (found := self._merged(statement, tables)) is not None:
+            return found
         if statement.database is not None:
             return self._database(statement, tables)
         if statement.renames:
@@ -99,6 +129,27 @@ class _Routing:
         about = own[:1] + own[-1:] if count > len(statement.tables) else own[:count]
         return self._done(tables, own, places, self._after(about))
 
+    def _merged(self, statement: Statement, tables: list[NamedTable]) -> RoutedDdl | None:
+        """One about merged tables; None for others. Raises InputError."""
+        if statement.kind is DdlKind.DROP_DATABASE and (merged := self._merged_of(statement.database or "")):
+            raise self._refused(f"drops {merged[0]}, which is merged with others", "delete its rows by hand")
+        if statement.database is not None or statement.kind in {DdlKind.CREATE_VIEW, DdlKind.OTHER}:
+            return None
+        own = [self._own(table) for table in tables]
+        for at, (old, new) in enumerate(statement.renames):
+            own[2 * at] = self._older(old, new)
+        if statement.like is not None:
+            own[1] = self._older(statement.like, statement.tables[0])
+        if not any(map(self.routes.merges, own)):
+            return None
+        found = ShardDdl(self.ddl, statement, tables, own, self.known)
+        return found.by_hand() if self.by_hand else found.routed()
+
+    def _merged_of(self, database: str) -> list[TableName]:
+        """The shards that are known of a database."""
+        own = (name for name in self.names.sources if name.database.lower() == database.lower())
+        return sorted(filter(self.routes.merges, own))
+
     def _older(self, old: TableReference, new: TableReference) -> TableName:
         """A table that is there before the statement. `new`: one that is there after it.
 
@@ -111,7 +162,7 @@ class _Routing:
         if told is not None:
             return TableName(told, old.table)
         holders = [name for name in self.names.sources if name.table.lower() == old.table.lower()]
-        if len(holders) != 1 or any(self.names.owner(place) is None for place in self.here.tables):
+        if len(holders) != 1 or not all(map(self.names.owners, self.here.tables)):
             hint = f"set source.upstream.uri, so that upstream is asked which; or {_BY_HAND}"
             raise self._refused(f"names {old.table} without its database, and which is meant is not known", hint)
         return holders[0]
@@ -126,7 +177,7 @@ class _Routing:
 
     def _check_free(self, name: TableName, place: TableName) -> None:
         """A table that is there and that nothing is known of may be another one's: its rows must not meet."""
-        if self.names.known_as(name) is None and place in self.here and not self.torn:
+        if self.names.known_as(name) is None and place in self.here and not self.known.torn:
             raise self._refused(
                 f"creates {name}, whose place {place} holds a table already, and of which table upstream is not known",
                 f"if it is this one's, `reconciler ddl done` says so; else drop or rename {place} in the target",
@@ -150,8 +201,8 @@ class _Routing:
         for old, new in statement.renames:
             before, after = self._older(old, new), TableName(new.database or self.ddl.database, new.table)
             place = _place(names, before)
-            names = NameMap(names.route, {n: at for n, at in names.sources.items() if n.folded != before.folded})
-            names = NameMap(names.route, {**names.sources, after: _place(names, after)})
+            names = names.knowing({n: at for n, at in names.sources.items() if n.folded != before.folded})
+            names = names.knowing({**names.sources, after: _place(names, after)})
             own += before, after
             places += place, names.place(after)
         same = [old == new for old, new in zip(places[::2], places[1::2], strict=True)]
@@ -170,7 +221,8 @@ class _Routing:
             if any(self.routes.schemas(database) != {database} for database in databases):
                 raise self._refused(f"is a view that can't be read: {error}") from error
             read = set()
-        moved = sorted(str(name) for name in {view, *read} if _place(self.names, name) != name)
+        seen = {view, *read}
+        moved = sorted(str(one) for one in seen if _place(self.names, one) != one or self.routes.merges(one))
         if moved:
             raise self._refused(f"is a view about {', '.join(moved)}, which have other names in the target")
         return RoutedDdl(self.ddl, self._after([view]))
@@ -179,7 +231,7 @@ class _Routing:
         """RECOVER TABLE and the like: no target executes these by other names."""
         about = [TableName(one.database or self.ddl.database, one.table) for one in statement.tables]
         about += [TableName(self.ddl.database, self.ddl.table)] if self.ddl.table else []
-        if any(_place(self.names, name) != name for name in about):
+        if any(_place(self.names, name) != name or self.routes.merges(name) for name in about):
             raise self._refused("is of a kind that is not said by other names")
         return RoutedDdl(self.ddl, self._after(()))
 
@@ -198,8 +250,8 @@ class _Routing:
         strangers = self._strangers(database, schema)
         sources = left(self.ddl, self.names.sources)
         is_made = schema.lower() in there
-        if strangers and is_bare and is_made:
-            return RoutedDdl(self.ddl, sources, f"the schema {schema} is there already, with tables of others")
+        if is_bare and is_made and (strangers or (self.routes.columns.origins and not self.known.torn)):
+            return RoutedDdl(self.ddl, sources, f"the schema {schema} is there already, for tables of others")
         if strangers and (is_made or statement.kind is not DdlKind.CREATE_DATABASE):
             hint = f"{_BY_HAND}, for the tables of {database} alone"
             raise self._refused(f"is about {database}, whose schema {schema} holds {strangers[0]} too", hint)
@@ -215,10 +267,10 @@ class _Routing:
         return sorted(place for place in found if place.database.lower() == schema.lower())
 
     def _is_of(self, place: TableName, database: str) -> bool:
-        owner = self.names.owner(place)
-        if owner is None:  # one that nothing came of since `start-ts`
+        owners = self.names.owners(place)
+        if not owners:  # one that nothing came of since `start-ts`
             return place.database.lower() == database.lower() and self.routes(place).folded == place.folded
-        return owner.database.lower() == database.lower()
+        return all(owner.database.lower() == database.lower() for owner in owners)
 
     def _has_options(self, statement: Statement) -> bool:
         """Whether the statement says more than the database's name."""

@@ -8,12 +8,14 @@ Names of columns fold case. The first selector that matches a table is used. Of 
 import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from consumer.filters.origins import LONGEST, Origins
 from consumer.filters.tables import TableFilter, digest, name_rule, table_filter
 from ordering.errors import InputError
 from ordering.events import TableName, folded
+from sinks.rows.routed import Origin
 
 _TEXTS = {"char", "varchar", "var_string", "tinytext", "text", "mediumtext", "longtext"}
 """Upstream types whose values a hash can stand for."""
@@ -82,6 +84,8 @@ class TableColumns:
     name: TableName
     selects: NameRules | None
     masks: tuple[tuple[NameRules, Mask], ...]
+    origin: Origin = ()
+    """Columns that tell whose the rows are, where the table is merged with others."""
     _known: dict[str, ColumnFate] = field(default_factory=dict, compare=False, repr=False)
     _checked: set[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = field(
         default_factory=set, compare=False, repr=False
@@ -90,6 +94,8 @@ class TableColumns:
     def fate(self, column: str) -> ColumnFate:
         """What is done with a column."""
         known = self._known.get(column)
+        if known is None and any(folded(name) == folded(column) for name, _ in self.origin):
+            return _AS_IT_IS
         if known is None:
             is_taken = self.selects is None or self.selects(column)
             known = ColumnFate(is_taken, next((mask for rules, mask in self.masks if rules(column)), None))
@@ -110,13 +116,20 @@ class TableColumns:
         return self.fate(column) != _AS_IT_IS
 
     def image(self, image: Image) -> Image:
-        """A row without what is not taken, with masks in place."""
+        """A row without what is not taken, with masks in place, and with its origin."""
         found: Image = {}
         for name, text in image.items():
             fate = self.fate(name)
             if fate.is_taken:
                 found[name] = text if text is None or fate.mask is None else fate.mask.of(text)
+        found.update(self.origin)
         return found
+
+    def with_origin(self, key: Sequence[str], types: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        """A row's key and the types of its columns, with those that tell whose it is: they are part of any key."""
+        own = [name for name, _ in self.origin]
+        kinds = {name: kind for name, kind in types.items() if self.takes(name)}
+        return [*key, *own] if key else [], {**kinds, **dict.fromkeys(own, ORIGIN_TYPE)}
 
     def check(self, key: Iterable[str], types: Mapping[str, str], where: str) -> None:
         """Raise InputError where the key is left out or masked, or a hash is to stand for what is no text."""
@@ -126,7 +139,19 @@ class TableColumns:
             if len(self._checked) < _REMEMBERED:
                 self._checked.add(asked)
 
+    def check_names(self, columns: Iterable[str], where: str) -> None:
+        """Raise InputError where upstream has a column of the name that tells whose a row is."""
+        own = {folded(column) for column, _ in self.origin}
+        if own and (taken := [column for column in columns if folded(column) in own]):
+            raise InputError(
+                f"table {self.name} has a column {taken[0]!r}: sink.dispatchers have that name for the column that"
+                " tells whose a row is",
+                where=where,
+                hint="give target-column a name that no merged table has, under another changefeed id",
+            )
+
     def _check(self, key: tuple[str, ...], types: tuple[tuple[str, str], ...], where: str) -> None:
+        self.check_names([column for column, _ in types], where)
         for column in key:
             if self.changes(column):
                 raise InputError(
@@ -147,6 +172,8 @@ class TableColumns:
 
 
 _AS_IT_IS = ColumnFate(is_taken=True, mask=None)
+ORIGIN_TYPE = f"varchar({LONGEST})"
+"""What messages say of the type of a column that tells whose a row is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +182,15 @@ class ColumnRules:
 
     selectors: tuple[tuple[TableFilter, NameRules], ...] = ()
     masks: tuple[tuple[TableFilter, NameRules, Mask], ...] = ()
+    origins: Origins = field(default_factory=Origins)
+    """Which tables are merged, and what tells their rows apart."""
+    accepts: TableFilter | None = None
+    """Rules for tables: what they leave out stays as it is, whatever is wrong with it. None: no table is left out."""
     _known: dict[TableName, TableColumns | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __bool__(self) -> bool:
         """Whether there are any."""
-        return bool(self.selectors or self.masks)
+        return bool(self.selectors or self.masks or self.origins)
 
     def of(self, name: TableName) -> TableColumns | None:
         """What is done with a table's columns; None: nothing."""
@@ -194,15 +225,22 @@ class ColumnRules:
         rules = self.of(name)
         return frozenset() if rules is None else frozenset(one for one in columns if not rules.takes(one))
 
+    def within(self, accepts: TableFilter) -> "ColumnRules":
+        """The same rules, for tables alone that others take in."""
+        return replace(self, accepts=accepts, _known={})
+
     def _found(self, name: TableName) -> TableColumns | None:
+        if self.accepts is not None and not self.accepts(*name):
+            return None
         selects = next((rules for matcher, rules in self.selectors if matcher(*name)), None)
         masks = tuple((rules, mask) for matcher, rules, mask in self.masks if matcher(*name))
-        return TableColumns(name, selects, masks) if selects is not None or masks else None
+        origin = self.origins.of(name)
+        return TableColumns(name, selects, masks, origin) if selects is not None or masks or origin else None
 
     @property
     def digest(self) -> str:
-        """Short text that differs where rows would come out otherwise; "" without rules."""
-        return digest(self._texts()) if self else ""
+        """Short text that differs where rows would have other values; "" without rules. Of origins the routes tell."""
+        return digest(self._texts()) if self.selectors or self.masks else ""
 
     def _texts(self) -> Iterator[str]:
         for matcher, rules in self.selectors:

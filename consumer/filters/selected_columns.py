@@ -22,6 +22,8 @@ from ordering.events import Partition, Position, TableName
 from ordering.timestamps import ResolvedTs
 
 _IMAGES, _TYPES = ("data", "old"), ("mysqlType", "sqlType")
+_VARCHAR = 12
+"""Java's number of the type, as Canal-JSON has it."""
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -49,7 +51,10 @@ def selected(value: bytes | None, columns: ColumnRules, where: str) -> bytes | N
         head = _head(value)
     except UNREADABLE:
         return value  # what is wrong with it is said by the one who decodes it
-    rules = None if head.is_ddl or head.type not in KINDS else columns.of(TableName(head.database, head.table))
+    try:
+        rules = None if head.is_ddl or head.type not in KINDS else columns.of(TableName(head.database, head.table))
+    except InputError as error:
+        raise InputError(error.fact, where=where, hint=error.hint) from error
     if rules is None:
         return value
     try:
@@ -61,13 +66,32 @@ def selected(value: bytes | None, columns: ColumnRules, where: str) -> bytes | N
 
 def _selected(message: dict[str, Any], rules: TableColumns, where: str) -> dict[str, Any]:
     rules.check(message.get("pkNames") or (), message.get("mysqlType") or {}, where)
+    if rules.origin:
+        _check_merged(message, rules, where)
     for name in _IMAGES:
         if message.get(name):
             message[name] = [rules.image(image) for image in message[name]]
     for name in _TYPES:
         if message.get(name):
             message[name] = {column: kind for column, kind in message[name].items() if rules.takes(column)}
+    if rules.origin:
+        key, message["mysqlType"] = rules.with_origin(message.get("pkNames") or (), message.get("mysqlType") or {})
+        message["pkNames"] = key or message.get("pkNames")
+        message["sqlType"] = {**(message.get("sqlType") or {}), **dict.fromkeys(dict(rules.origin), _VARCHAR)}
     return message
+
+
+def _check_merged(message: dict[str, Any], rules: TableColumns, where: str) -> None:
+    for name in _IMAGES:
+        for image in message.get(name) or ():
+            rules.check_names(image, where)
+    if (message.get("_tidb") or {}).get("onlyHandleKey"):
+        raise InputError(
+            f"message holds the handle key only, and {rules.name} is merged with other tables: its rows are not asked"
+            " for upstream",
+            where=where,
+            hint="set large-message-handle-option to claim-check or none in the changefeed",
+        )
 
 
 @dataclass(frozen=True, slots=True)

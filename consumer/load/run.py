@@ -229,7 +229,7 @@ class Load:
         self._observe(LoadStep.VIEWS_DONE)
         ledger, routes = progress.progress.ledger, self._routes.digest
         first = Progress.first(CheckpointTs(dump.tso), self._filter.digest, ledger, routes)
-        first = replace(first, sources=schemas.progress.sources)
+        first = replace(first, sources=schemas.progress.sources, merged=schemas.progress.merged)
         with Spool() as nothing:
             self._target.apply(nothing, first, lease, lambda _: None)
         outcome.finished = True

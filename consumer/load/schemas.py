@@ -1,6 +1,6 @@
 """Makes the databases, tables and views that a dump defines."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -9,8 +9,9 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.ddl.guard import check_names, reading, refuse_what_is_not_theirs
+from consumer.ddl.merged.shards import RoutedDdl
 from consumer.ddl.policy import why_ignored
-from consumer.ddl.routing import RoutedDdl, routed, with_rows
+from consumer.ddl.routing import after, routed, shards, with_rows
 from consumer.load.definitions import FilePlace, ddl_of, in_order, view_of
 from consumer.load.dump import Dump
 from consumer.load.write_file import LoadStep, Observe
@@ -98,7 +99,7 @@ class Schemas:
         refuse_what_is_not_theirs(ddl)
         self.columns[name] = read_table(ddl.sql).columns
         catalog = self._target.catalog()
-        if catalog.get(catalog.spelled(name)) is None or tuple(name) in self._torn:
+        if catalog.get(catalog.spelled(name)) is None or tuple(name) in self._torn or self._joins(name):
             because = why_ignored(ddl, [ddl], self._filter, catalog)
             if because:
                 self._leave(name, because, outcome)
@@ -110,6 +111,11 @@ class Schemas:
             self._leave(name, "it has no valid index, and filter.force-replicate is false", outcome)
             return
         outcome.tables += 1
+
+    def _joins(self, name: TableName) -> bool:
+        """Whether it is merged with tables that this load has defined: it has to be defined as they are."""
+        table = self.progress.merged.get(self._routes(name))
+        return self._routes.merges(name) and table is not None and table.whole
 
     def _leave(self, name: TableName, because: str, outcome: LoadOutcome) -> None:
         self.passed.add(name)
@@ -130,8 +136,8 @@ class Schemas:
         log.debug("executing DDL", statement=ddl.sql[:200])
         try:
             found = self._routed(ddl)
-            self.progress = replace(self.progress, sources=found.sources)
-            if not found.because:
+            self.progress = after(self.progress, found)
+            if not found.because and found.rows is None:
                 self._target.execute_ddl(found.ddl, self.progress, self._lease, lambda _: None)
         except (TargetError, InputError) as error:
             places = "; ".join(filter(None, (str(ddl.position), error.where)))
@@ -144,4 +150,4 @@ class Schemas:
             return RoutedDdl(ddl, self.progress.sources)
         torn = (ddl.database, ddl.table) in self._torn
         with reading(ddl):
-            return routed(ddl, self._routes, self.progress.sources, self._target.session.catalog(), torn=torn)
+            return routed(ddl, shards(self._routes, self.progress, self._target, torn=torn))

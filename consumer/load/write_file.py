@@ -259,14 +259,21 @@ class FileLoad:
             payload = self._encoded(cells, batch.rows, batch.notation)
         except ValueError as error:
             raise self._unfit(batch) from error
-        columns = tuple(cell.column.name for cell in cells)
+        columns = tuple(cell.column.name for cell in cells) + tuple(column.name for column, _ in self._origin())
         return Chunk(self._work.schema.name, RowOp.WRITE, columns, len(batch.rows), payload, plain_insert=True)
 
     def _encoded(self, cells: Sequence[_Cell], rows: Sequence[Row], notation: Notation) -> bytes:
-        tokens = list(zip(*rows, strict=True))
-        told = [_texts(notation, tokens[cell.at], cell) for cell in cells]
-        texts = list(zip(*told, strict=True)) if cells else [()] * len(rows)
-        return self._target.encoder.encode([cell.column for cell in cells], texts)
+        tokens, origin = list(zip(*rows, strict=True)), self._origin()
+        told: list[Sequence[str | None]] = [_texts(notation, tokens[cell.at], cell) for cell in cells]
+        told += [[value] * len(rows) for _, value in origin]
+        texts = list(zip(*told, strict=True)) if told else [()] * len(rows)
+        return self._target.encoder.encode([*(cell.column for cell in cells), *(column for column, _ in origin)], texts)
+
+    def _origin(self) -> list[tuple[Column, str]]:
+        """The columns that tell whose the rows are, where the table is merged with others, and what they hold."""
+        told = () if self._work.columns is None else self._work.columns.origin
+        found = [(self._work.schema.column(name), value) for name, value in told]
+        return [(column, value) for column, value in found if column is not None]
 
     def _plan(self, names: tuple[str, ...]) -> list[_Cell]:
         """What of rows with these columns is written."""
@@ -274,7 +281,9 @@ class FileLoad:
             schema, columns = self._work.schema, self._work.columns
             defined = {column.name: column for column in self._work.defined}
             taken = [at for at, name in enumerate(names) if columns is None or columns.takes(name)]
-            places = writable(schema, tuple(names[at] for at in taken), deleted_first=False)
+            own = () if columns is None else tuple(name for name, _ in columns.origin)
+            places = writable(schema, (*(names[at] for at in taken), *own), deleted_first=False)
+            places = [place for place in places if place < len(taken)]
             chosen = [(taken[place], schema.column(names[taken[place]])) for place in places]
             cells = [(at, column) for at, column in chosen if column is not None]
             masks = [None if columns is None else columns.mask(names[at]) for at, _ in cells]

@@ -62,7 +62,8 @@ def know_places(session: Session, reports: Sequence[Report]) -> None:
         tables = {
             name: position for report in reports for name, position in {**report.tables, **report.keyless}.items()
         }
-        session.progress = with_rows(session.progress, session.routes, tables)
+        here = session.target.session.catalog()
+        session.progress = with_rows(session.progress, session.routes, tables, here)
         session.target.know(session.progress)
 
 

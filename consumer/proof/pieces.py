@@ -13,7 +13,7 @@ from consumer.codec.canal_json import Image
 from ordering.rows.content_sums import ContentSum, RowDigest, added, rows_in, step
 from ordering.rows.identity import commit_ts_of
 from sinks.compare.canonical import CanonicalColumn, CanonicalRows, table_sums
-from sinks.compare.digests import Span, TableReader
+from sinks.compare.digests import Span, TableReader, own_rows
 from sinks.compare.value_forms import Form
 
 _LARGEST_BOUND = (1 << 63) - 1
@@ -68,7 +68,7 @@ class TablePass:
 
 def has_more_rows(rows: CanonicalRows, reader: TableReader, span: Span, most: int) -> bool:
     """Whether a piece has more than so many rows; it reads no more of them. Raises TargetError."""
-    where = " AND ".join(span.conditions(reader))
+    where = " AND ".join([*own_rows(rows.schema, reader), *span.conditions(reader)])
     place = reader.place(rows.schema.here) + (f" WHERE {where}" if where else "")
     ((found,),) = reader.query(f"SELECT COUNT(*) FROM (SELECT 1 AS one FROM {place} LIMIT {most + 1}) AS x")  # noqa: S608 quoted
     return int(found) > most
@@ -82,7 +82,7 @@ def _range_column(rows: CanonicalRows, reader: TableReader) -> CanonicalColumn |
 def _bound(rows: CanonicalRows, reader: TableReader, column: CanonicalColumn, low: int | None, size: int) -> int | None:
     """The value up to which about so many rows lie above `low`; None if there are fewer."""
     name = reader.quoted(column.column.name)
-    where = " AND ".join(Span(column.column.name, low).conditions(reader))
+    where = " AND ".join([*own_rows(rows.schema, reader), *Span(column.column.name, low).conditions(reader)])
     place = reader.place(rows.schema.here) + (f" WHERE {where}" if where else "")
     found = reader.query(f"SELECT {name} AS k FROM {place} ORDER BY {name} LIMIT 1 OFFSET {size - 1}")  # noqa: S608 quoted
     bound = int(found[0][0]) if found else None

@@ -1,7 +1,7 @@
 """The target at one moment: its checkpoint, its tables as sums see them, and what DDLs it has executed."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -12,10 +12,11 @@ from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
 from consumer.verify.sides import Side, open_target_side
 from ordering.errors import TargetBusyError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.compare.canonical import CanonicalRows, canonical_rows
+from sinks.rows.schema import TableSchema
 from sinks.rows.values import ValueRules
 
 _WAIT_S = 60.0
@@ -68,9 +69,17 @@ def present_of(config: Config, side: Side, progress: Progress) -> Present:
     reader = side.readers[0]
     tables = side.catalog().tables.items()
     columns = read_routes(config.sink).columns
-    rows = {
-        name: canonical_rows(schema, reader, rules, columns.unsent(name, (column.name for column in schema.columns)))
-        for name, schema in tables
-        if accepts(*name)
-    }
+    rows = {}
+    for name, schema in tables:
+        if accepts(*name):
+            there = [column.name for column in schema.columns]
+            unsent = columns.unsent(name, there) | _lacking(progress, schema, there)
+            rows[name] = canonical_rows(schema, reader, rules, unsent)
     return Present(progress, side.targets[0].ddl_log.latest(config.changefeed, KEPT), rows)
+
+
+def _lacking(progress: Progress, schema: TableSchema, columns: Iterable[str]) -> frozenset[str]:
+    """The columns of a merged table that this shard lacks upstream: its events do not name them."""
+    table = progress.merged.get(schema.here) if schema.origin else None
+    lacks = frozenset[str]() if table is None else table.lacks.get(schema.name, frozenset())
+    return frozenset(column for column in columns if f"column {folded(column)}" in lacks)

@@ -13,6 +13,8 @@ from ordering.errors import TargetError
 from ordering.timestamps import utc_text
 from sinks.compare.repair_sql import Mender
 
+_MERGED = "its rows lie beside those of other tables, and a statement would change those too"
+
 
 def repair(outcome: VerifyOutcome, mender: Mender) -> Iterator[str]:
     """The lines of the file, each a whole statement or a comment; deterministic."""
@@ -29,6 +31,9 @@ def repair(outcome: VerifyOutcome, mender: Mender) -> Iterator[str]:
     yield from mender.head(sorted({table.comparison.right.here.database for table in differing}))
     for table in differing:
         yield f"-- {_plain(str(table.comparison.name))}"
+        if _is_merged(table.comparison):
+            yield f"-- not repaired here: {_MERGED}"
+            continue
         yield from filter(None, _deletes(table, mender))
         yield from filter(None, _writes(table, mender))
     yield from mender.tail()
@@ -37,6 +42,12 @@ def repair(outcome: VerifyOutcome, mender: Mender) -> Iterator[str]:
 def _plain(text: str) -> str:
     """A text that stays in its line."""
     return text if text.isprintable() else repr(text)
+
+
+def _is_merged(comparison: Comparison) -> bool:
+    """Whether nothing here says whose a row is in the target's table."""
+    named = {pair.right.name for pair in comparison.pairs}
+    return any(column not in named for column, _ in comparison.right.origin)
 
 
 def _replaces(comparison: Comparison) -> bool:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from ordering.rows.content_sums import BUCKETS, EMPTY, ContentSum, ContentSums, RowDigest
-from sinks.compare.digests import NOTHING, Span, TableReader
+from sinks.compare.digests import NOTHING, Span, TableReader, own_rows
 from sinks.compare.spelling import LATE, Spell, spelling_of
 from sinks.compare.value_forms import PLAIN_FROM, PLAIN_TO, Form, Trait
 from sinks.rows.schema import Column, Shape, TableSchema
@@ -211,7 +211,8 @@ def _fetched(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]
 def _hashes(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str], more: Sequence[str] = ()) -> str:
     """The query for the digest of each row's key (k) and of its text (h), and for more."""
     row, key = (_hashed_row(some, reader) for some in (rows.columns, rows.keys))
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    wanted = [*own_rows(rows.schema, reader), *conditions]
+    where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
     chosen = ", ".join([f"{key} AS k", f"{row} AS h", *more])
     return f"SELECT {chosen} FROM {reader.place(rows.schema.here)}{where}"  # noqa: S608 quoted
 

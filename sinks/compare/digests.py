@@ -146,6 +146,11 @@ class TableReader(ABC):
         return trait is not None and trait.form is Form.NUMBER and trait.scale == 0
 
 
+def own_rows(table: TableSchema, reader: TableReader) -> list[str]:
+    """The SQL conditions that hold for just the rows of a table that is merged with others; none for others."""
+    return [f"{reader.quoted(column)} = {reader.mender().text(value)}" for column, value in table.origin]
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """A table of one side: which columns are compared, and which of them make the key. `side`: 0 left, 1 right."""
@@ -201,5 +206,6 @@ class Selection:
 
     def _from(self, span: Span, *conditions: str) -> str:
         """The table, and which rows of it."""
-        where = " AND ".join(filter(None, (*span.conditions(self.reader), *conditions)))
+        own = own_rows(self.table, self.reader)
+        where = " AND ".join(filter(None, (*own, *span.conditions(self.reader), *conditions)))
         return self.reader.place(self.table.here) + (f" WHERE {where}" if where else "")

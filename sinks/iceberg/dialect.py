@@ -114,6 +114,11 @@ class IcebergDialect:
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
         return execute(session, placed, self._values, filling_of(ddl, self._rules))
 
+    def spelled(self, table: TableName, columns: Sequence[str]) -> tuple[str, list[str]]:
+        """Refused: see `consumer.config.model`."""
+        named = ", ".join(columns)
+        raise TargetError(f"tables are not merged in Iceberg ({table}: {named})", hint="choose another target")
+
     def reader(self, at: TargetSession[LakeSession]) -> TableReader:
         """None yet: compare with another reader."""
         raise TargetError("`verify` and `prove` do not read Iceberg", where=at.name)

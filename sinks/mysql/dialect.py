@@ -1,6 +1,6 @@
 """The MySQL-family target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ordering.drift import Met
 from ordering.errors import TargetError
@@ -8,7 +8,7 @@ from ordering.events import TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.applied import MYSQL_VIEW, VIEW
 from sinks.bookkeeping.tables import PROGRESS_DATABASE, BookTypes
-from sinks.mysql.catalog import place_of, read_catalog
+from sinks.mysql.catalog import place_of, quoted, read_catalog
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.execution import MysqlDdl
 from sinks.mysql.delete_copies import delete_by_content
@@ -103,6 +103,10 @@ class MysqlDialect:
     def is_empty(self, session: MysqlConnection, table: TableName) -> bool:
         """See `Dialect.is_empty`."""
         return not session.query(f"SELECT 1 FROM {place_of(table)} LIMIT 1")  # noqa: S608 quoted
+
+    def spelled(self, table: TableName, columns: Sequence[str]) -> tuple[str, list[str]]:
+        """See `Dialect.spelled`."""
+        return place_of(table), [quoted(column) for column in columns]
 
     def reader(self, at: TargetSession[MysqlConnection]) -> MysqlReader:
         """See `Dialect.reader`."""

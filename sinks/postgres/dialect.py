@@ -1,6 +1,6 @@
 """The PostgreSQL target: see the package's docstring for the layout."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ordering.drift import Met
 from ordering.events import TableName
@@ -17,7 +17,7 @@ from sinks.postgres.ddl.translate import DEFINITION
 from sinks.postgres.delete_copies import delete_by_content
 from sinks.postgres.digests import PostgresReader
 from sinks.postgres.encoder import PostgresEncoder
-from sinks.postgres.names import place
+from sinks.postgres.names import place, quoted
 from sinks.postgres.preconditions import firing_triggers, unfit_tables
 from sinks.postgres.writer import Writer
 from sinks.rows.schema import Catalog, TableSchema
@@ -107,6 +107,10 @@ class PostgresDialect:
     def is_empty(self, session: PostgresConnection, table: TableName) -> bool:
         """See `Dialect.is_empty`."""
         return not session.query(f"SELECT 1 FROM {place(table)} LIMIT 1")  # noqa: S608 quoted
+
+    def spelled(self, table: TableName, columns: Sequence[str]) -> tuple[str, list[str]]:
+        """See `Dialect.spelled`."""
+        return place(table), [quoted(column) for column in columns]
 
     def reader(self, at: TargetSession[PostgresConnection]) -> PostgresReader:
         """See `Dialect.reader`."""

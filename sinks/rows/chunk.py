@@ -75,7 +75,7 @@ def _check_own_columns(schema: TableSchema, own: Sequence[Column], *, deleted_fi
             " default, which upstream lacks: no row can be inserted",
             hint="give the column a default, let it be NULL, or drop it",
         )
-    if own and deleted_first:
+    if own and deleted_first and not schema.origin:
         raise TableMismatchError(
             f"the target's table {schema.name} has columns that upstream lacks"
             f" ({', '.join(repr(column.name) for column in own)}) and unique keys besides its row key, or a row key"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ordering.errors import TableMismatchError
 from ordering.events import TableName, folded
 from sinks.rows.column_fit import Holds
-from sinks.rows.routed import NameMap, RoutedTables
+from sinks.rows.routed import NameMap, Origin, RoutedTables
 
 
 class Shape(Enum):
@@ -110,6 +110,9 @@ class TableSchema:
     target's names. A prefix stands with its column."""
     place: TableName | None = None
     """Its name in the target, where `name` is upstream's and another one."""
+    origin: Origin = ()
+    """Where others of upstream are merged with it: the columns that tell its rows from theirs, and what they hold.
+    Columns that it lacks hold their default in its rows."""
 
     @property
     def here(self) -> TableName:
@@ -120,9 +123,10 @@ class TableSchema:
         """The table by its name in the target."""
         return self if self.place is None else replace(self, name=self.place, place=None)
 
-    def in_upstream(self, name: TableName) -> "TableSchema":
-        """The table by its name upstream."""
-        return self if name == self.name else replace(self, name=name, place=self.here)
+    def in_upstream(self, name: TableName, origin: Origin = ()) -> "TableSchema":
+        """The table by its name upstream, and what tells its rows apart where it is merged with others."""
+        found = self if name == self.name else replace(self, name=name, place=self.here)
+        return replace(found, origin=origin) if origin else found
 
     def check_fit(self) -> None:
         """Raise TableMismatchError for a table that can't be written exactly."""

@@ -1,7 +1,7 @@
 """The SQLite target: see the package's docstring for the layout."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ordering.drift import Met
@@ -17,6 +17,7 @@ from sinks.rows.values import ValueRules
 from sinks.sqlite import preflight, row_statements
 from sinks.sqlite.catalog import place_of, read_catalog
 from sinks.sqlite.ddl.execution import DEFINITION, SqliteDdl
+from sinks.sqlite.ddl.schema_text import quoted
 from sinks.sqlite.delete_copies import delete_by_content
 from sinks.sqlite.digests import SqliteReader
 from sinks.sqlite.encoder import SqliteEncoder, decode_rows
@@ -111,6 +112,10 @@ class SqliteDialect:
     def is_empty(self, session: SqliteSession, table: TableName) -> bool:
         """See `Dialect.is_empty`."""
         return session.value(f"SELECT 1 FROM {place_of(table)} LIMIT 1") is None  # noqa: S608 quoted
+
+    def spelled(self, table: TableName, columns: Sequence[str]) -> tuple[str, list[str]]:
+        """See `Dialect.spelled`."""
+        return place_of(table), [quoted(column) for column in columns]
 
     def reader(self, at: TargetSession[SqliteSession]) -> SqliteReader:
         """See `Dialect.reader`."""

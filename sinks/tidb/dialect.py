@@ -1,6 +1,6 @@
 """The TiDB target: MySQL's, but for what TiDB does in another way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ordering.drift import Met
@@ -78,6 +78,10 @@ class TidbDialect:
     def is_empty(self, session: MysqlConnection, table: TableName) -> bool:
         """See `Dialect.is_empty`."""
         return self._mysql.is_empty(session, table)
+
+    def spelled(self, table: TableName, columns: Sequence[str]) -> tuple[str, list[str]]:
+        """See `Dialect.spelled`."""
+        return self._mysql.spelled(table, columns)
 
     def reader(self, at: TargetSession[MysqlConnection]) -> TidbReader:
         """See `Dialect.reader`."""

@@ -16,6 +16,7 @@ from consumer.config.table_sections import (
 from consumer.reference import PAGES
 from consumer.reference.__main__ import main as write_pages
 from consumer.reference.api_page import openapi
+from consumer.reference.config_page import keys_of
 from tests.consumer.cli.test_manners import ALL
 from tests.docs.test_readme import LEAST, ROOT, keys
 
@@ -45,7 +46,7 @@ def test_the_command_prints_a_page_and_writes_all(monkeypatch: pytest.MonkeyPatc
 def test_every_key_has_a_meaning_and_a_default_that_is_one() -> None:
     found = rows("configuration")
     models = (EventFilterSection, DispatcherSection, ColumnSelectorSection, ColumnMaskSection)
-    filters = {str(field.alias) for model in models for field in model.model_fields.values()}
+    filters = {key for model in models for key, _ in keys_of(model)}
     assert set(found) == {key for key, _ in keys(Config)} | set(filters)
     for key, field in keys(Config):
         _, default, meaning = found[key]

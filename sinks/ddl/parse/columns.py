@@ -79,7 +79,7 @@ def read_column(words: Words) -> tuple[ColumnDef, tuple[IndexDef, ...]]:
     column = ColumnDef(words.name(), read_type(words))
     indexes: list[IndexDef] = []
     while (option := words.peek()) not in {",", ")", ""} and option not in {"FIRST", "AFTER"}:
-        kind = _key(words)
+        kind = read_key(words)
         if kind is not None:
             indexes.append(IndexDef(kind, "", (IndexPart(column.name),)))
             continue
@@ -93,7 +93,8 @@ def read_column(words: Words) -> tuple[ColumnDef, tuple[IndexDef, ...]]:
     return column, tuple(indexes)
 
 
-def _key(words: Words) -> IndexKind | None:
+def read_key(words: Words) -> IndexKind | None:
+    """Step over a key among a column's options, if one comes next."""
     kind = None
     if words.skip("PRIMARY", "KEY") or words.skip("KEY"):
         kind = IndexKind.PRIMARY

@@ -49,8 +49,8 @@ def read_table(sql: str) -> TableDef:
     indexes: list[IndexDef] = []
     passed: list[Passed] = []
     while True:
-        if words.peek() in _KEYS | _CONSTRAINTS | {"CONSTRAINT"}:
-            part = _constraint(words)
+        if at_constraint(words):
+            part = read_constraint(words)
             (indexes if isinstance(part, IndexDef) else passed).append(part)  # type: ignore[arg-type]
         else:
             columns.append(read_column(words))
@@ -93,7 +93,12 @@ def _named(indexes: list[IndexDef]) -> tuple[IndexDef, ...]:
     return tuple(named)
 
 
-def _constraint(words: Words) -> IndexDef | Passed:
+def at_constraint(words: Words) -> bool:
+    """Whether an index or a constraint comes next in a table's list, and no column."""
+    return words.peek() in _KEYS | _CONSTRAINTS | {"CONSTRAINT"}
+
+
+def read_constraint(words: Words) -> IndexDef | Passed:
     """An index, or a constraint that is passed over."""
     start = words.at
     name = ""
@@ -241,8 +246,8 @@ def _clause(words: Words) -> Iterator[Change]:
 
 
 def _add(words: Words) -> Iterator[Change]:
-    if words.peek() in _KEYS | _CONSTRAINTS | {"CONSTRAINT"}:
-        part = _constraint(words)
+    if at_constraint(words):
+        part = read_constraint(words)
         yield AddIndex(part) if isinstance(part, IndexDef) else part
         return
     if words.peek() == "STATS_EXTENDED":

@@ -1,7 +1,6 @@
 """DDLs by the target's names: what is said, which table has which place afterwards, and what is refused."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 from consumer.config.model import config_from
 from consumer.config.routes import Routes, read_routes
 from consumer.config.table_sections import SinkSection
+from consumer.ddl.merged.shards import RoutedDdl, Shards
 from consumer.ddl.policy import understood
-from consumer.ddl.routing import RoutedDdl, routed, with_rows
+from consumer.ddl.routing import after, routed, with_rows
 from consumer.library import feed
 from consumer.spark_source import options
 from consumer.tasks.report import RawDdl
@@ -48,7 +48,8 @@ def ran(sql: str, routes: Routes = ARCHIVE, at: str = "sales.", **known: Any) ->
     here = catalog_of(*known.get("sources", {}).values(), *known.get("more", ()))
     raw = RawDdl(AT, 9, "QUERY", *at.split(".", maxsplit=1), sql)
     view = here.routed(NameMap(routes, sources))
-    return routed(understood(raw, view, ()), routes, sources, here, torn=known.get("torn", False))
+    shards = Shards(routes, NameMap(routes, sources), {}, here, torn=known.get("torn", False))
+    return routed(understood(raw, view, ()), shards)
 
 
 ORDERS = {"sales.orders": "archive.sales_orders"}
@@ -304,7 +305,7 @@ def stepped(progress: Progress, step: tuple[str, ...]) -> Progress:
     here = catalog_of(*(str(place) for place in progress.sources.values()))
     view = here.routed(NameMap(MERGED, progress.sources))
     event = understood(RawDdl(AT, 9, "QUERY", *goal.split(".", maxsplit=1), sql), view, ())
-    return replace(progress, sources=routed(event, MERGED, progress.sources, here).sources)
+    return after(progress, routed(event, Shards(MERGED, NameMap(MERGED, progress.sources), {}, here)))
 
 
 @given(st.lists(STEPS, max_size=12))
