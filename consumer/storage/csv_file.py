@@ -37,7 +37,17 @@ _HEADER_HINT = (
     " true in [sink.csv] of the changefeed where tables have virtual columns, or columns are left out"
 )
 
+_SETTINGS_HINT = "[source.csv] has to say what [sink.csv] of the changefeed does: delimiter, quote, null"
+_BARE = {"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "YEAR", "BIT", "FLOAT", "DOUBLE"}
+"""Types whose values stand without quotes."""
+
 Convert = Callable[[str], str]
+
+
+class Bare(str):
+    """A field without quotes, where texts have them: a number, or NULL spelled otherwise than configured."""
+
+    __slots__ = ()
 
 
 class CsvRules(msgspec.Struct, frozen=True):
@@ -100,7 +110,7 @@ def lines_of(text: str, rules: CsvRules) -> Iterator[CsvLine]:
             elif bare == rules.null:
                 fields.append(None)
             else:
-                fields.append(bare if quote else _unescaped(bare))
+                fields.append(Bare(bare) if quote else _unescaped(bare))
             at, more = found.end(), found["more"] is not None
         yield CsvLine(number, fields)
         number += text.count("\n", start, at)
@@ -111,8 +121,7 @@ def _broken(text: str, at: int, number: int) -> InputError:
     where = f"line {number}"
     if "\n" not in text[at:]:
         return InputError(f"the file ends within a line: {rest!r}", where=where, hint="half written, or truncated")
-    hint = "[source.csv] has to say what [sink.csv] of the changefeed does: delimiter, quote, null"
-    return InputError(f"no CSV as configured: {rest!r}", where=where, hint=hint)
+    return InputError(f"no CSV as configured: {rest!r}", where=where, hint=_SETTINGS_HINT)
 
 
 class CsvTable:
@@ -147,8 +156,7 @@ class CsvTable:
         where = f"line {line.number}"
         kind = _KINDS.get(first)
         if kind is None:
-            hint = "[source.csv] has to say what [sink.csv] of the changefeed does: delimiter, quote, null"
-            raise InputError(f"a line begins with {first[:_SHOWN]!r}, not I, U or D", where=where, hint=hint)
+            raise InputError(f"a line begins with {first[:_SHOWN]!r}, not I, U or D", where=where, hint=_SETTINGS_HINT)
         commit_ts = self._commit_ts(fields, where)
         meta = self._meta_fields(fields, where)
         if (fields[1], fields[2]) != (self._table.table, self._table.database):
@@ -216,12 +224,21 @@ class CsvTable:
     def _image(self, values: Sequence[str | None], where: str) -> bytes:
         parts = []
         for (name, convert), column, value in zip(self._convert, self._columns, values, strict=True):
+            if isinstance(value, Bare):
+                value = self._bare(value, column, where)  # noqa: PLW2901 as itself
             try:
                 parts.append(name + (b"null" if value is None else _encode(convert(value) if convert else value)))
             except ValueError as error:
                 fact = f"column {column.name} of {self._table.database}.{self._table.table} can't be read: {error}"
                 raise InputError(fact[:400], where=where) from None
         return b"{%b}" % b",".join(parts)
+
+    def _bare(self, value: Bare, column: FileColumn, where: str) -> str:
+        """A value that stands without quotes, as all but texts do."""
+        if column.type.partition(" ")[0] not in _BARE:
+            fact = f"column {column.name} of {self._table.database}.{self._table.table} holds a text without quotes"
+            raise InputError(fact[:400], where=where, hint=_SETTINGS_HINT)
+        return str(value)
 
 
 def _named_columns(text: str, columns: Sequence[FileColumn], delimiter: str) -> list[FileColumn]:

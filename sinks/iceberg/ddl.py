@@ -58,7 +58,7 @@ def execute(session: LakeSession, statement: Statement, encoder: IcebergEncoder,
     elif statement.kind in _DO:
         _DO[statement.kind](session, statement)
     else:
-        hint = "make the change by hand, then `reconciler ddl take`"
+        hint = "make the change by hand, then `reconciler ddl done`"
         raise TargetError(f"Iceberg is not given this: {statement.sql[:200]}", hint=hint)
     return [statement.sql, *notes]
 

@@ -240,7 +240,7 @@ class LakeTable:
 
     def refuse(self, what: object) -> TargetError:
         """What to raise for what the format can't do."""
-        hint = "make the change by hand, then `reconciler ddl take`; or leave the table out with filter.rules"
+        hint = "make the change by hand, then `reconciler ddl done`; or leave the table out with filter.rules"
         return TargetError(f"Iceberg can't do this to table {self.name}: {what}", hint=hint)
 
 

@@ -40,6 +40,26 @@ def test_values(text: str, rules: CsvRules, value: str | None) -> None:
     assert rows(text, rules)[0]["data"] == [{"id": "1", "v": value}]
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "rules"),
+    [
+        ("VARCHAR", "NULL", CsvRules()),
+        ("VARCHAR", "\\N", CsvRules(null="NULL")),
+        ("DECIMAL", "", CsvRules()),
+        ("BLOB", "NULL", CsvRules()),  # four letters of base64
+        ("ENUM", "", CsvRules()),
+        ("JSON", "null", CsvRules()),
+    ],
+)
+def test_null_by_another_setting_is_no_value(kind: str, field: str, rules: CsvRules) -> None:
+    """Texts stand in quotes: what stands bare, and is not NULL as configured, is NULL by what the changefeed has."""
+    table = TableFile("t", "d", 5, columns=(FileColumn("v", kind, members=("a",)),), total=1)
+    (line,) = lines_of(f'"I","t","d",9,{field}\r\n', rules)
+    with pytest.raises(InputError, match="without quotes") as caught:
+        CsvTable(table, rules).canal(line)
+    assert "null" in caught.value.hint
+
+
 def test_lines_are_counted_through_texts() -> None:
     text = '"I","t","d",9,1,"a\n\nb"\r\n"I","t","d",9,2,"c"\r\n'
     assert [line.number for line in lines_of(text, CsvRules())] == [1, 4]

@@ -46,7 +46,7 @@ def translated(statement: Statement) -> Iterator[str]:
 
 
 def _unknown(what: object) -> TargetError:
-    return TargetError(f"DuckDB is not given this: {what}", hint="make the change by hand, then `reconciler ddl take`")
+    return TargetError(f"DuckDB is not given this: {what}", hint="make the change by hand, then `reconciler ddl done`")
 
 
 def _create(table: TableName, sql: str) -> str:
