@@ -252,7 +252,7 @@ def check_format(state: Mapping[str, Any]) -> None:
     if found > FORMAT:
         raise ConfigError(
             f"the progress in the target is of format {found}, which a later version wrote; this one knows {FORMAT}",
-            hint="run that version; how to go back stands in `reconciler help upgrade`",
+            hint="run that version; `reconciler help upgrade` describes how to go back",
         )
 
 

@@ -149,7 +149,7 @@ def _at(ts: int) -> dict[str, Any]:
 
 def _sure(yes: bool, what: str) -> None:
     if not yes:
-        raise ConfigError(f"this changes the progress: {what}", hint="say --yes if that is meant")
+        raise ConfigError(f"this changes the progress: {what}", hint="use --yes to make the change")
 
 
 def _read(file: Path) -> Any:

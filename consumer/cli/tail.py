@@ -63,7 +63,7 @@ def tail(
         _tail_files(read, topic, lines, follow=follow or bool(rules or key or since), as_json=as_json)
         return
     if (read is None) == (not bootstrap_servers):
-        raise ConfigError("which Kafka?", hint="say --bootstrap-servers HOST:PORT, or --config CONFIG")
+        raise ConfigError("no Kafka was named", hint="use --bootstrap-servers HOST:PORT, or --config CONFIG")
     bootstrap, settings = (read.source.bootstrap_servers, read.source.kafka) if read else (bootstrap_servers, {})
     format_ = format_of(read) if read else CANAL_JSON
     wanted = MessageFilter(rules, key, since, watermarks=not no_watermarks)
@@ -81,7 +81,7 @@ def tail(
 
 def _tail_files(read: "Config", prefix: str, lines: int, *, follow: bool, as_json: bool) -> None:
     """The latest rows of files."""
-    from consumer.operate.file_source import FileTail  # noqa: PLC0415 as above
+    from consumer.operate.files import FileTail  # noqa: PLC0415 as above
 
     if follow:
         raise ConfigError(

@@ -65,7 +65,7 @@ def check_load_zone(progress: Progress, zone: str, changefeed: str) -> None:
     kept = progress.time_zone
     if kept and kept != zone_name(zone):
         raise InputError(
-            f"TIMESTAMP values of the dump are to be read in {zone_name(zone)!r}, and the load began with {kept!r}",
+            f"the load began with the time zone {kept!r} and can't continue with {zone_name(zone)!r}",
             where=f"changefeed {changefeed}",
-            hint="say the zone with which it began (--time-zone), or start over (`reconciler help load`)",
+            hint="use the zone with which it began (--time-zone), or start over (`reconciler help load`)",
         )

@@ -12,7 +12,7 @@ import structlog
 
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.config.routes import Routes
-from consumer.ddl.asking import Asking
+from consumer.ddl.ask_upstream import Asking
 from consumer.ddl.guard import reading, refuse_what_is_not_theirs
 from consumer.ddl.lost_keys import WHY_KEPT, LostKey, dropped_indexes, kept_after, lost_keys, without
 from consumer.ddl.merged.shards import RoutedDdl
@@ -251,7 +251,7 @@ class Execution:
         try:
             self.target.fail_ddl(ddl, error.fact, self.lease)
         except ReconcilerError as second:
-            log.warning("the DDL log does not tell of the failure", because=str(second))
+            log.warning("the failure can't be recorded in the DDL log", because=str(second))
 
 
 @contextmanager

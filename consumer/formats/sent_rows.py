@@ -46,7 +46,7 @@ def into_zone(location: str, zone: str) -> Callable[[str], str]:
     try:
         to_utc, there = utc_of(location), zone_of(zone)
     except LookupError:
-        message = f"nobody here knows the zone {location[:_SHOWN]!r} of a TIMESTAMP: start the TiCDC server with --tz"
+        message = f"the zone {location[:_SHOWN]!r} of a TIMESTAMP is unknown: start the TiCDC server with --tz"
         raise ValueError(message) from None
     if there is UTC:
         return to_utc

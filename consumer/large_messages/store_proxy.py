@@ -141,7 +141,7 @@ class _Handler(BaseRequestHandler):
             return
         host, port = _address(parts)
         if not self.may_go(host, port):
-            log.warning("a store leads to another host, which is not followed", host=f"{host}:{port}"[:300])
+            log.warning("a store redirects to another host, which is not followed", host=f"{host}:{port}"[:300])
             self._answer(403, NOT_FOLLOWED)
             return
         try:

@@ -149,15 +149,19 @@ def windows(
 def _check(config: Config) -> None:
     where, hint = "target.uri", 'name a directory of its own for progress and schemas: uri = "sqlite:////var/lib/feed"'
     if not config.target.uri.startswith("sqlite:"):
-        raise ConfigError("the library keeps its progress in SQLite only", where=where, hint=hint)
+        raise ConfigError("the library can store its progress in SQLite only", where=where, hint=hint)
     if config.quarantine.enabled:
-        raise ConfigError("the library has no quarantine", where="quarantine.enabled", hint="switch it off")
+        raise ConfigError(
+            "the library does not support the quarantine", where="quarantine.enabled", hint="switch it off"
+        )
     if config.sink.dispatchers:
         hint = "leave them out: name tables as you write them"
-        raise ConfigError("the library gives tables by upstream's names", where="sink.dispatchers", hint=hint)
+        raise ConfigError("the library does not support routes", where="sink.dispatchers", hint=hint)
     if config.filter.force_replicate:
         hint = "only rows with a key can be given exactly once"
-        raise ConfigError("the library gives no rows without a key", where="filter.force-replicate", hint=hint)
+        raise ConfigError(
+            "the library does not support tables without a key", where="filter.force-replicate", hint=hint
+        )
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def _refuse_unknown(dump: Dump, unknown: Sequence[str]) -> None:
             f" {', '.join(map(repr, unknown[:_SHOWN]))}{more}",
             where=str(dump.directory),
             hint="rows may be in them: dump without --output-filename-template, into one new directory, packed as gzip,"
-            " zstd or snappy if at all; --ignore PATTERN names files that nothing is to be done with",
+            " zstd or snappy if at all; --ignore PATTERN leaves files out",
         )
 
 

@@ -20,7 +20,7 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import check_load_zone, zone_name
-from consumer.ddl.column_fit import refused_definition
+from consumer.ddl.check_columns import refused_definition
 from consumer.load.checksums import check_sums
 from consumer.load.csv_rows import CsvForm
 from consumer.load.definitions import refuse_computed
@@ -139,7 +139,7 @@ class Load:
             raise ConfigError(
                 "the dump holds no rows at all",
                 where=str(dump.directory),
-                hint="dump without --no-data; if upstream really holds none, say --no-rows",
+                hint="dump without --no-data; if upstream really has none, use --no-rows",
             )
 
     def _is_done(self, progress: Progress, dump: Dump, target: Target) -> bool:

@@ -86,7 +86,7 @@ class Schemas:
         self._place(dump)
         outcome.left_out += dump.left
         if dump.left:
-            log.warning("nothing is done with these files of the dump", files=dump.left[:10], count=len(dump.left))
+            log.warning("these files of the dump are not loaded", files=dump.left[:10], count=len(dump.left))
 
     def _place(self, dump: Dump) -> None:
         """Note where tables lie that the dump did not make. Raises InputError for a place of two."""

@@ -115,7 +115,7 @@ class Workers:
             try:
                 yield from self._results([pool.submit(_work, order) for order in orders], rows, stopping)
             except BrokenProcessPool as error:
-                hint = "if memory ran out, say fewer --workers; run again to go on"
+                hint = "if memory ran out, use fewer --workers; run again to continue"
                 raise WorkerLostError("a process that wrote rows died", hint=hint) from error
             finally:
                 stopping.set()

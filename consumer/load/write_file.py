@@ -174,7 +174,7 @@ class _Batches:
             raise InputError(
                 f"the file's TIMESTAMP values are in the time zone {told}, not in {self._work.time_zone}",
                 where=f"file={self._work.file.name}",
-                hint=f"say --time-zone={told}",
+                hint=f"use --time-zone={told}",
             )
 
 

@@ -13,7 +13,7 @@ from consumer.config.model import Config
 from consumer.config.zone import told_of_repeats
 from consumer.native import chosen
 from consumer.native.kafka_client import kafka_library
-from consumer.operate.file_source import looked_at_files
+from consumer.operate.files import looked_at_files
 from consumer.source.offer import Probe
 from consumer.source.probe import Source
 from consumer.spark.master import check_master

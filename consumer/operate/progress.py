@@ -345,5 +345,5 @@ def _check_clocks(source: Source, before: dict[Partition, tuple[int, int]], to: 
                 f"the clocks of upstream and Kafka differ by more than {slack_s:g} s: a watermark of"
                 f" {utc_text(mark)} UTC lies before the first message that is newer than {utc_text(to)} UTC",
                 where=f"{p} offset={before[p][1]}",
-                hint="say --slack with more seconds",
+                hint="use --slack with more seconds",
             )

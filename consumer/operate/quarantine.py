@@ -21,7 +21,7 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
-from consumer.ddl.column_fit import misfits
+from consumer.ddl.check_columns import misfits
 from consumer.large_messages.reference import reference
 from consumer.operate.progress import opened, refuse_living_leader, stored_of
 from consumer.quarantine.table_fate import Fate, fate_of

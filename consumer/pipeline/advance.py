@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from consumer.ddl.column_fit import refused_types
+from consumer.ddl.check_columns import refused_types
 from consumer.pipeline.duplicates import repeated_in
 from consumer.redis.fingerprints import joined
 from consumer.redis.ledger import Ledger

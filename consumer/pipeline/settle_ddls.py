@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from consumer.ddl.asking import Asking
+from consumer.ddl.ask_upstream import Asking
 from consumer.ddl.execution import Execution
 from consumer.pipeline.advance import carried_after, read_on, rows_after
 from consumer.pipeline.read import WindowRead

@@ -135,7 +135,7 @@ class Heartbeat:
                 self.is_superseded = leader is not None and leader.epoch > epoch == self._epoch
         except ReconcilerError as error:
             if not self._silenced:
-                log.warning("the target can't be told that this instance lives", error=error.fact, where=error.where)
+                log.warning("the heartbeat can't be written to the target", error=error.fact, where=error.where)
             self._silenced = True
             self._instances.close()
         else:

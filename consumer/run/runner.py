@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from consumer.config.lossy import warn_of_losses
 from consumer.config.model import Config
 from consumer.config.zone import warn_of_repeats
-from consumer.native.telling import tell_choice
+from consumer.native.log_choice import tell_choice
 from consumer.pipeline.round import Round
 from consumer.pipeline.session import Session
 from consumer.run.heartbeat import Heartbeat, RedisLease
@@ -210,7 +210,7 @@ class Runner:
                 if self._lease is not None and self._retrying(self._is_replaced):
                     raise
                 self._lease = None
-                log.warning("this instance leads no more", why=error.fact)
+                log.warning("this instance is no longer the leader", why=error.fact)
             else:
                 return
 

@@ -133,7 +133,7 @@ def created_again(topic: Topic, before: TopicProgress) -> InputError:
     hint = "offsets of the old topic mean nothing in the new one: rebuild the target, or reset the progress"
     if before.retired:
         hint = (
-            "say `reconciler topic retire CONFIG TOPIC` once more: the old one is forgotten, and what the new one"
+            "use `reconciler topic retire CONFIG TOPIC` once more: the old one is forgotten, and what the new one"
             " holds now is judged as a new topic's; `reconciler topic return CONFIG TOPIC` lets it count"
         )
     fact = f"topic {topic.name} was deleted and created again (id {topic.id}, it was {before.id})"

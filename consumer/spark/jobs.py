@@ -15,7 +15,7 @@ from pyspark.serializers import BatchedSerializer, pack_long
 
 from consumer.kafka.allowance import allowance
 from consumer.kafka.reader import KafkaReaders, Readers
-from consumer.native.telling import tell_missing
+from consumer.native.log_choice import tell_missing
 from consumer.spark.context import FAILURES, how_java_ended, is_alive, telling_lines
 from consumer.spark.order_ahead import OrderAhead
 from consumer.spark.reports_ahead import Beside, ReportsAhead

@@ -55,7 +55,7 @@ class _Reading:
         found = read_options(self.options)
         if (found.table is None) != (self.schema == CHANGES):
             hint = '.schema("id BIGINT, ...").option("table", "DATABASE.TABLE"): both, or none of them'
-            raise ConfigError("columns of its own has a query of one table only", where="table", hint=hint)
+            raise ConfigError("only a query of one table can have columns of its own", where="table", hint=hint)
         return found
 
     def planner(self, options: SourceOptions, max_rows: int) -> FeedPlanner:

@@ -36,7 +36,7 @@ from ordering.events import Partition
 from ordering.progress import Progress, TopicProgress
 from ordering.timestamps import BEGINNING, ResolvedTs, utc_text
 
-_HINT = "compare with the upstream: set source.upstream.uri, or say --upstream"
+_HINT = "compare with the upstream: set source.upstream.uri, or use --upstream"
 
 
 class SourceUpTo(Source):
@@ -60,7 +60,7 @@ def replayed(config: Config, known: Progress, spark: SparkContext | None = None)
     A Spark context that is given is shared and not stopped.
     """
     if known.start_ts:
-        hint = "rows of the dump are in no topic: set source.upstream.uri, or say --against"
+        hint = "rows of the dump are in no topic: set source.upstream.uri, or use --against"
         raise ConfigError(f"the changefeed began at start-ts {known.start_ts}, not with an empty target", hint=hint)
     with tempfile.TemporaryDirectory(prefix="ticdc-reconciler-verify-") as directory:
         own = _config(config, Path(directory))

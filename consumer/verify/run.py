@@ -125,7 +125,7 @@ class Verification:
         if len(chosen) > 1:
             raise ConfigError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
         if not chosen and not self.config.source.upstream.uri:
-            hint = "set source.upstream.uri, or say --upstream tidb://..., --against URI or --replay"
+            hint = "set source.upstream.uri, or use --upstream tidb://..., --against URI or --replay"
             raise ConfigError("there is nothing to compare the target with", hint=hint)
 
     def _compared(self, left: Side, right: Side, stored: Stored | None) -> VerifyOutcome:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumer.ddl.column_fit import misfits
+from consumer.ddl.check_columns import misfits
 from ordering.events import TableName
 from sinks.ddl.model import TypeDef
 from sinks.mysql import catalog as mysql

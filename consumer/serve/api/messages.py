@@ -72,7 +72,7 @@ def looking_router(fleet: Fleet) -> APIRouter:
 @contextmanager
 def _slot(slots: threading.BoundedSemaphore) -> Iterator[None]:
     if not slots.acquire(timeout=_WAIT_S):
-        raise BusyError("others are looking at messages", where="messages", hint="try again soon")
+        raise BusyError("too many requests read messages already", where="messages", hint="try again soon")
     try:
         yield
     finally:

@@ -80,7 +80,7 @@ def operating_router(fleet: Fleet, operations: Operations) -> APIRouter:
         """Stop it and remove its file. Rows stay; so does the progress, unless asked: it starts over then."""
         feed = fleet.feed(changefeed_id)
         if delete_progress and confirm != changefeed_id:
-            hint = f"add confirm={changefeed_id} if that is meant"
+            hint = f"add confirm={changefeed_id} to confirm it"
             raise RequestError("this forgets how far the target is", where="query delete_progress", hint=hint)
         operations.delete(feed, progress=delete_progress)
         return Deleted(id=changefeed_id, progress_deleted=delete_progress)

@@ -63,7 +63,7 @@ class TargetPoller:
             self.known = known_of(self._target, self._config.changefeed)
         except ReconcilerError as error:
             if not self._told:
-                log.warning("the target does not tell its state", error=error.fact, where=error.where)
+                log.warning("the state of the target can't be read", error=error.fact, where=error.where)
             self._told = True
         except Exception:
             if not self._told:

@@ -3,7 +3,7 @@
 Every later row comes whole, so a default matters only for the rows that are there when the column is added; they get no
 event of their own. What upstream computes at that moment (the time, a sequence) is in no message: TiDB takes the time
 at which the statement began, in its session's zone; a DDL's commitTs is the end of its work. Upstream itself is asked
-where the config names it (`consumer.ddl.asking`); else the one is taken for the other, unless
+where the config names it (`consumer.ddl.ask_upstream`); else the one is taken for the other, unless
 `target.volatile-defaults` forbids it.
 """
 

@@ -15,8 +15,8 @@ from consumer import native
 from consumer.codec.canal_json import Plain
 from consumer.kafka.account import Reached
 from consumer.native import Core, chosen, load
+from consumer.native.log_choice import tell_choice
 from consumer.native.source import fingerprint
-from consumer.native.telling import tell_choice
 from consumer.operate.status import core_state
 from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.order import ReadTask

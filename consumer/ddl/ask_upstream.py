@@ -50,7 +50,7 @@ class Asking:
         except BodyMissingError:
             raise
         except (InputError, SourceError) as error:
-            log.warning("upstream does not tell what rows show in new columns", columns=names, because=str(error))
+            log.warning("the upstream can't provide the values of new columns", columns=names, because=str(error))
             return replace(ddl, unshown=" ".join(error.fact.split())[:300])
 
     def placed(self, ddl: DdlEvent, catalog: Catalog, stayed: Collection[TableName]) -> DdlEvent:
@@ -73,7 +73,7 @@ class Asking:
         told = replace(ddl, olders=olders)
         if len(olders) < len(readings):
             return ddl
-        log.info("a name without a database is understood", statement=ddl.sql[:200], database=dict(olders))
+        log.info("the database of a name was found", statement=ddl.sql[:200], database=dict(olders))
         return replace(told, removes=statement.placed(ddl.database, _older(told, statement, catalog)).removes())
 
     def _known(
@@ -106,7 +106,7 @@ class Asking:
         except BodyMissingError:
             raise
         except (InputError, SourceError) as error:
-            log.warning("upstream does not tell whose table is meant", statement=ddl.sql[:200], because=str(error))
+            log.warning("the upstream can't show which table is meant", statement=ddl.sql[:200], because=str(error))
             return []
 
     def _computed(self, ddl: DdlEvent) -> list[str]:

@@ -19,7 +19,7 @@ def tell_choice(wanted: Wanted) -> None:
     elif wanted is not False:
         tell = log.warning if found.is_broken else log.info
         tell(
-            "tasks read in Python, not with the compiled core: all is right, but takes twice the CPU time",
+            "tasks read in Python, not with the compiled core: the result is the same and takes twice the CPU time",
             why=found.why,
         )
 
@@ -28,4 +28,4 @@ def tell_choice(wanted: Wanted) -> None:
 def tell_missing(why: str) -> None:
     """Log, once a reason, that a task elsewhere could not use the core."""
     if chosen("auto").core is not None:  # else it is known of this machine
-        log.warning("a task reads in Python: all is right, but slower", why=why)
+        log.warning("a task reads in Python: slower, with the same result", why=why)
