@@ -1,4 +1,4 @@
-"""A TCP proxy that breaks what goes through it: cuts lines, swallows answers, is slow, changes the server behind it."""
+"""A TCP proxy that breaks what goes through it: cuts lines, swallows or holds answers, is slow, changes the server."""
 
 import socket
 import threading
@@ -11,6 +11,7 @@ from typing import Self
 
 _CHUNK = 1 << 16
 _ANSWER_S = 10.0
+_LENGTH = 4
 
 Place = tuple[str, int]
 
@@ -43,6 +44,9 @@ class Proxy:
         self.loses: Callable[[bytes], bool] = lambda _: False
         """Whether the answer to what a client just sent is to be lost, and the line with it."""
         self.lost = 0
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._holds_behind = 0
         self._lines: list[_Line] = []
         self._lock = threading.Lock()
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -57,6 +61,20 @@ class Proxy:
     ) -> None:
         self._listening.close()
         self.cut()
+        self.release()
+
+    def hold(self) -> None:
+        """Keep back all answers; what is asked goes through."""
+        self._flowing.clear()
+
+    def hold_behind(self, size: int) -> None:
+        """The same behind the next answer of so many bytes. Answers are Kafka's: each begins with its length."""
+        self._holds_behind = size
+
+    def release(self) -> None:
+        """Give on what was kept back, and what comes."""
+        self._holds_behind = 0
+        self._flowing.set()
 
     def cut(self) -> None:
         """End every connection that is open."""
@@ -98,11 +116,22 @@ class Proxy:
         line.cut()
 
     def _answer(self, line: _Line) -> None:
+        begun = b""
         with suppress(OSError):
             while piece := line.server.recv(_CHUNK):
                 if line.silenced.is_set():
                     break  # it was done, and nobody is told
                 if self.delay_s:
                     time.sleep(self.delay_s)
+                self._flowing.wait()
                 line.client.sendall(piece)
+                begun = self._held_behind(begun + piece) if self._holds_behind else b""
         line.cut()
+
+    def _held_behind(self, given: bytes) -> bytes:
+        """Hold what follows if an answer that is complete is large enough; what was given of the next one."""
+        while len(given) >= (size := _LENGTH + int.from_bytes(given[:_LENGTH])) > _LENGTH:
+            if size >= self._holds_behind:
+                self.hold()
+            given = given[size:]
+        return given
