@@ -124,6 +124,14 @@ class SourceSection(Section):
     lossy_values: Literal["refuse", "stop", "accept"] = "refuse"
     """Only for `protocol = "debezium"`, in which TiCDC loses values: refuse that protocol; or read it and end with an
     error at a value that a float may have changed; or write what the message holds. See `docs/changefeed.md`."""
+    watermark_from: Annotated[str, AfterValidator(checks.watermark_api)] = ""
+    """Address of the TiCDC server (`"http://ticdc:8300"`, `USER:PASSWORD@` if it asks for a login), whose API gives the
+    changefeed's checkpoint: a watermark for topics that hold none, or get none any more. See
+    `docs/changefeed.md`."""
+    watermark_changefeed: str = ""
+    """The changefeed's id in TiCDC. Empty: as `changefeed`."""
+    watermark_keyspace: Annotated[str, Field(min_length=1)] = "default"
+    """Its keyspace (before v8.5.4: namespace)."""
     start_ts: Annotated[int, Field(ge=0, lt=2**64)] = 0
     """Checkpoint of a new changefeed, a TSO: events at or below it are already in the target. 0: apply everything that
     the topics hold. After `reconciler load` it is not needed."""

@@ -6,6 +6,7 @@ They connect to nothing and open nothing. Their texts name no value that may be 
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from consumer.config.redis_uri import check_redis_uri
@@ -68,6 +69,22 @@ def addresses(value: str) -> str:
         if "://" in one or not host or not port.isdecimal() or not 0 < int(port) < _PORTS:
             message = f"must be addresses as in host:port,host:port; {one.strip()[:100]!r} is none"
             raise ValueError(message)
+    return value
+
+
+def watermark_api(value: str) -> str:
+    """The address of TiCDC's API, or nothing. The value may hold a login, so it is not quoted."""
+    if not value:
+        return value
+    try:
+        parts = urlsplit(value)
+        port, host = 1 if parts.port is None else parts.port, parts.hostname
+    except ValueError:
+        port, host, parts = 0, None, urlsplit("")
+    rest = parts.path.rstrip("/") or parts.query or parts.fragment
+    if parts.scheme not in ("http", "https") or not host or not 0 < port < _PORTS or rest:
+        message = 'must be the address of a TiCDC server and nothing behind it, as in "http://ticdc:8300"'
+        raise ValueError(message)
     return value
 
 

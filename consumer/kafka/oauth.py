@@ -36,14 +36,14 @@ _REFUSALS = range(300, 500)
 """A redirect too: the login is for the endpoint that the config names."""
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
+class NoRedirects(urllib.request.HTTPRedirectHandler):
     """urllib would send the login along to wherever an answer leads, also without TLS."""
 
     def redirect_request(self, *_: object) -> None:
         """Not follow it: it becomes an HTTPError."""
 
 
-class _Lines(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+class Lines(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     """Connections that can be ended from another thread, also while headers are read."""
 
     def __init__(self, tls: SSLContext | None) -> None:
@@ -103,8 +103,8 @@ class TokenEndpoint(AbstractTokenProvider):  # type: ignore[misc]  # untyped
         self._scope = str(settings.get("sasl.oauthbearer.scope", ""))
         self._extensions = dict(_pairs(str(settings.get("sasl.oauthbearer.extensions", ""))))
         tls = authorities(settings, "https") if self.url.startswith("https:") else None
-        self._lines = _Lines(tls)
-        self._opener = urllib.request.build_opener(_NoRedirects(), self._lines)
+        self._lines = Lines(tls)
+        self._opener = urllib.request.build_opener(NoRedirects(), self._lines)
         self._token, self._good_until = "", 0.0
         self.silence = ""
         """Why the endpoint gave no answer the last time; "" if it did."""

@@ -20,7 +20,7 @@ from consumer.kafka.reader import Messages
 from consumer.tasks.report import Report
 from ordering.errors import InputError
 from ordering.events import Partition
-from ordering.progress import TopicProgress
+from ordering.progress import PartitionProgress, TopicProgress
 from ordering.timestamps import physical_ms, utc_text
 
 CLOCK_SLACK_MS = 600_000
@@ -234,3 +234,13 @@ def _firsts(reader: Messages, spans: Mapping[Partition, tuple[int, int]]) -> Ite
             seen.add(partition)
             reader.done(partition)
             yield partition, *run[0].timestamp()
+
+
+def check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:
+    """Raise InputError where the log begins behind what is needed next."""
+    if begin > at.start:
+        raise InputError(
+            f"retention deleted messages not applied yet: offset {at.start} is gone, the log begins at {begin}",
+            where=f"{partition} offset={at.start}",
+            hint="rebuild the target from a dump and set start-ts to its position; raise the topic's retention",
+        )

@@ -18,6 +18,7 @@ from consumer.kafka.reader import Messages
 from consumer.source.continuity import (
     check_beginnings,
     check_kept,
+    check_retention,
     check_same_log,
     check_uncompacted,
     created_again,
@@ -27,6 +28,7 @@ from consumer.source.equal_rows import check_sent_once
 from consumer.source.first_ddls import first_ddls
 from consumer.source.first_messages import check_protocol
 from consumer.source.offer import Kept, PartitionProbe, Probe
+from consumer.source.outside_watermark import OutsideWatermark, outside_of
 from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import format_of
@@ -84,6 +86,10 @@ class Source:
     """Partitions without a watermark whose first message was looked at."""
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
+    outside: OutsideWatermark = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outside = outside_of(self.config)
 
     @classmethod
     def of(cls, config: Config, tuning: Tuning = MEASURED) -> Self:
@@ -115,7 +121,8 @@ class Source:
 
     def ends(self) -> Mapping[Partition, int]:
         """See `ChangeSource.ends`."""
-        return self.control.ends([p for topic in self.listed() for p in topic.partitions])
+        ts = self.outside.ask()
+        return self.outside.take(ts, self.control.ends([p for topic in self.listed() for p in topic.partitions]))
 
     def identity(self) -> str:
         """See `ChangeSource.identity`."""
@@ -215,7 +222,7 @@ class Source:
         self._check_gone(progress, listed)
         topics |= self._retired(listed, topics)
         for p, begin in begins.items():
-            _check_retention(p, begin, partitions[p])
+            check_retention(p, begin, partitions[p])
         present = {topic.name for topic in listed}
         kept = {p: value for p, value in partitions.items() if p.topic in present}
         return replace(progress, topics=topics, partitions=kept)
@@ -236,6 +243,7 @@ class Source:
             return
         self._ids[topic.name], self._first_ddls = topic.id, None
         self.dead_at.pop(topic.name, None)
+        self.outside.forget(topic.name)
         for memory in (self._memory, self._starts):
             for p in [p for p in memory if p.topic == topic.name]:
                 del memory[p]
@@ -267,7 +275,9 @@ class Source:
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
         partitions = list(known.partitions)
+        ts = self.outside.ask()  # before the ends: what it promises lies below them
         found = self.control.stable_ends(partitions)
+        self.outside.take(ts, {p: end.offset for p, end in found.items()})
         self._check_kept(known, found)
         ends = {p: end.offset for p, end in found.items()}
         starts = {p: at.start for p, at in known.partitions.items()}
@@ -298,6 +308,8 @@ class Source:
 
     def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: End) -> PartitionProbe:
         dead_at = self.dead_at.get(p.topic) if bound == end.offset else None
+        if told := self.outside.upto(p, bound):
+            self.saw(p, told, bound)
         watermark = raised(at.watermark, self._memory[p].watermark, dead_at)
         return PartitionProbe(at, bound, end.offset, watermark, self._begins.get(p, 0), end.epoch)
 
@@ -386,12 +398,3 @@ def retired_end(known: Progress, partition: Partition, start: int, end: int) -> 
     topic = known.topics[partition.topic]
     until = topic.retired_to.get(partition.partition, 0) if topic.retired else 0
     return min(end, until) if start < until else end
-
-
-def _check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:
-    if begin > at.start:
-        raise InputError(
-            f"retention deleted messages not applied yet: offset {at.start} is gone, the log begins at {begin}",
-            where=f"{partition} offset={at.start}",
-            hint="rebuild the target from a dump and set start-ts to its position; raise the topic's retention",
-        )

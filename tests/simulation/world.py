@@ -28,6 +28,7 @@ from tests.simulation.jobs import LocalJobs
 from tests.simulation.log import FakeLog
 from tests.simulation.memory import Disk, execute
 from tests.simulation.memory_target import memory_target
+from tests.simulation.outside import CheckpointOfTheLog, without_watermarks
 from tests.simulation.plan import Plan, planned
 
 CHANGEFEED = "sim"
@@ -73,16 +74,22 @@ class Result:
 
 
 class World:
-    """One history; its messages come as Canal-JSON, or in the Simple protocol."""
+    """One history; its messages come as Canal-JSON, or in the Simple protocol.
 
-    def __init__(self, plan: Plan, *, simple: bool = False) -> None:
+    `outside`: they hold no watermarks; TiCDC's API gives the checkpoint.
+    """
+
+    def __init__(self, plan: Plan, *, simple: bool = False, outside: bool = False) -> None:
         self.plan = plan
         self.chance = random.Random(f"world {plan.seed}")
         self.upstream = plan.log()
         self.messages: list[Message] = list(plan.changefeed().messages(self.upstream))
         self.faults = Faults(self.chance, dict(plan.faults), plan.fault_limit)
         sent = as_simple(self.messages, partitions=plan.feed["partitions"], late=plan.seed % 3 == 0) if simple else None
-        self.log = FakeLog(sent or self.messages, plan.feed["partitions"], self.faults, plan.in_doubt)
+        in_doubt = 0.0 if outside else plan.in_doubt  # TiCDC begins no transactions
+        told = without_watermarks(self.messages) if outside else sent or self.messages
+        self.log = FakeLog(told, plan.feed["partitions"], self.faults, in_doubt)
+        self.api = CheckpointOfTheLog(self.log, self.messages, plan.seed) if outside else None
         self.log.creeping = plan.creeping
         self.start_ts = self._start_ts()
         self.config = config_of(
@@ -183,6 +190,7 @@ class World:
         """The pipeline; after a fault a new one. A transient error leaves the source alive, as in the runner."""
         if self.source is None:
             self.source = Source(self.config, self.log, tuning=SMALL, marks=self.log.get())  # type: ignore[arg-type]
+            self.source.outside.api = self.api  # type: ignore[assignment]
         if self.session is None:
             if self.plan.switches:
                 self.config = self._switched()
@@ -241,16 +249,16 @@ class World:
         alive = {router.default_topic, *(router.topic_of(t.database, t.name) for t in state.tables.values())}
         marks: dict[Partition, int] = {p: 0 for p in self.log.held if p.topic in alive}
         for topic, partition, value, _ in self.messages:
-            if topic in alive and b'"TIDB_WATERMARK"' in value:
+            if Partition(topic, partition) in marks and b'"TIDB_WATERMARK"' in value:
                 ts = int(value.rpartition(b":")[2].rstrip(b"}"))
                 marks[Partition(topic, partition)] = max(ts, marks[Partition(topic, partition)])
         return min(marks.values()) or None
 
 
-def run_seed(seed: int, *, simple: bool = False) -> Result:
+def run_seed(seed: int, *, simple: bool = False, outside: bool = False) -> Result:
     """Run a seed. Raises Wrong, or what the pipeline raised, with the plan in its notes."""
     plan = planned(seed)
-    world = World(plan, simple=simple)
+    world = World(plan, simple=simple, outside=outside)
     try:
         return world.run()
     except Exception as error:

@@ -24,7 +24,7 @@ from sinks.uri import PATHS, parse_target_uri
 HIDDEN = "***"
 """Stands for what is not shown of a config."""
 _TARGET = "target.uri"
-URIS = frozenset({_TARGET, "redis.uri", "source.upstream.uri"})
+URIS = frozenset({_TARGET, "redis.uri", "source.upstream.uri", "source.watermark-from"})
 _KAFKA = "source.kafka."
 _OPTIONS = re.compile(r"source\.(?:claim-check\.|storage-)options\.(.*)", re.DOTALL)
 _STORAGE = "source.storage"

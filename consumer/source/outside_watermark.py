@@ -1,0 +1,178 @@
+"""A watermark from TiCDC's own API, for topics in which it is not, or no longer, sent (`source.watermark-from`).
+
+TiCDC's `checkpoint_ts` is advanced only after Kafka acknowledged the rows at or below it (pingcap/ticdc,
+`downstreamadapter/dispatcher/table_progress.go`, called by the producer's acknowledgements). So with `required-acks=-1`
+every such row, and every DDL, lies below the ends of the partitions that are asked for *after* the checkpoint was read.
+"""
+
+import base64
+import json
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from ssl import SSLError
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+import structlog
+
+from consumer.config.model import Config
+from consumer.kafka.oauth import Lines, NoRedirects
+from ordering.errors import InputError, SourceError, SourceUnreachableError
+from ordering.events import Partition
+from ordering.timestamps import ResolvedTs, physical_ms, utc_text
+
+_TIMEOUT_S = 10
+"""Of a connection, and of each silence."""
+_WHOLE_S = 20
+"""Of the whole answer."""
+_LONGEST = 1 << 20
+_AHEAD_MS = 24 * 3600 * 1000
+"""How far a checkpoint may be ahead of this machine's clock: one of the future makes all that comes repetitions."""
+_KEPT = 8
+"""Checkpoints of a partition that are kept until it was read so far."""
+_LAST_TSO = 2**63 - 1
+_UNREADABLE = (ValueError, TypeError, RecursionError)
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class CheckpointApi:
+    """Asks TiCDC's Open API v2 for one changefeed."""
+
+    url: str
+    changefeed: str
+    keyspace: str
+    _lines: Lines = field(default_factory=lambda: Lines(None))
+
+    @property
+    def place(self) -> str:
+        """What is asked, without a login."""
+        parts = urlsplit(self.url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{parts.scheme}://{host}:{parts.port or ''}".rstrip(":")
+
+    def checkpoint(self) -> ResolvedTs:
+        """The changefeed's checkpoint. Raises SourceUnreachableError, SourceError, and InputError for what is none."""
+        query = urlencode({"keyspace": self.keyspace, "namespace": self.keyspace})
+        path = f"/api/v2/changefeeds/{quote(self.changefeed, safe='')}?{query}"
+        request = urllib.request.Request(self.place + path, headers=self._headers())  # noqa: S310 checked with the config
+        opener = urllib.request.build_opener(NoRedirects(), urllib.request.ProxyHandler({}), self._lines)
+        try:
+            with self._lines.within(_WHOLE_S), opener.open(request, timeout=_TIMEOUT_S) as answer:
+                body = answer.read(_LONGEST + 1)
+        except HTTPError as error:
+            raise self._refused(error) from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise self._silent(error) from None
+        return self._read(body)
+
+    def _headers(self) -> dict[str, str]:
+        parts = urlsplit(self.url)
+        if parts.username is None:
+            return {"Accept": "application/json"}
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        return {"Accept": "application/json", "Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+    def _refused(self, error: HTTPError) -> SourceError:
+        where, code = f"source.watermark-from = {self.place}", error.code
+        error.close()
+        if code >= 500:  # noqa: PLR2004 TiCDC answers so while no owner is elected, too
+            return SourceUnreachableError(f"TiCDC answers {code}", where=where)
+        if 300 <= code < 400:  # noqa: PLR2004
+            fact = f"TiCDC's API answers {code}: it leads elsewhere, and redirects are not followed"
+            return SourceError(fact, where=where, hint="name the TiCDC server itself")
+        hint = "source.watermark-changefeed and watermark-keyspace have to be the upstream's, and the login"
+        fact = f"TiCDC's API answers {code} about changefeed {self.changefeed!r} of {self.keyspace!r}"
+        return SourceError(fact, where=where, hint=hint)
+
+    def _silent(self, error: Exception) -> SourceError:
+        cause = error.reason if isinstance(error, URLError) else error
+        where = f"source.watermark-from = {self.place}"
+        if isinstance(cause, SSLError):
+            return SourceError(f"TiCDC's API has no certificate that is trusted: {cause}", where=where)
+        return SourceUnreachableError(f"TiCDC's API does not answer: {cause}", where=where)
+
+    def _read(self, body: bytes) -> ResolvedTs:
+        if len(body) > _LONGEST:
+            raise self._odd(f"its answer is longer than {_LONGEST} bytes")
+        try:
+            found: Any = json.loads(body)
+        except _UNREADABLE:
+            raise self._odd("its answer is no JSON") from None
+        if not isinstance(found, dict):
+            raise self._odd("its answer is no JSON object")
+        space = found.get("keyspace") or found.get("namespace") or self.keyspace
+        if found.get("id") != self.changefeed or space != self.keyspace:
+            raise self._odd(f"it answers about changefeed {str(found.get('id'))[:80]!r} of {str(space)[:80]!r}")
+        ts = found.get("checkpoint_ts")
+        if not isinstance(ts, int) or isinstance(ts, bool) or not 0 < ts <= _LAST_TSO:
+            raise self._odd("its answer has no checkpoint_ts")
+        if physical_ms(ts) > time.time() * 1000 + _AHEAD_MS:
+            raise self._odd(f"its checkpoint_ts {ts} ({utc_text(ts)}) is in the future by this machine's clock")
+        return ResolvedTs(ts)
+
+    def _odd(self, fact: str) -> InputError:
+        hint = "source.watermark-from has to name a TiCDC server, and the changefeed that writes these topics"
+        return InputError(
+            f"TiCDC's API can't be used: {fact}", where=f"source.watermark-from = {self.place}", hint=hint
+        )
+
+
+@dataclass(slots=True)
+class OutsideWatermark:
+    """What the API said, and up to which offset of each partition it counts; without an API, nothing."""
+
+    api: CheckpointApi | None
+    _highest: ResolvedTs | None = None
+    _is_silent: bool = False
+    _vouched: dict[Partition, list[tuple[ResolvedTs, int]]] = field(default_factory=dict)
+
+    def ask(self) -> ResolvedTs | None:
+        """The checkpoint, asked for now; None if TiCDC is silent after it has answered once. Raises as the API does."""
+        if self.api is None:
+            return None
+        try:
+            found = self.api.checkpoint()
+        except SourceUnreachableError as error:
+            if self._highest is None:
+                raise
+            if not self._is_silent:
+                log.warning("TiCDC gives no checkpoint; what has none else waits", error=error.fact, at=error.where)
+            self._is_silent = True
+            return None
+        self._is_silent = False
+        self._highest = max(found, self._highest or found)
+        return found
+
+    def take(self, ts: ResolvedTs | None, ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
+        """Note the ends that were asked for after this checkpoint, and give them back."""
+        if ts is None:
+            return ends
+        for partition, end in ends.items():
+            known = self._vouched.setdefault(partition, [])
+            known.append((ts, end))
+            del known[_KEPT // 2 : -_KEPT // 2]
+        return ends
+
+    def forget(self, topic: str) -> None:
+        """Forget a topic that was created again: its offsets begin at 0."""
+        self._vouched = {p: known for p, known in self._vouched.items() if p.topic != topic}
+
+    def upto(self, partition: Partition, bound: int) -> ResolvedTs | None:
+        """The watermark of what is read up to an offset."""
+        known = self._vouched.get(partition, [])
+        return max((ts for ts, end in known if end <= bound), default=None)
+
+
+def outside_of(config: Config) -> OutsideWatermark:
+    """As the config says."""
+    source = config.source
+    if not source.watermark_from:
+        return OutsideWatermark(None)
+    name = source.watermark_changefeed or config.changefeed
+    return OutsideWatermark(CheckpointApi(source.watermark_from, name, source.watermark_keyspace))

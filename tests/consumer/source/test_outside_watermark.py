@@ -1,0 +1,143 @@
+"""The checkpoint of TiCDC's API as a watermark: what it promises, and answers that must not be believed."""
+
+import base64
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from consumer.config.model import config_from
+from consumer.source.outside_watermark import CheckpointApi, OutsideWatermark
+from ordering.errors import ConfigError, InputError, ReconcilerError, SourceError, SourceUnreachableError
+from ordering.events import Partition
+from ordering.timestamps import ResolvedTs
+from tests.service.ticdc_api import TicdcApi, ticdc_api
+
+ONE, OTHER = Partition("t", 0), Partition("t", 1)
+TS = 433305438660591626
+
+
+@pytest.fixture
+def server() -> Iterator[TicdcApi]:
+    with ticdc_api() as api:
+        api.at(TS)
+        yield api
+
+
+def asking(server: TicdcApi, url: str = "", changefeed: str = "orders", keyspace: str = "default") -> CheckpointApi:
+    return CheckpointApi(url or server.url, changefeed, keyspace)
+
+
+def test_it_asks_for_the_changefeed_of_its_keyspace(server: TicdcApi) -> None:
+    server.at(TS, id="a/b c", keyspace="ks")
+    assert asking(server, changefeed="a/b c", keyspace="ks").checkpoint() == TS
+    assert server.asked == ["/api/v2/changefeeds/a%2Fb%20c?keyspace=ks&namespace=ks"]
+    assert server.logins == [None]
+
+
+def test_a_login_is_sent_and_never_shown(server: TicdcApi) -> None:
+    api = asking(server, server.url.replace("//", "//root:s3cr%40t@"))
+    assert api.checkpoint() == TS
+    assert server.logins == ["Basic " + base64.b64encode(b"root:s3cr@t").decode()]
+    server.status = 401
+    with pytest.raises(SourceError) as caught:
+        api.checkpoint()
+    assert "s3cr" not in str(caught.value)
+    assert "401" in caught.value.fact
+
+
+BODIES: dict[str, bytes] = {
+    "no JSON": b"<html>", "a list": b"[]", "nothing": b"", "cut": b'{"id":"orders","checkpoint_ts":1',
+    "deep": b"[" * 100_000, "no UTF-8": b'{"id":"\xff"}', "without an end": b" " * (1 << 20) + b"{}",
+    "no id": b'{"checkpoint_ts":1}', "a huge number": b'{"id":"orders","checkpoint_ts":' + b"9" * 5000 + b"}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_answers_that_are_none(server: TicdcApi, name: str) -> None:
+    server.body = BODIES[name]
+    with pytest.raises(InputError) as caught:
+        asking(server).checkpoint()
+    assert server.url in caught.value.where
+
+
+@pytest.mark.parametrize("ts", [0, -1, 2**63, 1.5, "7", None, True, (int(time.time() * 1000) + 2 * 86_400_000) << 18])
+def test_checkpoints_that_are_none(server: TicdcApi, ts: object) -> None:
+    server.at(ts)
+    with pytest.raises(InputError, match="checkpoint_ts"):
+        asking(server).checkpoint()
+
+
+@pytest.mark.parametrize("changes", [{"id": "others"}, {"keyspace": "ks"}, {"keyspace": None, "namespace": "ks"}])
+def test_another_changefeed(server: TicdcApi, changes: dict[str, str]) -> None:
+    server.at(TS, **changes)
+    with pytest.raises(InputError, match="it answers about changefeed"):
+        asking(server).checkpoint()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(302, SourceError), (307, SourceError), (400, SourceError), (404, SourceError), (500, SourceUnreachableError),
+     (503, SourceUnreachableError)],
+)  # fmt: skip
+def test_refusals(server: TicdcApi, status: int, kind: type[ReconcilerError]) -> None:
+    with ticdc_api() as elsewhere:
+        elsewhere.at(TS)
+        server.status, server.headers = status, {"Location": elsewhere.url}
+        with pytest.raises(SourceError) as caught:
+            asking(server).checkpoint()
+        assert type(caught.value) is kind
+        assert elsewhere.asked == []
+
+
+def test_an_answer_that_stops_is_silence(server: TicdcApi) -> None:
+    server.headers = {"Content-Length": str(len(server.body) + 100), "Connection": "close"}
+    server.body = server.body[:-1]
+    with pytest.raises(ReconcilerError):
+        asking(server).checkpoint()
+
+
+def test_nobody_there(server: TicdcApi) -> None:
+    with pytest.raises(SourceUnreachableError, match="does not answer"):
+        asking(server, "http://127.0.0.1:1").checkpoint()
+
+
+def test_a_checkpoint_counts_up_to_the_ends_that_were_asked_for_after_it() -> None:
+    found = OutsideWatermark(None)
+    found.take(ResolvedTs(7), {ONE: 100, OTHER: 0})
+    found.take(None, {ONE: 50})
+    assert [found.upto(ONE, bound) for bound in (0, 99, 100, 200)] == [None, None, 7, 7]
+    assert found.upto(OTHER, 0) == 7
+    found.take(ResolvedTs(9), {ONE: 300})
+    assert [found.upto(ONE, bound) for bound in (299, 300)] == [7, 9]
+    found.take(ResolvedTs(5), {ONE: 400})
+    assert found.upto(ONE, 400) == 9
+    for ts in range(10, 1_000):
+        found.take(ResolvedTs(ts), {ONE: 400 + ts})
+    assert found.upto(ONE, 2_000) == 999
+    assert found.upto(ONE, 100) == 7
+    found.forget("t")
+    assert found.upto(ONE, 2_000) is None
+
+
+def test_silence_is_waited_for_once_it_has_answered(server: TicdcApi) -> None:
+    found = OutsideWatermark(asking(server))
+    server.status = 503
+    with pytest.raises(SourceUnreachableError):
+        found.ask()
+    server.status = 200
+    assert found.ask() == TS
+    server.status = 503
+    assert found.ask() is None
+    server.status = 404
+    with pytest.raises(SourceError):
+        found.ask()
+
+
+@pytest.mark.parametrize(
+    "url", ["ticdc:8300", "ftp://t", "http://", "http://t/api", "http://t?x=1", "http://t:0", "http://t:x"]
+)
+def test_addresses_that_are_none(url: str) -> None:
+    least = {"changefeed": "c", "target": {"uri": "sqlite:////tmp/x"}}
+    with pytest.raises(ConfigError, match="watermark-from"):
+        config_from({**least, "source": {"bootstrap-servers": "h:1", "topics": ["t"], "watermark-from": url}}, "here")

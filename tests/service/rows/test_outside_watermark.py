@@ -1,0 +1,63 @@
+"""Topics without watermarks, moved by the checkpoint that TiCDC's API gives; with a server in its place."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from consumer.codec.canal_json import WATERMARK
+from ordering.errors import InputError
+from tests.debezium import as_debezium
+from tests.service.cells import differences, oracle
+from tests.service.lab import Feed, body, recorded
+from tests.service.messages import at, insert
+from tests.service.ticdc_api import TicdcApi, ticdc_api
+
+pytestmark = pytest.mark.service
+COLUMNS = "id INT PRIMARY KEY, v INT, s VARCHAR(10)"
+
+
+@pytest.fixture
+def api() -> Iterator[TicdcApi]:
+    with ticdc_api() as found:
+        yield found
+
+
+def outside(feed: Feed, api: TicdcApi) -> Feed:
+    return feed.with_(source={"watermark-from": api.url, "watermark-changefeed": "orders"})
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_a_recording_without_watermarks(feed: Feed, api: TicdcApi, consistency: str) -> None:
+    whole = recorded("split.ts.raw")
+    last = max(body(m)["_tidb"].get("watermarkTs", 0) for m in whole)
+    messages = [m for m in whole if body(m)["type"] != WATERMARK]
+    sent = as_debezium(messages)
+    lossy = {"protocol": "debezium", "lossy-values": "stop"}
+    outside(feed, api).with_(target={"consistency": consistency}, source=lossy).send(sent)
+    api.at(last)
+    assert feed.once().checkpoint_ts == last
+    assert differences(oracle("split"), feed.cells) == []
+    assert feed.once().checkpoint_ts == last
+
+
+def test_only_what_the_checkpoint_promises_is_applied(sqlite_feed: Feed, api: TicdcApi) -> None:
+    feed = outside(sqlite_feed, api)
+    feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
+    feed.send([insert("d.t", n, n % 3, id=n, v=n, s="x") for n in range(1, 10)])
+    api.at(at(5))
+    assert feed.once().checkpoint_ts == at(5)
+    assert sorted(row["id"] for row in feed.cells.tables(["d"])["d.t"][1]) == [1, 2, 3, 4, 5]
+    api.at(at(3))  # TiCDC was restarted and began again
+    assert feed.once().checkpoint_ts == at(5)
+    api.at(at(9))
+    assert feed.once().checkpoint_ts == at(9)
+    assert len(feed.cells.tables(["d"])["d.t"][1]) == 9
+
+
+def test_another_changefeed_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None:
+    feed = outside(sqlite_feed, api)
+    feed.make_topic()
+    api.at(at(5), id="others")
+    error = feed.failing(InputError)
+    assert (error.exit_code, "watermark-from" in error.where) == (3, True)
