@@ -44,6 +44,8 @@ DECIDED = {DdlState.SKIP: DdlState.SKIPPED, DdlState.TAKE: DdlState.DONE}
 
 SAME_PLACE = "sink.dispatchers give its table the same name as before"
 """Why a RENAME is ignored that only upstream sees: what has the old name afterwards is another table all the same."""
+SAME_ORIGIN = "its rows keep their origin"
+"""The same of a merged table."""
 
 _RAN = {DdlState.DONE.value, DdlState.INTENT.value, DdlState.RUNNING.value, DdlState.TAKE.value}
 _OPEN = "'intent', 'running', 'failed', 'skip', 'take'"
@@ -72,7 +74,8 @@ class DdlRecord:
     @property
     def happened(self) -> bool:
         """Whether names or rows may be others behind it: it was executed, or moves its table upstream only."""
-        return self.state in _RAN or (self.state == DdlState.IGNORED.value and self.executed == SAME_PLACE)
+        is_unseen = self.state == DdlState.IGNORED.value and self.executed in (SAME_PLACE, SAME_ORIGIN)
+        return is_unseen or self.state in _RAN
 
     def is_of(self, ddl: DdlEvent) -> bool:
         """Whether it is about this DDL."""

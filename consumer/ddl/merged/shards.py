@@ -23,6 +23,7 @@ from consumer.ddl.merged.parts import (
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from ordering.tables.merged_tables import MergeConflictError, Merged, MergedTable
+from sinks.bookkeeping.ddl_log import SAME_ORIGIN
 from sinks.ddl.model import AddColumn, AddIndex, Change, ColumnDef, DropColumn, DropIndex, IndexKind
 from sinks.ddl.parse.origin_columns import with_origin_columns
 from sinks.ddl.parse.rewrite import stray_name, with_names
@@ -235,7 +236,7 @@ class ShardDdl:
         before, after = routes.origin(old), routes.origin(new)
         found = RoutedDdl(self.ddl, {**sources, new: self.place}, merged=merged)
         if before == after:
-            return found._replace(because="its rows keep their origin")
+            return found._replace(because=SAME_ORIGIN)
         return found._replace(rows=OriginRows(self.place, before, after))
 
     def _altered(self) -> RoutedDdl:
