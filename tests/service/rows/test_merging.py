@@ -7,6 +7,7 @@ import pytest
 
 from consumer.load.run import Load, LoadOptions
 from consumer.operate.decisions import decide_ddl
+from consumer.operate.progress import reset_progress
 from consumer.operate.quarantine import replay
 from consumer.proof.run import Proving
 from consumer.verify.run import Verification, VerifyOptions
@@ -16,7 +17,7 @@ from tests.loading.dumping import METADATA
 from tests.service.cells import SqliteCells
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
-from tests.service.messages import at, ddl, delete, insert, update, watermarks
+from tests.service.messages import at, ddl, delete, insert, keyed, update, watermarks
 from tests.service.postgres_cells import PostgresCells
 
 pytestmark = pytest.mark.service
@@ -254,8 +255,20 @@ def dump_of(place: Path, second: str = "int") -> Path:
 def test_a_dump_of_shards_is_loaded_into_one_table(every_feed: Feed, tmp_path: Path) -> None:
     feed = every_feed.with_(sink=MERGED, filter={"rules": ["s*.t_*"]})
     feed.make_database("m", "CREATE TABLE other (id INT PRIMARY KEY)")
+    ignored = ("*-schema-create.sql",)
     with pytest.raises(InputError, match="bigint NULL there"):
-        Load(feed.config, LoadOptions(dump_of(tmp_path / "other", "bigint"), ignored=("*-schema-create.sql",))).run()
+        Load(feed.config, LoadOptions(dump_of(tmp_path / "other", "bigint"), ignored=ignored)).run()
+    feed.cells.run("m", "DROP TABLE t")
+    reset_progress(feed.config)
+    outcome = Load(feed.config, LoadOptions(dump_of(tmp_path / "dump"), ignored=ignored)).run()
+    assert (outcome.finished, outcome.tables, outcome.rows) == (True, 2, 4)
+    assert [row[:2] + row[3:] for row in rows(feed)] == [
+        ("1", "1", "a", "1"), ("1", "2", "a", "2"), ("2", "1", "a", "2"), ("2", "2", "a", "2")
+    ]  # fmt: skip
+    ran(feed, 6, delete("s1.t_a", 4, id=1, v=1, s="x"), ddl("s2.t_a", 5, "TRUNCATE TABLE `s2`.`t_a`", kind="TRUNCATE"))
+    assert [row[:2] for row in rows(feed)] == [("1", "2")]
+    fact = refused(feed, 8, ddl("s3.t_a", 7, "CREATE TABLE `t_a` (`id` INT PRIMARY KEY,`v` INT)"))
+    assert "lacks the column s" in fact
 
 
 def test_origin_columns_are_what_the_names_say(sqlite_feed: Feed) -> None:
@@ -345,3 +358,34 @@ def test_a_change_that_is_not_followed_is_made_by_hand(every_feed: Feed, change:
         ddl("s1.t_b", 20, "DROP TABLE `s1`.`t_b`", kind="ERASE"),
     )
     assert len(rows(feed)) == 3
+
+
+def test_tables_without_a_key_are_merged_by_their_origin(every_feed: Feed) -> None:
+    feed = every_feed.with_(sink=MERGED, filter={"force-replicate": True})
+    feed.send([ddl("m.", 1, "CREATE DATABASE `m`", kind="QUERY")])
+    feed.send(ddl(f"s1.t_{name}", 2, f"CREATE TABLE `t_{name}` (`id` INT,`v` INT)") for name in "ab")
+    same = [keyed(insert(f"s1.t_{name}", number, id=1, v=1)) for name in "ab" for number in (3, 4)]
+    ran(feed, 6, *same, keyed(delete("s1.t_a", 5, id=1, v=1)))
+    assert rows(feed) == [("1", "1", "a", "1"), ("1", "1", "b", "1"), ("1", "1", "b", "1")]
+    ran(feed, 8, ddl("s1.t_b", 7, "TRUNCATE TABLE `s1`.`t_b`", kind="TRUNCATE"))
+    assert rows(feed) == [("1", "1", "a", "1")]
+
+
+def test_other_unique_keys_hold_within_a_shard(every_feed: Feed) -> None:
+    """Shards may hold equal values, and swap their own; a column that one shard lacks does not stop it."""
+    feed = every_feed.with_(sink=MERGED)
+    columns = "(`id` INT PRIMARY KEY,`v` INT UNIQUE KEY)"
+    feed.send([ddl("m.", 1, "CREATE DATABASE `m`", kind="QUERY")])
+    feed.send(ddl(f"s1.t_{name}", 2, f"CREATE TABLE `t_{name}` {columns}") for name in "ab")
+    ran(feed, 3, *(insert(f"s1.t_{name}", 3, id=n, v=n) for name in "ab" for n in (1, 2)))
+    ran(
+        feed,
+        6,
+        ddl("s1.t_a", 4, "ALTER TABLE `t_a` ADD COLUMN `n` INT DEFAULT 5", kind="ALTER"),
+        update("s1.t_b", 5, {"v": 1}, id=1, v=2),
+        update("s1.t_b", 5, {"v": 2}, id=2, v=1),
+        insert("s1.t_a", 6, id=3, v=3, n=1),
+    )
+    assert [(row[1], row[3], row[4], row[2]) for row in rows(feed)] == [
+        ("1", "a", "1", "5"), ("1", "b", "2", "5"), ("2", "a", "2", "5"), ("2", "b", "1", "5"), ("3", "a", "3", "1")
+    ]  # fmt: skip
