@@ -78,7 +78,6 @@ def loaded(table: Any, path: Path, how: Dumping) -> tuple[int, list[bytes]]:
     return kept.at.rows, kept.rows
 
 
-@pytest.mark.cells("how", "suffix", "end")
 @pytest.mark.parametrize("end", LINE_ENDS, ids=["crlf", "lf"])
 @pytest.mark.parametrize("how", FORMS, ids=str)
 @pytest.mark.parametrize("suffix", list(PACKERS))
@@ -109,7 +108,6 @@ def test_a_file_that_is_cut_is_refused_wherever_a_cut_can_be_seen(
     assert unseen <= 2 * len(ROWS)
 
 
-@pytest.mark.cells("how", "suffix")
 @pytest.mark.parametrize("suffix", list(PACKERS))
 @pytest.mark.parametrize("how", FORMS, ids=str)
 def test_a_list_of_checksums_shows_every_cut(tmp_path: Path, suffix: str, how: Dumping) -> None:

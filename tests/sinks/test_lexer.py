@@ -130,7 +130,6 @@ def seconds(read: Callable[[str], object], sql: str) -> float:
     return time.process_time() - begun
 
 
-@pytest.mark.cells("hostile", "reader")
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("reader", READERS)
 def test_reading_takes_linear_time(reader: str, hostile: str) -> None:
