@@ -258,7 +258,7 @@ class Runner:
 
     def _give_up(self, error: BaseException) -> None:
         """Close what an error may have broken. Who lets go of the target lets a stand-by lead: only if it has to."""
-        self.trouble = error
+        self.trouble = None if isinstance(error, Stopped) else error
         if self._session is not None:
             self.display.left(self._session)
             self._session.end()
@@ -269,7 +269,6 @@ class Runner:
 
     def _close(self) -> None:
         self._give_up(Stopped())
-        self.trouble = None
         self._target.close()
 
     def _connected(self) -> Session:

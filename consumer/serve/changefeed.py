@@ -16,6 +16,7 @@ from consumer.config.model import Config, load_config
 from consumer.proof.background import Scrubber
 from consumer.run.runner import Runner
 from consumer.runtime.logs import about
+from consumer.serve.api.asking import ORDER_S, ServerRequests
 from consumer.serve.api.errors import ConflictError, NotFoundError, fault_of
 from consumer.serve.api.models import Fault, State
 from consumer.serve.observed.history import Ring, now
@@ -44,6 +45,8 @@ class Feed:
         self.late = 0
         self.operating = threading.Lock()
         """Held by the operation that is done at it."""
+        self.questions, self.orders = ServerRequests(), ServerRequests(ORDER_S)
+        """What the API asks its servers; and what it is told to do, for which there is room whatever is asked."""
         self._error: tuple[BaseException, float] | None = None
         self._next_try: float | None = None
         self._paused = True

@@ -7,10 +7,10 @@ changefeed one operation is done at a time.
 import threading
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 import tomlkit
@@ -20,6 +20,7 @@ from consumer.config.model import Config, config_of
 from consumer.config.text import read_text
 from consumer.operate.check import Finding, findings
 from consumer.operate.progress import reset_progress
+from consumer.serve.api.asking import ServerRequests
 from consumer.serve.api.errors import BusyError, ConflictError, RequestError
 from consumer.serve.api.models import ConfigShown
 from consumer.serve.changefeed import Feed
@@ -36,6 +37,7 @@ _WAIT_S = 10.0
 """So long an operation waits for another one at the same changefeed, and a check for others."""
 _CHECKS_MOST = 4
 """Checks at once: each connects to Kafka, Redis and a target, and may wait for them."""
+T = TypeVar("T")
 log = structlog.get_logger()
 
 
@@ -61,6 +63,8 @@ class Operations:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
+        self.checks, self.untold = ServerRequests(), ServerRequests()
+        """What is asked for configs that are not kept, and of changefeeds that are not there yet."""
         self._checks = threading.BoundedSemaphore(_CHECKS_MOST)
 
     def create(self, text: str) -> Feed:
@@ -165,6 +169,27 @@ class Operations:
         """Stop it meanwhile, if it runs: for what may only be done while no instance leads."""
         with _alone(feed), _at_rest(feed):
             yield readable(feed)
+
+
+async def questioned(feed: Feed, look: Callable[[Config], T]) -> T:
+    """What a look at a changefeed's servers finds. Raises BusyError, NoAnswerError, ConflictError, and what it does."""
+    config = readable(feed)
+    return await feed.questions.ask(f"changefeed {feed.name}", lambda: look(config))
+
+
+async def ordered(feed: Feed, do: Callable[[], T]) -> T:
+    """Do something to a changefeed. Raises BusyError, NoAnswerError, and what it does."""
+    return await feed.orders.ask(f"changefeed {feed.name}", do)
+
+
+async def at_rest(operations: Operations, feed: Feed, do: Callable[[Config], T]) -> T:
+    """Do something while the changefeed is stopped. Raises what `ordered` and `Operations.stopped` do."""
+
+    def stopped() -> T:
+        with operations.stopped(feed) as config:
+            return do(config)
+
+    return await ordered(feed, stopped)
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import CR
+from pymysql.protocol import MysqlPacket
 
 from sinks.mysql.login import (
     ANSWER_BYTES,
@@ -26,6 +27,10 @@ _SILENCE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER
 """A machine that acknowledges nothing for a minute is given up, as with PostgreSQL. Seconds, but for the last."""
 _CONNECT_TIMEOUT_S = 10
 _FIRST_PROOF = "mysql_native_password"
+MOST_ANSWERED = 512 << 20
+"""Bytes of the answer to a query whose rows are held, or of one row where they are not: no server of ours says more."""
+_PER_READ = 32
+"""What each part of an answer costs besides its bytes: rows of nothing would be without end too."""
 
 
 class Line(Connection):  # type: ignore[misc]  # untyped
@@ -41,6 +46,7 @@ class Line(Connection):  # type: ignore[misc]  # untyped
     def __init__(self, uri: TargetUri, **settings: Any) -> None:
         self._trust, self._encrypted, self._in_login = trust_of(uri), False, False
         self._public_key: bytes | None = None
+        self._answered, self._unbuffered = 0, False
         super().__init__(
             host=uri.host,
             port=uri.port,
@@ -116,9 +122,20 @@ class Line(Connection):  # type: ignore[misc]  # untyped
         if self._in_login and num_bytes > ANSWER_BYTES:
             self._force_close()
             raise pymysql.err.OperationalError(CR.CR_MALFORMED_PACKET, f"an answer of {num_bytes} bytes to a login")
+        self._answered += num_bytes + _PER_READ
+        if self._answered > MOST_ANSWERED:
+            self._force_close()
+            fact = f"an answer of more than {MOST_ANSWERED >> 20} MiB to one query"
+            raise pymysql.err.OperationalError(CR.CR_MALFORMED_PACKET, fact)
         return bytes(super()._read_bytes(num_bytes))
 
+    def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
+        if self._unbuffered:
+            self._answered = 0
+        return super()._read_packet(packet_type)
+
     def _read_query_result(self, unbuffered: bool = False) -> int:
+        self._answered, self._unbuffered = 0, unbuffered
         with self._understood():
             return int(super()._read_query_result(unbuffered))
 

@@ -143,3 +143,30 @@ def greedy_postgres(listening: socket.socket, heard: list[bytes], context: ssl.S
         line.sendall(b"R" + struct.pack(">II", 8, 3))
         heard.append(line.recv(1 << 16))
     line.close()
+
+
+def endless(answer: bytes, payload: bytes) -> Callable[[socket.socket], None]:
+    """A MySQL that takes settings, and answers a question with `answer` and then packets without an end."""
+    first = answer.count(COLUMN) * 2 + 2
+    piece = b"".join(packet(first + i, payload) for i in range(256 if len(payload) < 0xFFFFFF else 1))
+
+    def serve(listening: socket.socket) -> None:
+        line, _ = listening.accept()
+        with line, suppress(OSError):
+            line.settimeout(20)
+            line.sendall(packet(0, greeting()))
+            number, _ = _receive(line)
+            line.sendall(packet(number + 1, OK))
+            while _receive(line)[1][1:4] == b"SET":
+                line.sendall(packet(1, OK))
+            line.sendall(answer)
+            while True:
+                line.sendall(piece)
+
+    return serve
+
+
+COLUMN = b"\x03def" + b"\0" * 3 + b"\x01c\0" + b"\x0c\x2d\0\0\0\0\0\xfd\0\0\0\0\0"
+"""The definition of a column `c`, a text."""
+ROWS = packet(1, b"\x01") + packet(2, COLUMN) + packet(3, b"\xfe\0\0\x02\0")
+"""How an answer with one column begins."""

@@ -74,6 +74,10 @@ def test_what_is_handed_on_means_what_was_read(sql: str, features: bool) -> None
     again = Lexer(read.text, features=False)
     assert [(w.kind, w.text) for w in again.words] == [(w.kind, w.text) for w in read.words]
     assert again.text == read.text
+    ends = [0, *(word.stop for word in read.words)]
+    begins = [*(word.start for word in read.words), len(read.text)]
+    between = "".join(read.text[end:begin] for end, begin in zip(ends, begins, strict=True))
+    assert not between.strip(" \t\n\v\f\r"), "what was not judged"
     outside = "".join(read.text[w.start : w.stop] if w.kind is WordKind.PLAIN else " " for w in read.words)
     assert not any(mark in outside for mark in ("/*", "#", "\n"))
 

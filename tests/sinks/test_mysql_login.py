@@ -5,9 +5,11 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from pymysql.cursors import SSCursor
 
 from consumer.large_messages.handle_key_only import UpstreamRows
 from ordering.errors import ConfigError, SourceError, TargetError, TargetUnreachableError
@@ -19,7 +21,19 @@ from sinks.postgres.connection import PostgresConnection
 from sinks.uri import parse_target_uri, parse_upstream_uri
 from tests.certificates import Authority
 from tests.sinks import hostile_servers
-from tests.sinks.hostile_servers import OK, PUBLIC_KEY, Greedy, another_key, greedy_postgres, greeting, packet, served
+from tests.sinks.hostile_servers import (
+    COLUMN,
+    OK,
+    PUBLIC_KEY,
+    ROWS,
+    Greedy,
+    another_key,
+    endless,
+    greedy_postgres,
+    greeting,
+    packet,
+    served,
+)
 
 SECRET = "s3cr3t-Pa55"
 ASKING = ["mysql_clear_password", "dialog", "sha256_password", "caching_sha2_password"]
@@ -222,3 +236,39 @@ def test_a_postgres_is_given_it_by_who_says_so() -> None:
     with served(lambda listening: greedy_postgres(listening, heard)) as port, pytest.raises(TargetError):
         PostgresConnection(parse_target_uri(f"postgresql://root:{SECRET}@127.0.0.1:{port}/d?require_auth=password"))
     assert SECRET.encode() in b"".join(heard)
+
+
+ENDLESS = {
+    "rows": (ROWS, b"\x01x"),
+    "empty rows": (ROWS, b"\0"),
+    "columns": (packet(1, b"\xfd\xff\xff\xff"), COLUMN),
+    "a packet": (ROWS, b"x" * 0xFFFFFF),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_answer_without_an_end_is_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may name a target may name a server that fills the memory of all changefeeds."""
+    monkeypatch.setattr(wire, "MOST_ANSWERED", 2 << 20)
+    with served(endless(*ENDLESS[name])) as port, pytest.raises(TargetError) as caught:
+        MysqlConnection(parse_target_uri(f"mysql://u:{SECRET}@127.0.0.1:{port}"))
+    assert "an answer of more than 2 MiB" in caught.value.fact
+
+
+def test_rows_that_are_not_held_may_be_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MOST_ANSWERED", 1 << 12)
+    many = 1_000
+    with served(endless(ROWS, b"\x01x")) as port:
+        line = Line(parse_target_uri(f"mysql://u:{SECRET}@127.0.0.1:{port}"))
+        cursor = line.cursor(SSCursor)
+        cursor.execute("SELECT c")
+        assert len(list(islice(cursor.fetchall_unbuffered(), many))) == many
+        cursor._result.unbuffered_active = False  # or it would be read to its end
+        line._force_close()
+
+
+def test_a_cache_of_the_servers_changes_nothing() -> None:
+    """Today it may not need the password; after a restart it would."""
+    with served(Greedy("caching_sha2_password", content=True).serve) as port, pytest.raises(TargetError) as caught:
+        MysqlConnection(parse_target_uri(f"mysql://u:{SECRET}@127.0.0.1:{port}"))
+    assert "asks for a login by caching_sha2_password" in caught.value.fact

@@ -27,7 +27,7 @@ from consumer.serve.api.decision_models import (
 from consumer.serve.api.errors import NotFoundError, RequestError
 from consumer.serve.api.models import DdlLine, DdlListing
 from consumer.serve.fleet import Fleet
-from consumer.serve.operations import Operations, readable
+from consumer.serve.operations import Operations, at_rest, ordered, questioned, readable
 from ordering.errors import ConfigError
 from ordering.events import Position
 from sinks.bookkeeping.ddl_log import DECIDED, DdlState
@@ -52,28 +52,30 @@ def deciding_router(fleet: Fleet, operations: Operations) -> APIRouter:
 
 def _ddls(router: APIRouter, fleet: Fleet) -> None:
     @router.get("/changefeeds/{changefeed_id}/ddls", operation_id="listDdls", tags=["ddls"])
-    def ddls(changefeed_id: ChangefeedId, limit: _Limit = 50) -> DdlListing:
+    async def ddls(changefeed_id: ChangefeedId, limit: _Limit = 50) -> DdlListing:
         """The log of DDLs: what came, what was executed, what became of it."""
-        lines = ddl_log(readable(fleet.feed(changefeed_id)), limit)
+        lines = await questioned(fleet.feed(changefeed_id), lambda config: ddl_log(config, limit))
         items = [DdlLine.model_validate(told_of(line)) for line in lines]
         return DdlListing(total=len(items), items=items)
 
     @router.post("/changefeeds/{changefeed_id}/ddls/{commit_ts}/skip", operation_id="skipDdl", tags=["ddls"])
-    def skip(changefeed_id: ChangefeedId, commit_ts: _CommitTs, body: Decision) -> DdlDecided:
+    async def skip(changefeed_id: ChangefeedId, commit_ts: _CommitTs, body: Decision) -> DdlDecided:
         """Leave out the DDL that stops the changefeed; then resume it."""
-        return _decided(readable(fleet.feed(changefeed_id)), commit_ts, DdlState.SKIP, body.reason)
+        feed = fleet.feed(changefeed_id)
+        return await ordered(feed, lambda: _decided(readable(feed), commit_ts, DdlState.SKIP, body.reason))
 
     @router.post("/changefeeds/{changefeed_id}/ddls/{commit_ts}/done", operation_id="takeDdlAsDone", tags=["ddls"])
-    def done(changefeed_id: ChangefeedId, commit_ts: _CommitTs, body: Decision) -> DdlDecided:
+    async def done(changefeed_id: ChangefeedId, commit_ts: _CommitTs, body: Decision) -> DdlDecided:
         """Say that the DDL's change has been made by hand; then resume the changefeed."""
-        return _decided(readable(fleet.feed(changefeed_id)), commit_ts, DdlState.TAKE, body.reason)
+        feed = fleet.feed(changefeed_id)
+        return await ordered(feed, lambda: _decided(readable(feed), commit_ts, DdlState.TAKE, body.reason))
 
 
 def _quarantine(router: APIRouter, fleet: Fleet, operations: Operations) -> None:
     @router.get("/changefeeds/{changefeed_id}/quarantine", operation_id="listQuarantine", tags=["quarantine"])
-    def aside(changefeed_id: ChangefeedId) -> QuarantineList:
+    async def aside(changefeed_id: ChangefeedId) -> QuarantineList:
         """Messages that were quarantined, and what became of them."""
-        found = held.listed(readable(fleet.feed(changefeed_id)))
+        found = await questioned(fleet.feed(changefeed_id), held.listed)
         items = [MessageAside.model_validate(told_message(one)) for one in found]
         return QuarantineList(total=len(items), items=items)
 
@@ -82,45 +84,46 @@ def _quarantine(router: APIRouter, fleet: Fleet, operations: Operations) -> None
         operation_id="getQuarantined",
         tags=["quarantine"],
     )
-    def one(changefeed_id: ChangefeedId, topic: _Topic, partition: _Partition, offset: _Offset) -> QuarantinedMessage:
+    async def one(
+        changefeed_id: ChangefeedId, topic: _Topic, partition: _Partition, offset: _Offset
+    ) -> QuarantinedMessage:
         """One of them with its content, as bytes and as it is read."""
-        config = readable(fleet.feed(changefeed_id))
-        try:
-            found = held.message_of(config, Position(topic, partition, offset))
-        except ConfigError as error:
-            raise NotFoundError(error.fact, where=error.where, hint=error.hint) from error
-        return QuarantinedMessage.model_validate(told_message(found) | told_content(found, config, _MOST_SHOWN))
+
+        def look(config: Config) -> QuarantinedMessage:
+            try:
+                found = held.message_of(config, Position(topic, partition, offset))
+            except ConfigError as error:
+                raise NotFoundError(error.fact, where=error.where, hint=error.hint) from error
+            return QuarantinedMessage.model_validate(told_message(found) | told_content(found, config, _MOST_SHOWN))
+
+        return await questioned(fleet.feed(changefeed_id), look)
 
     @router.post("/changefeeds/{changefeed_id}/quarantine/replay", operation_id="replay", tags=["quarantine"])
-    def replay(changefeed_id: ChangefeedId, body: ReplayRequest) -> Verdicts:
+    async def replay(changefeed_id: ChangefeedId, body: ReplayRequest) -> Verdicts:
         """Apply messages whose cause was fixed, where nothing newer of their rows was."""
-        positions = list(map(position_of, body.messages))
-        with operations.stopped(fleet.feed(changefeed_id)) as config:
-            return _verdicts(held.replay(config, positions))
+        feed, positions = fleet.feed(changefeed_id), list(map(position_of, body.messages))
+        return await at_rest(operations, feed, lambda config: _verdicts(held.replay(config, positions)))
 
     @router.post("/changefeeds/{changefeed_id}/quarantine/discard", operation_id="discard", tags=["quarantine"])
-    def discard(changefeed_id: ChangefeedId, body: DiscardRequest) -> Verdicts:
+    async def discard(changefeed_id: ChangefeedId, body: DiscardRequest) -> Verdicts:
         """Leave messages out for good; they stay listed."""
         if bool(body.messages) is body.all:
             raise RequestError("which messages?", where="body", hint='give "messages", or "all": true')
-        positions = list(map(position_of, body.messages))
-        with operations.stopped(fleet.feed(changefeed_id)) as config:
-            return _verdicts(held.discard(config, positions, body.reason))
+        feed, positions = fleet.feed(changefeed_id), list(map(position_of, body.messages))
+        return await at_rest(operations, feed, lambda config: _verdicts(held.discard(config, positions, body.reason)))
 
 
 def _topics(router: APIRouter, fleet: Fleet, operations: Operations) -> None:
     @router.post("/changefeeds/{changefeed_id}/topics/{topic}/retire", operation_id="retireTopic", tags=["topics"])
-    def retire(changefeed_id: ChangefeedId, topic: _Topic) -> TopicDecided:
+    async def retire(changefeed_id: ChangefeedId, topic: _Topic) -> TopicDecided:
         """No longer wait for a topic to which TiCDC will never write again; a running changefeed is restarted."""
-        with operations.stopped(fleet.feed(changefeed_id)) as config:
-            retire_topic(config, topic)
+        await at_rest(operations, fleet.feed(changefeed_id), lambda config: retire_topic(config, topic))
         return TopicDecided(topic=topic, retired=True)
 
     @router.post("/changefeeds/{changefeed_id}/topics/{topic}/return", operation_id="returnTopic", tags=["topics"])
-    def return_(changefeed_id: ChangefeedId, topic: _Topic) -> TopicDecided:
+    async def return_(changefeed_id: ChangefeedId, topic: _Topic) -> TopicDecided:
         """Let a retired topic count again; a running changefeed is restarted."""
-        with operations.stopped(fleet.feed(changefeed_id)) as config:
-            return_topic(config, topic)
+        await at_rest(operations, fleet.feed(changefeed_id), lambda config: return_topic(config, topic))
         return TopicDecided(topic=topic, retired=False)
 
 

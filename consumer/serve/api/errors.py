@@ -93,6 +93,12 @@ class MediaTypeError(RequestError):
     status = 415
 
 
+class NoAnswerError(RequestError):
+    """A server that had to be asked has not answered in time."""
+
+    status = 502
+
+
 class BusyError(RequestError):
     """As many requests are worked on as may be at once."""
 

@@ -19,7 +19,7 @@ from consumer.serve.api.models import (
 )
 from consumer.serve.api.request_body import CONFIG_BODY, TOML_BODY, config_text, toml_text
 from consumer.serve.fleet import Fleet
-from consumer.serve.operations import Operations
+from consumer.serve.operations import Operations, ordered
 from consumer.serve.status import summary_of
 
 
@@ -28,14 +28,15 @@ def operating_router(fleet: Fleet, operations: Operations) -> APIRouter:
     router = APIRouter(tags=["changefeeds"])
 
     @router.post("/changefeeds", operation_id="createChangefeed", status_code=201, openapi_extra=CONFIG_BODY)
-    def create(text: Annotated[str, Depends(config_text)]) -> Summary:
+    async def create(text: Annotated[str, Depends(config_text)]) -> Summary:
         """Keep a config as `ID.toml` and start it."""
-        return summary_of(operations.create(text))
+        return summary_of(await operations.untold.ask("changefeeds", lambda: operations.create(text)))
 
     @router.post("/changefeeds/check", operation_id="checkChangefeed", openapi_extra=CONFIG_BODY)
-    def check(text: Annotated[str, Depends(config_text)]) -> CheckResult:
+    async def check(text: Annotated[str, Depends(config_text)]) -> CheckResult:
         """Try Kafka, Redis and the target of a config, as `reconciler check`; nothing is kept or changed."""
-        items = [CheckLine(**one.as_json(), is_whole=one.is_whole) for one in operations.check(text)]
+        found = await operations.checks.ask("changefeeds/check", lambda: operations.check(text))
+        items = [CheckLine(**one.as_json(), is_whole=one.is_whole) for one in found]
         return CheckResult(ok=all(one.ok for one in items), items=items)
 
     @router.get("/changefeeds/{changefeed_id}/config", operation_id="getConfig")
@@ -44,35 +45,36 @@ def operating_router(fleet: Fleet, operations: Operations) -> APIRouter:
         return operations.config(fleet.feed(changefeed_id))
 
     @router.put("/changefeeds/{changefeed_id}", operation_id="updateChangefeed")
-    def change(changefeed_id: ChangefeedId, body: ChangefeedChange) -> ChangeDone:
+    async def change(changefeed_id: ChangefeedId, body: ChangefeedChange) -> ChangeDone:
         """Change some keys. A changefeed that runs is restarted; what must stay is refused with the reason (409)."""
         feed = fleet.feed(changefeed_id)
-        done = operations.change(feed, body.model_dump(exclude_unset=True))
+        done = await ordered(feed, lambda: operations.change(feed, body.model_dump(exclude_unset=True)))
         return ChangeDone(changed=done.keys, restarted=done.restarted, changefeed=summary_of(feed))
 
     @router.post("/changefeeds/{changefeed_id}/preview", operation_id="previewChange", openapi_extra=TOML_BODY)
-    def preview(changefeed_id: ChangefeedId, text: Annotated[str, Depends(toml_text)]) -> ChangePreview:
+    async def preview(changefeed_id: ChangefeedId, text: Annotated[str, Depends(toml_text)]) -> ChangePreview:
         """What an edited config would change, key by key, and the PUT that does it; refused as that would be."""
-        found = operations.preview(fleet.feed(changefeed_id), text)
+        feed = fleet.feed(changefeed_id)
+        found = await ordered(feed, lambda: operations.preview(feed, text))
         keys = [KeyChange(key=one.key, before=one.before, after=one.after) for one in found.keys]
         return ChangePreview(keys=keys, restarts=found.restarts, change=found.change)
 
     @router.post("/changefeeds/{changefeed_id}/pause", operation_id="pauseChangefeed")
-    def pause(changefeed_id: ChangefeedId) -> Summary:
+    async def pause(changefeed_id: ChangefeedId) -> Summary:
         """Stop it until it is resumed; its window is finished or rolled back."""
         feed = fleet.feed(changefeed_id)
-        operations.pause(feed)
+        await ordered(feed, lambda: operations.pause(feed))
         return summary_of(feed)
 
     @router.post("/changefeeds/{changefeed_id}/resume", operation_id="resumeChangefeed")
-    def resume(changefeed_id: ChangefeedId) -> Summary:
+    async def resume(changefeed_id: ChangefeedId) -> Summary:
         """Start one that is paused or has failed; its file is read again."""
         feed = fleet.feed(changefeed_id)
-        operations.resume(feed)
+        await ordered(feed, lambda: operations.resume(feed))
         return summary_of(feed)
 
     @router.delete("/changefeeds/{changefeed_id}", operation_id="deleteChangefeed")
-    def delete(
+    async def delete(
         changefeed_id: ChangefeedId,
         delete_progress: Annotated[bool, Query(description="forget the progress in the target too")] = False,
         confirm: Annotated[str, Query(description="with delete_progress: the id once more")] = "",
@@ -82,7 +84,7 @@ def operating_router(fleet: Fleet, operations: Operations) -> APIRouter:
         if delete_progress and confirm != changefeed_id:
             hint = f"add confirm={changefeed_id} to confirm it"
             raise RequestError("this forgets how far the target is", where="query delete_progress", hint=hint)
-        operations.delete(feed, progress=delete_progress)
+        await ordered(feed, lambda: operations.delete(feed, progress=delete_progress))
         return Deleted(id=changefeed_id, progress_deleted=delete_progress)
 
     return router

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from consumer.config.text import FILE_MARK, TOKEN_VARIABLE, VARIABLE, means_a_place, path_of
 from consumer.filters.tables import rule_file
@@ -192,8 +192,15 @@ def _files_in(key: str, value: str) -> Iterator[str]:
     """The names of files that a value leads to, references apart."""
     if key in URIS:
         yield from (given for name, given in parse_qsl(_query(value)) if name.lower() in _FILES)
+        yield from _sockets(value)
     elif key.startswith(_KAFKA) and key.endswith(".location") and value != "probe":
         yield value
+
+
+def _sockets(uri: str) -> Iterator[str]:
+    """The socket of this machine that a URI of Redis names: behind one may be any server."""
+    if uri.lower().startswith("unix:"):
+        yield unquote(_split(uri).path)
 
 
 def _directories_in(key: str, value: str) -> list[Path]:
@@ -208,10 +215,14 @@ def _directories_in(key: str, value: str) -> list[Path]:
 
 
 def _query(uri: str) -> str:
+    return _split(uri).query
+
+
+def _split(uri: str) -> SplitResult:
     try:
-        return urlsplit(uri).query
+        return urlsplit(uri)
     except ValueError:  # it is refused where it is read
-        return ""
+        return urlsplit("")
 
 
 def _matches(path: PurePath, pattern: str) -> bool:
