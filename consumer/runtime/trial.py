@@ -48,7 +48,8 @@ def _ends(module: str, text: bytes) -> bool:
 
 
 def read_stdin(read: Callable[[str], object]) -> None:
-    """Read the text on stdin within `MOST_MEMORY`; how that ends otherwise does not matter."""
+    """Read the text on stdin within `MOST_MEMORY`, behind all others; how that ends otherwise does not matter."""
+    os.nice(10)
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     try:
         read(sys.stdin.buffer.read().decode(errors="surrogatepass"))

@@ -1,0 +1,30 @@
+"""What a DDL of a message may be about: comments of TiDB that would make it about something else."""
+
+import pytest
+
+from consumer.ddl.guard import refuse_what_is_not_theirs
+from ordering.errors import InputError
+from ordering.events import DdlEvent, Position
+from ordering.timestamps import CommitTs
+
+
+def event(sql: str) -> DdlEvent:
+    return DdlEvent(Position("t", 0, 1), CommitTs(5), "QUERY", "d", "t", sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "TRUNCATE TABLE /*T![ttl] other. */ t",
+        "DROP TABLE t /*T![ttl] , other.t */",
+        "RENAME TABLE t TO u /*T![auto_rand] , other.t TO x */",
+        "CREATE TABLE t /*T![placement] LIKE other.t */",
+    ],
+)
+def test_a_comment_of_tidb_changes_no_table(sql: str) -> None:
+    with pytest.raises(InputError, match="a comment changes"):
+        refuse_what_is_not_theirs(event(sql))
+
+
+def test_a_comment_of_tidb_says_how_a_table_is_stored() -> None:
+    refuse_what_is_not_theirs(event("CREATE TABLE t (id INT PRIMARY KEY /*T![clustered_index] CLUSTERED */)"))
