@@ -17,8 +17,8 @@ from consumer.ddl.guard import reading, refuse_what_is_not_theirs
 from consumer.ddl.lost_keys import WHY_KEPT, LostKey, dropped_indexes, kept_after, lost_keys, without
 from consumer.ddl.merged.shards import RoutedDdl
 from consumer.ddl.moved_columns import refuse_moved_columns
-from consumer.ddl.never_made import tables_of, was_never_made
-from consumer.ddl.policy import WHY_THERE, last_keys, no_index, replicated, why_ignored
+from consumer.ddl.never_made import may_mean_another, tables_of, was_never_made
+from consumer.ddl.policy import WHY_THERE, last_keys, no_index, replicated, why_ignored, without_idle_clauses
 from consumer.ddl.routing import after, left, routed, shards
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
@@ -122,7 +122,8 @@ class Execution:
             return ""
         with reading(ddl):
             tables, catalog = tables_of(ddl), self.target.catalog()
-        if not tables or any(catalog.get(catalog.spelled(table)) is not None for table in tables):
+            is_open = may_mean_another(ddl, catalog)
+        if not tables or is_open or any(catalog.get(catalog.spelled(table)) is not None for table in tables):
             return ""
         log_lines = self.target.ddl_log.latest(self.lease.changefeed, KEPT)
         never = all(was_never_made(table, ddl.commit_ts, log_lines) for table in tables)
@@ -194,11 +195,14 @@ class Execution:
         with reading(ddl):
             if begun is None:
                 found = replicated(ddl, self.wanted, self.target.catalog())
+                found = without_idle_clauses(found, self.target.catalog())
             else:
                 found = replace(ddl, replicated=self.target.ddl_log.replicated(begun))
             if not found.replicated:
                 return found, set()
             left_out = dropped_indexes(ddl.sql) - dropped_indexes(found.replicated)
+        if not left_out:
+            return found, set()
         because = "it drops the last valid index of its table, which TiCDC does not replicate"
         log.warning(
             "clauses of a DDL are left out", at=utc_text(ddl.commit_ts), because=because, indexes=sorted(left_out)

@@ -13,7 +13,9 @@ from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
 from sinks.ddl.model import AddIndex, Change, ChangeColumn, ChangePartitions, IndexKind, Unknown
+from sinks.ddl.name_resolution import readings_of
 from sinks.ddl.parse.statement import DdlKind, Statement, read_statement
+from sinks.rows.schema import Catalog
 
 _OF_A_TABLE = {
     DdlKind.ALTER_TABLE, DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.RENAME_TABLE, DdlKind.TRUNCATE_TABLE,
@@ -29,6 +31,16 @@ def tables_of(ddl: DdlEvent) -> tuple[TableName, ...]:
     if statement.kind not in _OF_A_TABLE or any(map(_may_give_a_key, changes_of(statement))):
         return ()
     return ddl.removes or (TableName(ddl.database, ddl.table),)
+
+
+def may_mean_another(ddl: DdlEvent, catalog: Catalog) -> bool:
+    """Whether an old name without its database may be that of a table that is there: several databases have one.
+
+    Raises InputError if the statement can't be read.
+    """
+    statement, told = read_statement(ddl.sql), dict(ddl.olders)
+    olds = [old for old, _ in statement.renames if old.database is None and old.table.lower() not in told]
+    return any(readings_of(statement, old, catalog) for old in olds)
 
 
 def _may_give_a_key(change: Change) -> bool:

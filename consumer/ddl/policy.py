@@ -13,9 +13,9 @@ from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
-from sinks.ddl.model import AddIndex, DropIndex, IndexKind
+from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, naming_database, read_statement
-from sinks.ddl.parse.tables import read_changes, read_table, without
+from sinks.ddl.parse.tables import read_changes, read_table, without, without_idle
 from sinks.ddl.ticdc_allow_list import Clauses, Event, clauses_of, replicates
 from sinks.rows.schema import Catalog, TableSchema
 
@@ -170,6 +170,30 @@ def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> Ddl
     """
     keys = last_keys(ddl, wanted, catalog) if read_statement(ddl.sql).kind is DdlKind.ALTER_TABLE else set()
     return replace(ddl, replicated=_without_drops(ddl.sql, keys)) if keys else ddl
+
+
+def without_idle_clauses(ddl: DdlEvent, catalog: Catalog) -> DdlEvent:
+    """The DDL without its clauses with IF EXISTS or IF NOT EXISTS that upstream had nothing to do for.
+
+    The condition comes in a comment that only TiDB reads. A DDL of which nothing would stay is as it came: TiCDC does
+    not send those.
+    """
+    statement = read_statement(ddl.statement)
+    schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
+    if statement.kind is not DdlKind.ALTER_TABLE or statement.renames or schema is None or "EXISTS" not in ddl.sql:
+        return ddl
+    columns = {column.name.lower() for column in schema.columns}
+
+    def changes_nothing(change: Change) -> bool:
+        match change:
+            case AddColumn(column):
+                return column.name.lower() in columns
+            case ChangeColumn(name) | DropColumn(name):
+                return name.lower() not in columns
+        return False
+
+    left = without_idle(ddl.statement, changes_nothing)
+    return replace(ddl, replicated=left) if left and left != ddl.statement else ddl
 
 
 def last_keys(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> set[str]:

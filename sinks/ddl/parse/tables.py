@@ -4,6 +4,7 @@ An own grammar instead of a general parser: TiDB rewrites every statement in few
 `Restore`), and a general one fails on some of them (FLOAT UNSIGNED) and hands others back as unread text.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -37,6 +38,8 @@ from sinks.ddl.parse.options import STORAGE, table_options
 from sinks.ddl.parse.partitions import read_partitioning
 from sinks.ddl.parse.words import WordKind, Words
 
+_CONDITION = re.compile(r"\w+\s+(UNIQUE\s+)?((COLUMN|INDEX|KEY)\s+)?(/\*T!\s*)?IF\s+(NOT\s+)?EXISTS\b", re.IGNORECASE)
+"""How a clause begins that upstream has executed only if something was there, or was not."""
 _KEYS = {"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR", "COLUMNAR"}
 _CONSTRAINTS = {"FOREIGN", "CHECK"}
 
@@ -188,6 +191,29 @@ def without(sql: str, leaves_out: Callable[[Change], bool]) -> str:
     words = _altering(sql)
     head = words.sql[: words.words[words.at - 1].stop]
     kept = [text for text, changes in _clauses(words) if not any(map(leaves_out, changes))]
+    return Canonical(f"{head} {', '.join(kept)}") if kept else ""
+
+
+def without_idle(sql: str, changes_nothing: Callable[[Change], bool]) -> str:
+    """An ALTER TABLE without those of its clauses with IF EXISTS or IF NOT EXISTS that change nothing.
+
+    "" if none stays. Raises InputError.
+    """
+    words = _altering(sql)
+    head = words.sql[: words.words[words.at - 1].stop]
+    kept: list[str] = []
+    count = 0
+    while not words.ended:
+        first = words.words[words.at]
+        changes = list(_clause(words))
+        last = words.words[words.at - 1]
+        is_idle = _CONDITION.match(sql[first.origin : last.origin]) and changes and all(map(changes_nothing, changes))
+        kept += [] if is_idle else [words.sql[first.start : last.stop]]
+        count += 1
+        if not words.ended:
+            words.expect(",")
+    if len(kept) == count:
+        return sql
     return Canonical(f"{head} {', '.join(kept)}") if kept else ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from consumer.config.changefeed_filter import ChangefeedFilter, read_filter
 from consumer.config.table_sections import EventFilterSection, FilterSection
 from consumer.ddl.guard import refuse_what_is_not_theirs
-from consumer.ddl.policy import WHY_THERE, replicated, understood, why_ignored
+from consumer.ddl.policy import WHY_THERE, replicated, understood, why_ignored, without_idle_clauses
 from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, Position, TableName
@@ -274,3 +274,22 @@ def test_a_part_of_a_statement_about_several_tables_ends_without_its_semicolon(
     refuse_what_is_not_theirs(event)
     assert event.sql == sql
     assert [name.table for name in event.adds] == adds
+
+
+@pytest.mark.parametrize(
+    ("clauses", "kept"),
+    [
+        ("ADD COLUMN /*T! IF NOT EXISTS  */`ID` INT, ADD COLUMN /*T! IF NOT EXISTS  */`b` INT",
+         "ADD COLUMN  `b` INT"),
+        ("DROP COLUMN /*T! IF EXISTS  */`b`, ADD COLUMN `c` INT", "ADD COLUMN `c` INT"),
+        ("MODIFY COLUMN IF EXISTS `b` INT, DROP COLUMN IF EXISTS `id`", "DROP COLUMN IF EXISTS `id`"),
+        ("CHANGE COLUMN /*T! IF EXISTS  */`b` `d` INT, COMMENT = 'IF EXISTS'", "COMMENT = 'IF EXISTS'"),
+        ("ADD COLUMN `id` INT COMMENT 'IF NOT EXISTS', DROP COLUMN `b`", ""),
+        ("ADD COLUMN /*T! IF NOT EXISTS  */`id` INT", ""),
+    ],
+)  # fmt: skip
+def test_clauses_that_had_nothing_to_do_upstream_are_left_out(clauses: str, kept: str) -> None:
+    """Only TiDB reads their condition: it comes in a comment."""
+    event = ddl(f"ALTER TABLE `t1` {clauses}", table="t1")
+    found = without_idle_clauses(event, catalog("test.t1"))
+    assert found.replicated == (f"ALTER TABLE `t1` {kept}" if kept else "")

@@ -56,6 +56,15 @@ def test_two_readings_are_refused(made: LocalFeed, place: str, sql: str) -> None
     assert ids(made) == {"d1.t": [1], "d2.t": []}
 
 
+@pytest.mark.parametrize("sql", ["RENAME TABLE `t` TO `d2`.`w`", "ALTER TABLE `t` RENAME AS `d2`.`w`"])
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_two_readings_are_not_a_table_that_never_came(made: LocalFeed, sql: str) -> None:
+    """The new name's database never had such a table, so the DDL was ignored, whosever table was renamed."""
+    other = [ddl("d3.", 5, "CREATE DATABASE `d3`"), ddl("d3.t", 5, "CREATE TABLE `t` (`id` INT PRIMARY KEY)")]
+    with pytest.raises(InputError, match="specify all database names"):
+        sent(made, *TWO, *other, ddl("d2.w", 6, sql))
+
+
 @pytest.mark.cells("made", ("sql", "apart"))
 @pytest.mark.parametrize("sql", ["RENAME TABLE `t` TO `d2`.`t`", "ALTER TABLE `t` RENAME AS `d2`.`t`"])
 @pytest.mark.parametrize("apart", [False, True])
