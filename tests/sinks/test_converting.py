@@ -254,3 +254,22 @@ def test_which_changes_keep_every_value() -> None:
     assert not keeps_values(INT, TypeDef("bigint", unsigned=True))
     assert keeps_values(TypeDef("int", unsigned=True), BIGINT)
     assert not keeps_values(TypeDef("decimal", (9, 2)), TypeDef("decimal", (9, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [("0", "2000"), ("00", "2000"), ("000", "2000"), ("0000", "0"), ("00000", "2000"), (" 0 ", "2000"), ("-0", "0")],
+)
+def test_a_text_of_a_zero_becomes_the_year_that_tidb_makes_of_it(text: str, year: str) -> None:
+    assert converter(TypeDef("varchar", (9,)), TypeDef("year"))(text) == year
+
+
+@pytest.mark.parametrize("goal", [TypeDef("double"), TypeDef("float"), TypeDef("double", (9, 3))])
+@pytest.mark.parametrize("text", ["-0", "-0.0", "-0e5", "-.0"])
+def test_no_real_is_a_zero_with_a_sign(goal: TypeDef, text: str) -> None:
+    """TiDB stores none."""
+    assert repr(float(converter(TypeDef("varchar", (9,)), goal)(text))) == "0.0"
+
+
+def test_json_keeps_the_sign_of_a_zero() -> None:
+    assert converter(TypeDef("text"), TypeDef("json"))("[-0.0, 0.0, -0]") == "[-0.0, 0.0, 0]"

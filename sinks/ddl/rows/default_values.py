@@ -223,7 +223,7 @@ def _real(kind: TypeDef, text: str) -> str:
     if kind.base == "float":
         number = struct.unpack("f", struct.pack("f", number))[0]
         number = next(short for n in range(1, 10) if _same_float(short := float(f"{number:.{n}g}"), number))
-    return format(Decimal(repr(number)), "f")
+    return format(Decimal(repr(number + 0.0)), "f")  # TiDB stores no zero with a sign
 
 
 def _same_float(one: float, other: float) -> bool:

@@ -130,7 +130,7 @@ def _bits(number: int, *, wraps: bool) -> str:
 
 def _to_real(new: TypeDef, read: Callable[[str], Decimal]) -> Convert:
     def converted(text: str) -> str:
-        number = rounded_real(float(read(text)), new)
+        number = rounded_real(float(read(text)), new) + 0.0  # TiDB stores no zero with a sign
         return shortest(number) if new.base == "float" else plain(Decimal(repr(number)))
 
     return converted
@@ -151,7 +151,14 @@ def _named(old: TypeDef) -> Convert:
         return lambda text: text.encode("latin-1").decode()
     if old.base == "year":
         return lambda text: str(int(text))  # the year 0 too
+    if old.base == "json":
+        return _respelled_json
     return str
+
+
+def _respelled_json(text: str) -> str:
+    """As TiDB spells it: a MariaDB keeps the text that once became a JSON."""
+    return spelled_json(json.loads(text, parse_float=_json_float))
 
 
 def _to_text(old: TypeDef, new: TypeDef) -> Convert:
@@ -190,16 +197,22 @@ def _to_year(old: TypeDef) -> Convert | None:
     def converted(text: str) -> str:
         rounding = ROUND_HALF_EVEN if old.base in REALS else ROUND_HALF_UP
         number = int(read(text).quantize(Decimal(1), rounding, _MOST_DIGITS)) if read else 0
-        short = 0 <= number < _CENTURY and (number or old.base in TEXTS)
+        short = 0 <= number < _CENTURY and (number or (old.base in TEXTS and _is_short_zero(text)))
         return str(number + (2000 if number < _TURN else 1900) if short else fitting_year(number))
 
     return converted
 
 
+def _is_short_zero(text: str) -> bool:
+    """Whether TiDB takes a text of a zero for two digits of a year: the year 2000. Of four characters it is 0000."""
+    text = text.strip()
+    return text.startswith("0") and len(text) != len("0000")
+
+
 def _to_json(old: TypeDef) -> Convert | None:
     """JSON as TiDB prints it: keys in order, a blank behind each comma and colon."""
     if old.base in TEXTS:
-        return lambda text: spelled_json(json.loads(text, parse_float=_json_float))
+        return _respelled_json
     if old.base in REALS | {"decimal"}:
         read = _numeric(old)
         return (lambda text: _json_number(float(read(text)))) if read else None
@@ -229,7 +242,7 @@ def _json_number(number: float) -> str:
         sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
         first, rest = digits[0], "".join(map(str, digits[1:]))
         return f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{int(exponent) + len(rest)}"
-    text = plain(Decimal(repr(number)))
+    text = format(Decimal(repr(number)), "f")  # -0.0 too
     return text if "." in text else f"{text}.0"
 
 

@@ -29,7 +29,7 @@ from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.pre_conversion import prepared
 from sinks.mysql.ddl.translate import upstreams
-from sinks.rows.schema import Catalog, Column, TableSchema
+from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 _DATABASE = "ticdc_reconciler"
 _COLUMN = "c"
@@ -103,7 +103,8 @@ def _charset(db: MysqlConnection, table: TableName) -> str:
 
 def type_there(column: Column) -> TypeDef:
     """A column's type by the server's own words."""
-    return replace(read_type(Words(column.type)), members=column.members)
+    kind = read_type(Words(column.type))
+    return replace(kind, base="json" if column.shape is Shape.JSON else kind.base, members=column.members)
 
 
 def _keeps(old: TypeDef, change: ChangeColumn) -> bool:
@@ -112,7 +113,7 @@ def _keeps(old: TypeDef, change: ChangeColumn) -> bool:
     # MySQL tells of a whole number only whether it is unsigned, MariaDB a width too
     same = (old.base, old.members, old.unsigned) == (new.base, new.members, new.unsigned)
     wider = same and not {*old.numbers, *new.numbers}
-    return wider or (keeps_values(old, new) and new.base not in REALS) or (old.base, new.base) == ("longtext", "json")
+    return wider or (keeps_values(old, new) and new.base not in REALS)
 
 
 @contextmanager

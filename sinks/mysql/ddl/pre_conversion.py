@@ -15,6 +15,7 @@ from sinks.mysql.catalog import quoted
 from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 _TEXT = re.compile(r"char|varchar|\w*text", re.IGNORECASE)
+_ZERO_WITH_SIGN = "^ *-(0+[.]?0*|[.]0+)([eE][-+]?[0-9]+)? *$"
 _FRACTION = re.compile(r"(datetime|timestamp|time)\([1-6]\)", re.IGNORECASE)
 
 
@@ -22,7 +23,7 @@ def prepared(sql: str, session: str | None, catalog: Catalog) -> Iterator[str]:
     """What is to become whole numbers is rounded first, as in TiDB: '2.5', '1e2', fractions of seconds.
 
     So is a FLOAT that becomes FLOAT(7,2), or a DOUBLE that becomes such a DOUBLE or FLOAT: the server only shows it
-    rounded, or rounds another number.
+    rounded, or rounds another number. A text '-0' becomes '0' before it is a DOUBLE or FLOAT: TiDB stores no such zero.
     """
     statement = read_statement(sql)
     if statement.kind is not DdlKind.ALTER_TABLE:
@@ -45,6 +46,8 @@ def _rounding(schema: TableSchema, column: Column, becomes: TypeDef) -> str:
         value = f"(CAST({name} AS CHAR) + 0e0)" if column.type.startswith("double(") else name
         rounded = f"FLOOR({value}) + ROUND(({value} - FLOOR({value})) * {unit}) / {unit}"
         return f"UPDATE {place} SET {name} = {rounded}{kept}"  # noqa: S608 quoted
+    if becomes.base in REALS and column.shape is Shape.TEXT and _TEXT.match(column.type):
+        return f"UPDATE {place} SET {name} = '0'{kept} WHERE {name} REGEXP '{_ZERO_WITH_SIGN}'"  # noqa: S608 quoted
     if becomes.base not in INTEGERS:
         return ""
     if column.shape is Shape.TEXT and _TEXT.match(column.type):

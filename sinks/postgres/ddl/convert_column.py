@@ -88,7 +88,7 @@ def _of_text(source: str, kind: TypeDef, goal: str) -> str | None:
     if kind.base in INTEGERS | {"decimal"}:
         return _within(f"trim({source})::numeric", kind, goal)
     if _is_plain_real(kind):
-        return f"{source}::{goal}"
+        return f"({source}::{goal} + 0::{goal})"  # TiDB stores no zero with a sign
     if kind.base in BYTES:
         return _padded(f"convert_to({source}, 'UTF8')", kind)
     return None

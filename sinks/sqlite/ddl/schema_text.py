@@ -38,7 +38,8 @@ class Check:
 def checked(column: str, shape: Shape, members: tuple[str, ...]) -> str:
     """The constraint of a column of this shape; "" for shapes without one.
 
-    An ENUM may also be '', the invalid value, which stands first. A SET is as long as those members that it names.
+    An ENUM may also be '', the invalid value, which stands first. A SET is as long as those members that it names;
+    where '' is one of them, an empty text may be that one.
     """
     name = quoted(column)
     if shape is Shape.JSON:
@@ -47,7 +48,8 @@ def checked(column: str, shape: Shape, members: tuple[str, ...]) -> str:
         return f"CHECK ({name} IN ({', '.join(map(literal, ('', *members)))}))"
     if shape is Shape.SET:
         named = [f"(instr(',' || {name} || ',', {literal(f',{m},')}) > 0) * {len(m) + 1}" for m in members]
-        return f"CHECK (length({name}) + ({name} <> '') = {' + '.join(named)})"
+        or_empty = " OR 1" if "" in members else ""
+        return f"CHECK (length({name}) + ({name} <> ''{or_empty}) = {' + '.join(named)})"
     return ""
 
 
