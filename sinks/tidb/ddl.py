@@ -127,8 +127,8 @@ class TidbDdl(MysqlDdl):
     def _unfinished_jobs(self, database: str, table: str) -> int:
         return int(self._at.db.value(_UNFINISHED, (database, table)))
 
-    def _fitted(self, sql: str, *, dumped: bool) -> Adapted:
-        fitted = for_tidb(sql, dumped=dumped)
+    def _fitted(self, sql: str, ddl: DdlEvent) -> Adapted:
+        fitted = for_tidb(sql, dumped=ddl.dumped)
         return replace(fitted, sql=unvalidated(read_statement(fitted.sql)))
 
     def _prepared(self, sql: str, session: str | None) -> Iterable[str]:

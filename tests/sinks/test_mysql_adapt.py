@@ -1,5 +1,6 @@
 """TiDB's DDL as servers take it: what they know stays as it came, the rest becomes its nearest or is left out."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -225,6 +226,45 @@ def test_mysql_is_not_to_compute_what_it_computes_otherwise() -> None:
     for (kind, expression), reason in UNLIKE.items():
         with pytest.raises(TargetError, match=rf"MySQL may compute VIRTUAL column 'g' .*\({reason}\)"):
             on_mysql(f"ALTER TABLE `t` ADD COLUMN `g` {kind} GENERATED ALWAYS AS({expression}) VIRTUAL")
+
+
+@pytest.mark.parametrize("server", [MARIADB, MYSQL])
+@pytest.mark.parametrize("real", ["FLOAT", "DOUBLE", "DOUBLE(9,3)"])
+@pytest.mark.parametrize(
+    ("column", "differs"),
+    [
+        ("VARCHAR(40) GENERATED ALWAYS AS(`d`)", True),
+        ("VARCHAR(40) GENERATED ALWAYS AS(CONCAT(`d`, _UTF8MB4'x'))", True),
+        ("INT GENERATED ALWAYS AS(LENGTH(`d`))", True),
+        ("TINYINT GENERATED ALWAYS AS(`d` LIKE _UTF8MB4'1%')", True),
+        ("BIGINT GENERATED ALWAYS AS(`d`)", False),
+        ("DOUBLE GENERATED ALWAYS AS(ABS(`d`) + `a`)", False),
+        ("VARCHAR(40) GENERATED ALWAYS AS(CONCAT(`a`, _UTF8MB4'x'))", False),
+    ],
+)
+def test_a_real_that_becomes_a_text_in_a_virtual_column_is_refused(
+    server: Server, real: str, column: str, *, differs: bool
+) -> None:
+    """TiDB spells 1e20 with all its digits; the servers spell FLOATs with six digits besides."""
+    kind = real.partition("(")[0].lower()
+    made = f"CREATE TABLE `t` (`a` INT,`d` {real},`g` {column} VIRTUAL)"
+    added = f"ALTER TABLE `t` ADD COLUMN `g` {column} VIRTUAL"
+    for sql, there in (made, server), (added, replace(server, types={"a": "int", "d": kind})):
+        if differs:
+            with pytest.raises(TargetError, match=rf"VIRTUAL column 'g' .*\({kind.upper()} as text\)"):
+                adapted(sql, there)
+        else:
+            assert adapted(sql, there).sql == sql
+
+
+def test_a_json_that_becomes_a_text_in_a_virtual_column_is_refused_on_mysql() -> None:
+    """Its keys have another order there; MariaDB keeps the text that came."""
+    whole = "CREATE TABLE `t` (`j` JSON,`g` VARCHAR(40) GENERATED ALWAYS AS(UPPER(`j`)) VIRTUAL)"
+    part = "CREATE TABLE `t` (`j` JSON,`g` VARCHAR(40) GENERATED ALWAYS AS(JSON_EXTRACT(`j`, '$.a')) VIRTUAL)"
+    with pytest.raises(TargetError, match="JSON as text"):
+        on_mysql(whole)
+    assert on_mysql(part).sql == part
+    assert on_mariadb(whole).sql == whole
 
 
 UNSAID = {

@@ -5,7 +5,7 @@ STORED generated column is a plain one, for its values are sent: the server woul
 divisions, rounding of fractions). A dump does not hold them, so a table that is loaded has them computed.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ordering.errors import InputError, TargetError
@@ -71,13 +71,25 @@ def end_of_options(clause: Sequence[Word]) -> int:
 
 
 def column_edits(
-    sql: str, clause: Sequence[Word], notes: list[str], *, fills: bool, mariadb: bool, computes: bool = False
+    sql: str,
+    clause: Sequence[Word],
+    notes: list[str],
+    types: Mapping[str, str],
+    *,
+    fills: bool,
+    mariadb: bool,
+    computes: bool = False,
 ) -> Iterator[Edit]:
-    """What a clause about a column needs. Raises TargetError for a default whose value is not known."""
+    """What a clause about a column needs. Raises TargetError for a default whose value is not known.
+
+    `types`: see `unlike`.
+    """
     found = _read(sql, clause, fills=fills)
     if found is None:
         return
     if found.column.generated is not None:
+        if found.column.virtual:
+            _check_virtual(found.column, types, mariadb=mariadb)
         yield from _generated(found, notes, mariadb=mariadb, computes=computes)
     elif mariadb and fills and _fills_with_json(found.column):
         notes.append(_NULL_JSON)
@@ -160,8 +172,6 @@ def _fills_with_json(column: ColumnDef) -> bool:
 def _generated(clause: _Clause, notes: list[str], *, mariadb: bool, computes: bool) -> Iterator[Edit]:
     name = clause.column.name
     if clause.column.virtual or computes:
-        if clause.column.virtual:
-            _check_virtual(clause.column, mariadb=mariadb)
         if mariadb and not clause.column.nullable:
             notes.append(f"column {name} may be NULL: MariaDB knows no NOT NULL of what is generated")
             yield from clause.not_null()
@@ -172,9 +182,9 @@ def _generated(clause: _Clause, notes: list[str], *, mariadb: bool, computes: bo
         yield clause.words[first].start, clause.words[last].stop, ""
 
 
-def _check_virtual(column: ColumnDef, *, mariadb: bool) -> None:
+def _check_virtual(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> None:
     """Raise TargetError for a column that the server may compute otherwise, and whose values no message has."""
-    if reason := unlike(column, mariadb=mariadb):
+    if reason := unlike(column, types, mariadb=mariadb):
         server = "MariaDB" if mariadb else "MySQL"
         raise TargetError(
             f"{server} may compute VIRTUAL column {column.name!r} otherwise than TiDB ({reason})",

@@ -54,7 +54,7 @@ class MysqlDdl:
         self._at.forget_tables(ddl, self._read_table)
         sql = respelled(ddl.statement, ddl.own_database, self._at.catalog(), features=self._reads_features)
         statement = read_statement(sql)
-        fitted = self._fitted(sql, dumped=ddl.dumped)
+        fitted = self._fitted(sql, ddl)
         ddl = recovery.with_known(statement, ddl, self._rules.time_zone, self._at.catalog())
         computed = recovery.moment_columns(statement)
         if computed and self._has_rows(statement, ddl):
@@ -148,8 +148,20 @@ class MysqlDdl:
     def _end_running(self, lease: Lease, tables: Sequence[TableName]) -> None:
         """Note what has gone on by itself and is done now: nothing does."""
 
-    def _fitted(self, sql: str, *, dumped: bool) -> Adapted:
-        return adapted(sql, replace(server_of(self._at.db), computes=dumped))
+    def _fitted(self, sql: str, ddl: DdlEvent) -> Adapted:
+        types = self._types(sql, ddl)
+        return adapted(sql, replace(server_of(self._at.db), computes=ddl.dumped, types=types))
+
+    def _types(self, sql: str, ddl: DdlEvent) -> dict[str, str]:
+        """Of the columns of the table that an ALTER TABLE changes, by their names in lower case."""
+        statement, catalog = read_statement(sql), self._at.catalog()
+        if statement.kind is not DdlKind.ALTER_TABLE:
+            return {}
+        reference = statement.tables[0]
+        database = reference.database or recovery.session_database(statement, ddl, catalog) or ""
+        schema = catalog.get(catalog.spelled(TableName(database, reference.table)))
+        columns = schema.columns if schema is not None else ()
+        return {column.name.lower(): column.type.lower().partition("(")[0].partition(" ")[0] for column in columns}
 
     def _has_rows(self, statement: Statement, ddl: DdlEvent) -> bool:
         table = self._at.catalog().spelled(

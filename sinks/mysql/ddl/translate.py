@@ -4,15 +4,16 @@ What changes no value is replaced by its nearest (collations by case, accents an
 out (indexes over expressions, CHECK's ENFORCED). The DDL log holds what was executed and why it differs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise, takewhile
 
 from sinks.ddl.collations import of_charset
+from sinks.ddl.model import AddColumn, ChangeColumn, ColumnDef
 from sinks.ddl.parse.lexer import Canonical
 from sinks.ddl.parse.statement import DdlKind, read_statement
-from sinks.ddl.parse.tables import read_table, renames_nothing
+from sinks.ddl.parse.tables import read_changes, read_table, renames_nothing
 from sinks.ddl.parse.words import Word, WordKind, Words
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.columns import (
@@ -58,6 +59,8 @@ class Server:
     knows_charset: Callable[[str], bool]
     computes: bool = False
     """Whether it has to compute what upstream computes and stores: rows of a dump lack it."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Of the columns of the table that a statement changes, by their names in lower case."""
 
 
 def server_of(connection: MysqlConnection) -> Server:
@@ -101,6 +104,7 @@ def adapted(sql: str, server: Server) -> Adapted:
     if verb.split(" ")[0] not in {"CREATE", "ALTER", "DROP"}:
         return result
     edits: list[Edit] = []
+    server = replace(server, types={**server.types, **_types_in(sql)})
     for clauses in _lists(words):
         kept = 0
         for at, clause in enumerate(clauses):
@@ -118,6 +122,19 @@ def adapted(sql: str, server: Server) -> Adapted:
     if not server.is_mariadb:
         result.sql = unvalidated(read_statement(result.sql))
     return result
+
+
+def _types_in(sql: str) -> dict[str, str]:
+    """Of the columns that a statement defines, where some are VIRTUAL: what they read may be among them."""
+    statement = read_statement(sql)
+    if " AS" not in sql.upper():
+        return {}
+    columns: list[ColumnDef] = []
+    if statement.kind is DdlKind.CREATE_TABLE and statement.like is None:
+        columns += read_table(sql).columns
+    elif statement.kind is DdlKind.ALTER_TABLE and not statement.renames:
+        columns += [change.column for change in read_changes(sql) if isinstance(change, AddColumn | ChangeColumn)]
+    return {column.name.lower(): column.type.base for column in columns}
 
 
 def for_tidb(sql: str, *, dumped: bool = False) -> Adapted:
@@ -235,7 +252,9 @@ def _is_index(texts: Sequence[str]) -> bool:
 def _edits(sql: str, clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
     fills = bool(clause) and _is(clause[0], "ADD")
     for column in _columns(clause):
-        yield from column_edits(sql, column, notes, fills=fills, mariadb=server.is_mariadb, computes=server.computes)
+        yield from column_edits(
+            sql, column, notes, server.types, fills=fills, mariadb=server.is_mariadb, computes=server.computes
+        )
         yield from _of_types(column, server, notes)
     yield from without_own_options(sql, clause, notes)
     yield from _of_clause(clause, server, notes)

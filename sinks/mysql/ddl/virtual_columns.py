@@ -1,15 +1,17 @@
 """Which VIRTUAL columns MySQL and MariaDB compute as TiDB does: no message has their values, so others are refused.
 
-MariaDB divides DOUBLEs with the scale of DECIMALs, cuts fractions of seconds where TiDB rounds, and its session has a
-time zone of its own. MySQL divides whole numbers to fewer digits, and rounds a moment to a day where TiDB cuts it.
-What is listed here gave the same in `tests.differential`, or side by side on TiDB and MySQL. Pure.
+Both spell DOUBLE and FLOAT in another way where these become texts, MySQL also JSON objects. MariaDB divides DOUBLEs
+with the scale of DECIMALs, cuts fractions of seconds where TiDB rounds, and its session has a time zone of its own.
+MySQL divides whole numbers to fewer digits, and rounds a moment to a day where TiDB cuts it. What is listed here gave
+the same in `tests.differential`, or side by side on TiDB and MySQL. Pure.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from sinks.ddl.model import ColumnDef
 from sinks.ddl.parse.lexer import Canonical
 from sinks.ddl.parse.words import Word, WordKind, Words
+from sinks.ddl.rows.default_values import INTEGERS, REALS
 
 _FUNCTIONS = frozenset({
     "ABS", "ASCII", "CASE", "CHARACTER_LENGTH", "CHAR_LENGTH", "COALESCE", "CONCAT", "CONCAT_WS", "CRC32", "DATE",
@@ -37,8 +39,21 @@ _DAYS = frozenset({"DATE", "CAST", "LAST_DAY", "FROM_DAYS"})
 """Functions that give days, so that no moment is left to become one."""
 
 
-def unlike(column: ColumnDef, *, mariadb: bool) -> str:
-    """What in a VIRTUAL column the server may compute otherwise; empty for nothing."""
+_OF_NUMBERS = frozenset({
+    "ABS", "AS", "CASE", "CAST", "CEIL", "CEILING", "COALESCE", "DECIMAL", "FLOOR", "GREATEST", "IF", "IFNULL", "LEAST",
+    "MOD", "NULLIF", "ROUND", "SIGN", "SIGNED", "SQRT", "TRUNCATE", "UNSIGNED",
+})  # fmt: skip
+"""Functions that make no text of a number."""
+_IN_JSON = frozenset({"JSON_EXTRACT", "JSON_LENGTH", "JSON_VALID", "->", "->>"})
+"""What takes a value out of a JSON, which is rarely an object."""
+_NUMERIC = INTEGERS | REALS | {"decimal", "bit", "year"}
+
+
+def unlike(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> str:
+    """What in a VIRTUAL column the server may compute otherwise; empty for nothing.
+
+    `types`: of the table's columns, as far as they are known, by their names in lower case.
+    """
     if column.generated is None:
         return ""
     words = Words(Canonical(column.generated.expression)).words
@@ -46,7 +61,20 @@ def unlike(column: ColumnDef, *, mariadb: bool) -> str:
     if base in _ROUNDED if mariadb else base == "time" or (base == "date" and first not in _DAYS):
         return base.upper()
     alike = _FUNCTIONS | _OPERATORS if mariadb else _FUNCTIONS | _OPERATORS | _ON_MYSQL
-    return next((word.text.upper() for word in words if not _is_alike(word, alike)), "")
+    unknown = next((word.text.upper() for word in words if not _is_alike(word, alike)), "")
+    return unknown or _spelled_otherwise(base, words, types, mariadb=mariadb)
+
+
+def _spelled_otherwise(base: str, words: Sequence[Word], types: Mapping[str, str], *, mariadb: bool) -> str:
+    """The type of a column that becomes a text which the server spells otherwise; empty if none does."""
+    read = {types.get(word.text.lower(), "") for word in words if word.kind is WordKind.NAME}
+    plain = {word.text.upper() for word in words if word.kind is WordKind.PLAIN}
+    is_text = base not in _NUMERIC or bool(plain & (_FUNCTIONS | _ON_MYSQL) - _OF_NUMBERS) or "LIKE" in plain
+    if is_text and (reals := read & REALS):
+        return f"{min(reals).upper()} as text"
+    if not mariadb and is_text and base != "json" and "json" in read and not plain & _IN_JSON:
+        return "JSON as text"
+    return ""
 
 
 def _is_alike(word: Word, alike: Collection[str]) -> bool:
