@@ -29,6 +29,7 @@ KNOWN = (
     Known(_MYSQLS, r"1406 Data too long for column 'c' at .* (MODIFY|CHANGE) COLUMN", "likewise: a longer text"),
     Known(("mariadb",), r"1292 Incorrect datetime value: .* (MODIFY|CHANGE) COLUMN [^,]* YEAR\b", "a moment to YEAR"),
     Known(_MYSQLS, r"(MariaDB|MySQL) may compute VIRTUAL column", "a VIRTUAL column that may be another there"),
+    Known(_ALL, r"without its database, and .* each have one", "an old name that means several tables"),
     Known(_MYSQLS, r"1298 Unknown or incorrect time zone", "a server without time zone tables"),
     Known(("mysql",), r"1064 .* near 'DEFAULT\)'", "MySQL has no DEFAULT partition of a LIST"),
     Known(("mysql",), r"3140 Invalid JSON text.* MODIFY COLUMN [^,]* JSON", "a moment is no JSON to MySQL"),

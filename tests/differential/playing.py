@@ -2,8 +2,8 @@
 
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,8 +11,10 @@ from uuid import uuid4
 
 import psycopg
 
+from consumer.wiring import target_of
 from ordering.errors import ReconcilerError
 from tests.differential.recording import Recording
+from tests.differential.together import groups, joined, stopped_in
 from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
 from tests.service.cells import OURS, Cells, MariaDbCells, SqliteCells, differences
 from tests.service.local import LocalFeed
@@ -23,6 +25,8 @@ _OFFSETS = {"Asia/Shanghai": "+08:00"}
 """A server without time zone tables knows offsets."""
 _OWN = re.compile(r"s\d+b?", re.IGNORECASE)
 """Databases of scripts."""
+_DATABASES = {"sqlite": 9}
+"""How many a target may hold; SQLite attaches ten, of which one is the reconciler's."""
 _ANEW = 100
 """Scripts after which what the reconciler keeps in a server is dropped: each one leaves a changefeed behind."""
 
@@ -55,11 +59,12 @@ class Verdict:
 
 @dataclass(slots=True)
 class Place:
-    """One kind of target, started once, empty for each script."""
+    """One kind of target, started once, empty for each script, or for each `together` scripts of one recording."""
 
     kind: str
     directory: Path
     stack: ExitStack
+    together: int = 1
     _uri: str = ""
     _cells: MariaDbCells | PostgresCells | None = None
     _played: int = 0
@@ -82,17 +87,47 @@ class Place:
     def play(self, recording: Recording, consistency: str) -> Verdict:
         """Play one script into the empty target."""
         with self._fresh() as (uri, cells):
-            feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, self.directory)  # type: ignore[arg-type]
-            feed.with_(source={"time-zone": _OFFSETS.get(recording.zone, recording.zone)})
-            feed.with_(target={"invalid-dates": "null", "consistency": consistency})
-            feed.send(recording.messages)
-            try:
-                feed.apply()
-                return Verdict(silent=tuple(_wrong(recording, cells)))
-            except ReconcilerError as error:
-                return Verdict(stopped=f"{type(error).__name__}: {error}")
-            except Exception as error:  # noqa: BLE001 a crash is a finding of this script, and no reason to end
-                return Verdict(crashed=f"{type(error).__name__}: {error}")
+            feed = self._feed([recording], consistency, uri, cells)
+            return _failure(feed) or Verdict(silent=tuple(_wrong(recording, cells)))
+
+    def play_all(self, recordings: Sequence[Recording], consistency: str) -> Iterator[tuple[Recording, Verdict]]:
+        """Play scripts that were recorded at once, up to `together` of them by one changefeed.
+
+        A script that stops it, or leaves other cells, is played once more, alone; then the others go on.
+        """
+        for group in groups(recordings, self.together, _DATABASES.get(self.kind, 1000)):
+            if len(group) == 1:
+                yield group[0], self.play(group[0], consistency)
+                continue
+            left = group
+            while left:
+                verdicts = list(self._played_together(left, consistency))
+                for one, verdict in zip(left, verdicts, strict=False):
+                    yield one, verdict if verdict.what == "as upstream" else self._alone(one, consistency, verdict)
+                left = left[len(verdicts) :]
+
+    def _played_together(self, recordings: Sequence[Recording], consistency: str) -> Iterator[Verdict]:
+        """Verdicts of the first ones, up to one that stops."""
+        with self._fresh() as (uri, cells):
+            feed = self._feed(recordings, consistency, uri, cells)
+            failure = _failure(feed)
+            done = stopped_in(recordings, _checkpoint(feed)) if failure else len(recordings)
+            for one in recordings[:done]:
+                yield Verdict(silent=tuple(_wrong(one, cells)))
+            if failure:
+                yield failure
+
+    def _alone(self, recording: Recording, consistency: str, together: Verdict) -> Verdict:
+        """The verdict of a script by itself, if there is one; else what came of it beside others."""
+        alone = self.play(recording, consistency)
+        return together if alone.what == "as upstream" else alone
+
+    def _feed(self, recordings: Sequence[Recording], consistency: str, uri: str, cells: Cells) -> LocalFeed:
+        feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, self.directory)  # type: ignore[arg-type]
+        feed.with_(source={"time-zone": _OFFSETS.get(recordings[0].zone, recordings[0].zone)})
+        feed.with_(target={"invalid-dates": "null", "consistency": consistency})
+        feed.send(joined(recordings))
+        return feed
 
     @contextmanager
     def _fresh(self) -> Iterator[tuple[str, Cells]]:
@@ -106,6 +141,25 @@ class Place:
         self._cells.drop(name for name in self._cells.databases() if _OWN.fullmatch(name))
         if self._played % _ANEW == 0:
             self._cells.drop([OURS])
+
+
+def _failure(feed: LocalFeed) -> Verdict | None:
+    """Play what was sent; what it stopped with."""
+    try:
+        feed.apply()
+    except ReconcilerError as error:
+        return Verdict(stopped=f"{type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 a crash is a finding of this script, and no reason to end
+        return Verdict(crashed=f"{type(error).__name__}: {error}")
+    return None
+
+
+def _checkpoint(feed: LocalFeed) -> int:
+    """How far it came."""
+    with closing(target_of(feed.config)) as target:
+        target.connect()
+        stored = target.stored(feed.name)
+        return stored.progress.checkpoint_ts if stored is not None else 0
 
 
 def _wrong(recording: Recording, cells: Cells) -> Iterator[str]:

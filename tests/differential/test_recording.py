@@ -3,13 +3,16 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.differential.__main__ import main
+from tests.differential.playing import Place
 from tests.differential.recording import Recorder
 from tests.differential.shrinking import smallest
+from tests.differential.together import first_ts, groups, joined, stopped_in, ts_of
 
 PROGRAM = f"""#!{sys.executable}
 import sys
@@ -57,6 +60,23 @@ def test_recordings_are_used_again(program: str, tmp_path: Path) -> None:
     assert again.recorded({7: script(7)}, "UTC") == first
     with pytest.raises(FileNotFoundError):
         again.recorded({7: script(7, "SELECT 1")}, "UTC")
+
+
+def test_scripts_are_played_together_up_to_what_a_target_holds(program: str, tmp_path: Path) -> None:
+    found = recorder(program, tmp_path / "place").recorded({seed: script(seed) for seed in range(5)}, "UTC")
+    sizes = [[one.seed for one in group] for group in groups(found, 3, 9)]
+    assert sizes == [[0, 1, 2], [3, 4]]
+    assert [len(group) for group in groups(found, 9, 2)] == [2, 2, 1], "each makes a database"
+    assert [len(group) for group in groups([*found, *found], 9, 9)] == [5, 5], "another recording begins anew"
+    messages = joined(found[:2])
+    assert sorted(messages) == sorted({*found[0].messages, *found[1].messages}), "the last one's end ends both"
+    assert max(map(ts_of, joined(found[:1]))) == ts_of(found[0].messages[-1])
+    times = [first_ts(one) for one in found]
+    assert [stopped_in(found, ts) for ts in (0, times[0], times[2] - 1, times[2], times[4] + 9)] == [0, 0, 1, 2, 4]
+    with ExitStack() as stack:
+        place = Place("sqlite", tmp_path / "target", stack, together=9)
+        verdicts = list(place.play_all(found, "snapshot"))
+    assert [(one.seed, verdict.what) for one, verdict in verdicts] == [(seed, "as upstream") for seed in range(5)]
 
 
 @pytest.mark.parametrize("needed", [{"a"}, {"h"}, {"a", "h"}, {"c", "d"}, set("abcdefgh"), {"b", "e", "g"}])
