@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from ordering.errors import RowCountError, TargetError
@@ -265,3 +267,22 @@ def test_more_rows_than_keys_roll_the_window_back(feed: LocalFeed) -> None:
         feed.lives(lambda step: spoil(step) if step is Step.READ else None)
     assert caught.value.exit_code == 4
     assert len(feed.cells.query("SELECT * FROM d.t")) >= 2  # type: ignore[union-attr]
+
+
+def test_rows_that_row_security_hides_are_not_passed_over(postgres_feed: LocalFeed) -> None:
+    """A DELETE of one would find nothing, and change nothing."""
+    role = f"u{postgres_feed.topic[-8:]}"
+    made(postgres_feed, "CREATE TABLE d.t (k INT PRIMARY KEY, v INT); INSERT INTO d.t VALUES (1, 1)")
+    parts = urlsplit(postgres_feed.uri)
+    with psycopg.connect(postgres_feed.uri, autocommit=True) as owner:
+        for statement in (
+            f"CREATE ROLE {role} LOGIN PASSWORD 'u'; GRANT ALL ON DATABASE {parts.path[1:]} TO {role}",
+            f"GRANT ALL ON SCHEMA d TO {role}; GRANT ALL ON d.t TO {role}",
+            "ALTER TABLE d.t ENABLE ROW LEVEL SECURITY; CREATE POLICY hiding ON d.t USING (k > 5)",
+        ):
+            owner.execute(statement.encode())
+    postgres_feed.uri = f"postgresql://{role}:u@{parts.hostname}:{parts.port}{parts.path}"
+    postgres_feed.send([keyed(delete("d.t", 1, k=1, v=1), "k"), *watermarks(1)])
+    error = postgres_feed.failing(TargetError)
+    assert "row security that hides rows of d.t" in error.fact
+    assert "BYPASSRLS" in error.hint
