@@ -68,7 +68,8 @@ class KafkaAdmin:
             return ask(self._admin)
         except (SaslAuthenticationFailedError, AuthorizationError) as error:
             raise self._refused(str(error)) from error
-        except (KafkaError, OSError, ValueError) as error:
+        except (KafkaError, OSError, ValueError, RuntimeError) as error:
+            # RuntimeError: a request met a connection that its broker had just closed (kafka.net.transport)
             self.close()
             raise self._unreachable(error) from error
         except BaseException:

@@ -42,6 +42,24 @@ def test_a_client_that_a_signal_cut_through_is_not_closed() -> None:
     control.close()
 
 
+class JustClosed:
+    """An admin client whose connection its broker has closed, as kafka-python reports it to a request."""
+
+    def list_partition_offsets(self, _asked: object) -> object:
+        raise RuntimeError("Transport closed for writes")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_a_connection_that_was_just_closed_is_tried_again() -> None:
+    control = KafkaAdmin("127.0.0.1:1", {})
+    control._admin = JustClosed()
+    with pytest.raises(SourceUnreachableError, match="Kafka is out of reach"):
+        control._call(lambda admin: admin.list_partition_offsets({}))
+    assert control._admin is None
+
+
 @pytest.fixture
 def _no_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a run keeps for its time only lies in a directory of its own, which is empty afterwards."""
