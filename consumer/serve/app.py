@@ -26,7 +26,7 @@ from ordering.errors import ReconcilerError
 
 VERSION = version("ticdc-reconciler")
 _FAILURES: dict[int | str, dict[str, Any]] = {
-    code: {"model": FailureDetail} for code in (400, 401, 403, 404, 405, 409, 413, 415, 500, 502, 503)
+    code: {"model": FailureDetail} for code in (400, 401, 403, 404, 405, 409, 413, 415, 500, 502, 503, 504)
 }
 log = structlog.get_logger()
 

@@ -14,6 +14,7 @@ from tests.forked import forked
 TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("faults.md", "performance.md"))
 DATES_FOR_PEOPLE = {
     "consumer/config/zone.py",  # for a warning
+    "consumer/source/outside_watermark.py",  # refuses what is a day ahead
     "consumer/verify/resume_file.py",
     "consumer/operate/status.py",
     "consumer/proof/report.py",

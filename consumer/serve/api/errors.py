@@ -96,7 +96,7 @@ class MediaTypeError(RequestError):
 class NoAnswerError(RequestError):
     """A server that had to be asked has not answered in time."""
 
-    status = 502
+    status = 504
 
 
 class BusyError(RequestError):
