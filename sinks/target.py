@@ -12,9 +12,9 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from ordering.drift import Drift, Drifts, Met, drift_of, summed
+from ordering.drift import Drifts
 from ordering.errors import NO_ROW_AT_FAULT, LeadershipLostError, TargetBusyError, TargetError
-from ordering.events import DdlEvent, RowOp, TableName
+from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from ordering.quarantine import NO_CHANGES, Changes
 from sinks.bookkeeping.books import Books
@@ -28,13 +28,13 @@ from sinks.bookkeeping.write_permits import NOTHING_DONE, Attempt, PartDone, Pha
 from sinks.compare.digests import TableReader
 from sinks.dialect import Dialect
 from sinks.merged_rows import MergedRows
-from sinks.rows.bisect_refused import Trial
 from sinks.rows.chunk import Chunk
 from sinks.rows.routed import NameMap
-from sinks.rows.schema import Catalog, TableSchema
-from sinks.rows.spool import Group, Spool
+from sinks.rows.schema import Catalog
+from sinks.rows.spool import Spool
 from sinks.steps import Observer, Step
 from sinks.target_session import TargetSession
+from sinks.unit_rows import UnitRows
 
 _TRIES = 10
 """How often a task's transaction is tried that lost a deadlock or waited too long for a lock."""
@@ -63,6 +63,7 @@ class Target:
         self.ddl_log, self.quarantine, self.definitions = kept.ddl_log, kept.quarantine, kept.definitions
         self.schemas, self.loads, self.proofs, self.stops = kept.schemas, kept.loads, kept.proofs, kept.stops
         self._leadership, self._ddl = dialect.leadership(self.session), dialect.ddl(self.session)
+        self._rows = UnitRows(self.session, dialect, self.catalog)
         self.merged = MergedRows(self.session, dialect)
 
     def opener(self) -> "Callable[[], Target]":
@@ -238,10 +239,31 @@ class Target:
         """Apply one unit, its progress and what it quarantines in one transaction, or nothing of it.
 
         `judge` gets the drift that the rows have shown; it raises, or returns the progress to save, which is returned.
+        A small group gets no savepoint, which takes as long as its rows: the row that is refused is sought once more.
         """
+        apply = partial(self._applied, spool, progress, lease, observe, aside, judge)
+        if not spool.is_small_group:
+            return apply(self.write_groups)
+        try:
+            return apply(self._rows.write_at_once)
+        except NO_ROW_AT_FAULT:
+            raise
+        except TargetError:
+            return apply(self.write_groups)
+
+    def _applied(
+        self,
+        spool: Spool,
+        progress: Progress,
+        lease: Lease,
+        observe: Observer,
+        aside: Changes,
+        judge: Judge,
+        write: Callable[[Spool], Drifts],
+    ) -> Progress:
         with self.session.led_transaction(lease):
             observe(Step.APPLY_BEGUN)
-            progress = judge(progress, self.write_groups(spool))
+            progress = judge(progress, write(spool))
             observe(Step.ROWS_WRITTEN)
             self._note(aside, lease)
             self.session.save(progress, lease)
@@ -256,40 +278,8 @@ class Target:
         self.schemas.change(lease.changefeed, aside)
 
     def write_groups(self, spool: Spool) -> Drifts:
-        """All deletes before all writes (R5), in the transaction that has begun; what they have shown of drift."""
-        groups = (*spool.groups(RowOp.DELETE), *spool.groups(RowOp.WRITE))
-        return summed((group.first.table, self._put_group(group)) for group in groups)
-
-    def _put_group(self, group: Group) -> Drift:
-        """Delete or write a group's rows. Raises RowRefusedError where it is one row that the target refuses."""
-        db, schema = self.session.db, self._schema(group.first.table)
-        write = self._dialect.delete if group.first.half is RowOp.DELETE else self._dialect.write
-
-        def put(some: Group) -> Met:
-            return write(db, some, schema)
-
-        met = self._tried(group, put) if self._dialect.has_savepoints else put(group)
-        return Drift(0, 0) if group.met is None else drift_of(group.met, met)
-
-    def _schema(self, table: TableName) -> TableSchema:
-        """A table that rows are written into, by its name here. Raises TargetError: it is missing, or unfit."""
-        schema = self.catalog().get(table)
-        if schema is None:
-            raise TargetError(f"table {table} is missing in the target", where=self.name)
-        schema.check_fit()
-        return schema.in_target()
-
-    def _tried(self, group: Group, put: Callable[[Group], Met]) -> Met:
-        """What `put` does with a group; where the target refuses it, which row is at fault is found out."""
-        db = self.session.db
-        db.save_point()
-        try:
-            return put(group)
-        except NO_ROW_AT_FAULT:
-            raise
-        except TargetError as error:
-            db.back_to_point()
-            raise Trial(self.encoder, put, db.save_point, db.back_to_point).refused(group, error) from error
+        """Write a unit's rows, in the transaction that has begun; see `sinks.unit_rows`."""
+        return self._rows.write(spool)
 
     def take_over(self, attempt: Attempt) -> bool:
         """Become the one who writes a part; whether another attempt of this phase was before.

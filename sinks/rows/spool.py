@@ -123,6 +123,11 @@ class Spool:
         return [group for (_, kind, _), group in sorted(self._groups.items()) if kind is half]
 
     @property
+    def is_small_group(self) -> bool:
+        """Whether all of it is one group that is held in memory."""
+        return len(self._groups) == 1 and all(group.file is None for group in self._groups.values())
+
+    @property
     def rows(self) -> int:
         """Rows deleted and written; deletes before plain inserts don't count."""
         return sum(self.by_table.values())

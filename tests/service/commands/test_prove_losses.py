@@ -15,8 +15,8 @@ from sinks.rows.schema import TableSchema
 from sinks.sqlite import dialect as sqlite_dialect
 from sinks.sqlite import row_statements
 from sinks.sqlite.encoder import SqliteEncoder, decode_rows
-from sinks.target import Target
 from sinks.target_session import TargetSession
+from sinks.unit_rows import UnitRows
 from tests.service import proof_histories
 from tests.service.commands.test_prove import feed, prove, verdicts
 from tests.service.commands.test_scrub import Clock, rounds, scrub_of
@@ -46,7 +46,7 @@ def a_delete_misses_its_row(patch: pytest.MonkeyPatch) -> None:
 
 def progress_is_saved_without_rows(patch: pytest.MonkeyPatch) -> None:
     """As SQLite did in WAL mode on a full disk."""
-    patch.setattr(Target, "write_groups", lambda *_: summed(()))
+    patch.setattr(UnitRows, "_written", lambda *_: summed(()))
 
 
 def rows_are_written_without_progress(patch: pytest.MonkeyPatch) -> None:
