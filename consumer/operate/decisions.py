@@ -1,13 +1,13 @@
 """What an operator may decide: that a topic is dead for good (R6), what becomes of a DDL that can't be executed."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 
 from consumer.config.model import Config
 from consumer.kafka.admin import KafkaAdmin, retired_ends
+from consumer.operate.progress import opened, refuse_living_leader, stored_of
 from consumer.wiring import target_of
-from ordering.errors import ConfigError, LeadershipLostError
+from ordering.errors import ConfigError
 from ordering.progress import Progress, TopicProgress
 from sinks.bookkeeping.ddl_log import DECIDED, DdlRecord, DdlState
 from sinks.bookkeeping.progress_rows import Lease, Stored
@@ -30,7 +30,7 @@ def return_topic(config: Config, topic: str) -> None:
 
 
 def _set_retired(config: Config, topic: str, *, retired: bool) -> None:
-    with _connected(config) as target:
+    with opened(config) as target:
         known = _known(target.stored(config.changefeed), config.changefeed, topic)
         if not retired and not known.topics[topic].retired:
             names = ", ".join(sorted(name for name, one in known.topics.items() if one.retired)) or "none"
@@ -88,12 +88,10 @@ def decide_ddl(config: Config, commit_ts: int, decision: DdlState, reason: str) 
 
     Raises ConfigError if no such DDL stops it, LeadershipLostError while another instance runs.
     """
-    with _connected(config) as target:
-        stored = target.stored(config.changefeed)
+    with opened(config) as target:
+        stored = stored_of(config, target)
         line = _stopping(target, config.changefeed, stored, commit_ts)
-        if stored is None or target.is_led(config.changefeed):
-            hint = "stop it first: what it is doing with this DDL can't be seen from here"
-            raise LeadershipLostError(f"changefeed {config.changefeed!r} is running", where=target.name, hint=hint)
+        refuse_living_leader(config, target)
         claimed = target.claim(config.changefeed, stored.progress)
         # what ran until a moment ago may have ended it
         line = _stopping(target, config.changefeed, claimed, commit_ts)
@@ -110,19 +108,9 @@ def ddl_log(config: Config, limit: int) -> list[DdlRecord]:
         target.close()
 
 
-@contextmanager
-def _connected(config: Config) -> Iterator[Target]:
-    target = target_of(config)
-    try:
-        target.connect()
-        yield target
-    finally:
-        target.close()
-
-
-def _stopping(target: Target, changefeed: str, stored: Stored | None, commit_ts: int) -> DdlRecord:
+def _stopping(target: Target, changefeed: str, stored: Stored, commit_ts: int) -> DdlRecord:
     """The line of the DDL that is next, failed or begun without an end; of one that was decided about, too."""
-    checkpoint = 0 if stored is None else stored.progress.checkpoint_ts
+    checkpoint = stored.progress.checkpoint_ts
     unsettled = target.ddl_log.unsettled(changefeed)
     lines = [x for x in unsettled if x.commit_ts >= checkpoint and x.state != DdlState.RUNNING.value]
     found = [line for line in lines if line.commit_ts == commit_ts]

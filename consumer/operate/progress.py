@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
 from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
@@ -31,6 +33,9 @@ from sinks.target import Target
 
 FORMAT = 1
 """Of exported progress."""
+
+_ENDING_S = 2.0
+_LOOK_S = 0.05
 
 Decide = Callable[[Progress], Progress]
 
@@ -67,8 +72,17 @@ def stored_of(config: Config, target: Target) -> Stored:
 
 
 def refuse_living_leader(config: Config, target: Target) -> None:
-    """Raise LeadershipLostError while an instance of the changefeed runs."""
-    if target.is_led(config.changefeed):
+    """Raise LeadershipLostError while an instance of the changefeed runs.
+
+    A server may take a moment to notice that the connection of one that has just ended is gone.
+    """
+    look = Retrying(
+        retry=retry_if_result(bool),
+        wait=wait_fixed(_LOOK_S),
+        stop=stop_after_delay(_ENDING_S),
+        retry_error_callback=lambda _: True,
+    )
+    if look(target.is_led, config.changefeed):
         raise LeadershipLostError(
             f"an instance of changefeed {config.changefeed!r} is running",
             where=target.name,
