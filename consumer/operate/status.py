@@ -66,7 +66,6 @@ def status_of(config: Config) -> dict[str, Any]:
         target.close()
     return {
         **told(config, target.name, known, known.progress),
-        "last_stop": _stop(known.stop),
         "core": core_state(config.spark.native),
         "ledger": _ledger_state(config, known.progress),
         "source": _source_state(config, known.progress),
@@ -107,6 +106,7 @@ def told(config: Config, target_name: str, known: TargetState, progress: Progres
             for table, (missing, unexpected) in sorted(progress.drift.items())
         ],
         "proof": [_judged(table, one) for table, one in sorted(known.judged.items())],
+        "last_stop": _stop(known.stop),
         "retired_topics": sorted(name for name, topic in progress.topics.items() if topic.retired),
     }
 

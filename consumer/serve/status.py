@@ -150,6 +150,7 @@ _UNREADABLE: dict[str, Any] = {
     "quarantine": {},
     "drift": [],
     "proof": [],
+    "last_stop": None,
     "retired_topics": [],
     "ddl_history": [],
     "target_seen_seconds_ago": None,

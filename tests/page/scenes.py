@@ -153,6 +153,7 @@ def status(name: str = "orders", **more: Any) -> Status:
         "quarantine": {"held": 0, "superseded": 2, "replayed": 1, "discarded": 0},
         "drift": [],
         "proof": [],
+        "last_stop": None,
         "retired_topics": [],
         "core": {"used": True, "why": ""},
         "ledger": {"state": "connected", "running": True},

@@ -146,6 +146,14 @@ class Drifted(ApiModel):
     unexpected: Annotated[int, Field(description="rows that were there though the events say no")]
 
 
+class LastStop(ApiModel):
+    """With which error the last run of the changefeed ended, if none has led since."""
+
+    at: str
+    exit_code: int
+    error: Annotated[str, Field(description="as `run` printed it")]
+
+
 class TableProof(ApiModel):
     """What the last comparison of a table with its events has found; see `reconciler help proof`."""
 
@@ -219,6 +227,7 @@ class Status(ApiModel):
     quarantine: Annotated[dict[str, int], Field(description="messages by state: held, superseded, replayed, discarded")]
     drift: list[Drifted]
     proof: list[TableProof]
+    last_stop: LastStop | None
     retired_topics: Annotated[list[str], Field(description="topics from which nothing more is expected")]
     core: CoreState
     ledger: LedgerState

@@ -28,7 +28,7 @@ REFUSED = {
 CHANGEABLE = re.compile(
     r"(filter|limits|quarantine|redis|proof)\..+|target\.(uri|consistency|invalid-dates|volatile-defaults|cdc-write-source"
     r"|concurrent-indexes|on-drift)|source\.(bootstrap-servers|kafka|claim-check|upstream|unproven-beginning|equal-rows"
-    r"|storage-options|csv)(\..+)?"
+    r"|storage-options|csv|lossy-values|watermark-(from|changefeed|keyspace))(\..+)?"
 )
 
 

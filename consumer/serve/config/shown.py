@@ -10,7 +10,8 @@ from consumer.config.text import FILE_MARK, VARIABLE
 from consumer.serve.config.references import HIDDEN, URIS
 
 _SHOWN = re.compile(
-    r"changefeed|source\.(bootstrap-servers|topics|storage|protocol|start-ts|time-zone|unproven-beginning|equal-rows)|source\.claim-check\.(locations|map\..+)"
+    r"changefeed|source\.(bootstrap-servers|topics|storage|protocol|start-ts|time-zone|unproven-beginning|equal-rows"
+    r"|lossy-values|watermark-(changefeed|keyspace))|source\.claim-check\.(locations|map\..+)"
     r"|target\.(consistency|invalid-dates|volatile-defaults|cdc-write-source|concurrent-indexes|on-drift)"
     r"|(limits|quarantine|filter|proof)\..+|sink\.(dispatchers|column-selectors)(\..+)?"
     r"|sink\.column-masks(\.(matcher|columns|hash-length))?"

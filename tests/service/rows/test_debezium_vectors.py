@@ -21,7 +21,7 @@ pytestmark = pytest.mark.service
 RECORDINGS = (
     "split.index-value.raw", "split.table.split", "split.default.split", "split.ts.raw", "split.columns.raw",
     "split.index-value.restarts", "bank.index-value.restarts", "ddl-basic.table", "ddl-basic.restarts",
-    "ddl-basic.no-watermark-before-ddl", "names.table", "topics.topic-per-table", "keys.index-value.split",
+    "ddl-basic.no-watermark-before-ddl", "topics.topic-per-table", "keys.index-value.split",
     "unique-swaps.index-value.raw", "iv.index-value.raw",
 )  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = ({}, {"compression": "lz4"}, {"compression": "snappy"})
@@ -55,6 +55,13 @@ def applied(feed: Feed, recording: str, **options: Any) -> None:
 def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
     options = OPTIONS[sum(map(ord, recording + consistency)) % len(OPTIONS)]
     applied(feed.with_(target={"consistency": consistency}), recording, **options)
+
+
+@pytest.mark.cells("feed", "consistency")
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)  # PostgreSQL has no such long names
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+def test_odd_names(feed: Feed, consistency: str) -> None:
+    applied(feed.with_(target={"consistency": consistency}), "names.table")
 
 
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
