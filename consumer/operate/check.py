@@ -1,5 +1,6 @@
 """`reconciler check`: tries config, Kafka, Redis and the target one after the other, and changes nothing."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from sinks.wording import plural
 
 _MOST_LOOKED_AT = 20
 """Topics in which messages are looked at."""
+_BEGINS = re.compile(r"(?<=\n)(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,9 @@ class Finding:
     """False: a run goes on without it, but something is missing."""
 
     def line(self) -> str:
-        """For people."""
+        """For people: lines of a text that a server sent are indented, so that none looks like a line of ours."""
         mark = "FAIL" if self.error else "ok" if self.is_whole else "warn"
-        return f"{mark:<4} {self.subject}: {self.text}"
+        return f"{mark:<4} {self.subject}: {_BEGINS.sub('     ', self.text)}"
 
     def as_json(self) -> dict[str, Any]:
         """For programs: `exit_code` is what `check` would end with if this were the first failure."""

@@ -168,3 +168,12 @@ def test_a_relative_directory_is_said(values: dict[str, Any], monkeypatch: pytes
         said[0]
         == f"sqlite:///out is relative: from here it is {tmp_path}/out; sqlite:///{tmp_path}/out is that from anywhere"
     )
+
+
+def test_a_text_of_a_server_makes_no_line_of_its_own() -> None:
+    error = TargetError("refused\nok   kafka: forged", where="t", hint="mend it")
+    assert Finding("target", str(error), error).line().splitlines() == [
+        "FAIL target: refused",
+        "     ok   kafka: forged (t)",
+        "  hint: mend it",
+    ]
