@@ -151,12 +151,16 @@ class Runner:
         return self.outcome
 
     def _note_stop(self, error: ReconcilerError) -> None:
-        """Keep in the target with which error this run ended, for `status`; not where the target is out of reach."""
+        """Keep in the target with which error this run ended, for `status`.
+
+        Not where the target is out of reach, nor if this instance only stood by: the changefeed goes on.
+        """
         if isinstance(error, TargetUnreachableError):
             return
         try:
             self._target.connect()
-            self._target.stops.note(self.config.changefeed, error.exit_code, str(error))
+            if self._lease is not None or not self._target.is_led(self.config.changefeed):
+                self._target.stops.note(self.config.changefeed, error.exit_code, str(error))
         except ReconcilerError as failed:
             log.warning("why this run ends is not kept in the target, so `status` can't tell it", why=failed.fact)
         finally:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from consumer.wiring import target_of
 from ordering.errors import SourceError, TargetError
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, insert, watermarks
@@ -35,3 +36,15 @@ def test_what_ends_a_run_before_it_leads_is_told_too(sqlite_feed: Feed) -> None:
     error = feed.failing(SourceError)
     stop = feed.status()["last_stop"]
     assert (stop["exit_code"], stop["error"]) == (3, str(error))
+
+
+def test_what_ends_a_stand_by_is_not_told_of_the_changefeed(feed: Feed) -> None:
+    feed.with_(source={"bootstrap-servers": "127.0.0.1:1"})
+    leader = target_of(feed.config)
+    leader.connect()
+    try:
+        assert leader.try_lead(feed.name)
+        feed.failing(SourceError)
+        assert feed.status()["last_stop"] is None
+    finally:
+        leader.close()
