@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import pymysql
 
-from consumer.filters.expressions import Condition, condition
+from consumer.filters.expressions import Condition, read_condition
 from consumer.filters.families import typed
 from consumer.filters.mysql_values import EvaluationError, value_of
 from ordering.errors import ConfigError
@@ -182,7 +182,7 @@ def judged(rows: Sequence[Mapping[str, str | None]], answers: Mapping[str, Seque
     types = {name: kind for name, (kind, _) in TYPES.items()}
     for text, expected in answers.items():
         try:
-            asked = typed(condition(text, "key"), types)
+            asked = typed(read_condition(text, "key"), types)
         except (ConfigError, EvaluationError) as error:
             found.counts["refused"] += len(rows)
             found.stops.setdefault(_kind(str(error)), text)
