@@ -203,7 +203,7 @@ class _Events:
     def _row(self, message: _Message, key: bytes, where: str) -> bytes:
         payload = message.payload
         table = self._table(message, tuple(_decode_key(key).payload), where)
-        new, old = (None if bytes(raw) in (b"", _NULL) else _decode_row(raw) for raw in (payload.after, payload.before))
+        new, old = _row_of(payload.after), _row_of(payload.before)
         kind = _KINDS[payload.op]
         data, before = (old, None) if kind == "DELETE" else (new, old)
         if data is None or (kind == "INSERT" and before is not None):
