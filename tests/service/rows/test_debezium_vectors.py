@@ -12,8 +12,9 @@ from ordering.errors import InputError
 from sinks.steps import Observer, Step
 from tests.debezium import as_debezium
 from tests.service.cells import differences, oracle
-from tests.service.lab import Feed, is_row, recorded
+from tests.service.lab import Feed, recorded
 from tests.service.local import Killed, LocalFeed
+from tests.service.rows.sent_again import check_sent_again
 from tests.service.rows.test_simple_vectors import CONSISTENCIES
 
 pytestmark = pytest.mark.service
@@ -29,23 +30,8 @@ LOSSY = {"protocol": "debezium", "lossy-values": "stop"}
 
 
 def applied(feed: Feed, recording: str, **options: Any) -> None:
-    """Send a recording, run, and compare; then run again, and once more after all of it was sent again."""
-    messages = recorded(recording)
-    if recording.startswith("topics"):
-        feed.with_(source={"topics": [f"~{feed.topic}.*"]})
-    upstream, rows = oracle(recording.split(".", maxsplit=1)[0]), sum(map(is_row, messages))
-    sent = as_debezium(messages, **options)
-    feed.with_(source=LOSSY).send(sent)
-    first = feed.once()
-    assert differences(upstream, feed.cells) == []
-    assert first.counts.events == rows
-    idle = feed.once()
-    assert (idle.counts, idle.checkpoint_ts) == (first.counts, first.checkpoint_ts)
-    feed.send(sent)
-    repeated = feed.once()
-    assert differences(upstream, feed.cells) == []
-    assert repeated.counts.rows_written == first.counts.rows_written
-    assert repeated.counts.duplicates_unproven - first.counts.duplicates_unproven == rows
+    """Send a recording in this format; see `check_sent_again`."""
+    check_sent_again(feed.with_(source=LOSSY), recording, as_debezium(recorded(recording), **options))
 
 
 @pytest.mark.cells("recording", ("feed", "consistency"))

@@ -13,6 +13,7 @@ from ordering.errors import InputError
 from tests.open_protocol import as_open
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, is_row, recorded
+from tests.service.rows.sent_again import check_sent_again
 from tests.service.rows.test_simple_vectors import CONSISTENCIES, MORE
 from tests.service.rows.test_vectors import EVERYWHERE, IN_TASKS, SMALL, WITHOUT_NUL
 
@@ -40,24 +41,10 @@ REST = [pytest.param(*case, marks=pytest.mark.soak) for case in dict.fromkeys(WH
 
 
 def applied(feed: Feed, recording: str, **options: Any) -> None:
-    """Send a recording, run, and compare; then run again, and once more after all of it was sent again."""
-    messages = recorded(recording)
-    if recording.startswith("topics"):
-        feed.with_(source={"topics": [f"~{feed.topic}.*"]})
-    upstream, rows = oracle(recording.split(".", maxsplit=1)[0]), sum(map(is_row, messages))
-    sent = as_open(messages, **options)
-    feed.with_(source={"protocol": "open-protocol"}).send(sent)
-    first = feed.once()
-    assert differences(upstream, feed.cells) == []
-    assert first.counts.events == rows
-    idle = feed.once()
-    assert (idle.counts, idle.checkpoint_ts) == (first.counts, first.checkpoint_ts)
-    feed.send(sent)
-    repeated = feed.once()
-    assert differences(upstream, feed.cells) == []
-    assert repeated.counts.rows_written == first.counts.rows_written
-    assert repeated.checkpoint_ts == first.checkpoint_ts
-    assert repeated.counts.duplicates_unproven - first.counts.duplicates_unproven == rows
+    """Send a recording in this format; see `check_sent_again`."""
+    check_sent_again(
+        feed.with_(source={"protocol": "open-protocol"}), recording, as_open(recorded(recording), **options)
+    )
 
 
 @pytest.mark.cells("recording", ("feed", "consistency"))
