@@ -36,6 +36,7 @@ _SESSION = {
     "row_security": "off",  # an error instead of rows that are passed over
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
+    "plan_cache_mode": "force_custom_plan",  # a plan made while a table was empty reads all of it for ever after
     "statement_timeout": "0",
     "lock_timeout": str(_LOCK_WAIT_MS),
     "idle_in_transaction_session_timeout": "0",

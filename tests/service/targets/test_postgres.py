@@ -81,6 +81,15 @@ def indexes(fresh: Landing, table: str) -> list[str]:
 
 
 class TestWriting:
+    def test_no_plan_outlives_the_table_that_it_was_made_for(self, fresh: Landing) -> None:
+        """One that was made while the table was empty reads all of it for each small unit, until it is analyzed."""
+        fresh.ddl("CREATE TABLE `t` (`id` BIGINT PRIMARY KEY,`v` TEXT)")
+        for turn in range(20):  # psycopg prepares the sixth of alike statements, the server keeps the plan of the sixth
+            fresh.write("t", ["id", "v"], [[str(20 * turn + i), "x"] for i in range(20)])
+        look = "SELECT custom_plans, generic_plans FROM pg_prepared_statements WHERE statement LIKE 'DELETE%'"
+        ((custom, generic),) = fresh.target.session.db.query(look)
+        assert (custom, generic) == (15, 0)
+
     @pytest.mark.parametrize("count", [3, BULK_ROWS + 10])
     def test_rows_are_replaced_and_deleted(self, fresh: Landing, count: int) -> None:
         fresh.ddl("CREATE TABLE `t` (`id` INT,`k` VARCHAR(9),`v` TEXT,PRIMARY KEY(`k`, `id`))")
