@@ -239,10 +239,10 @@ class Target:
         """Apply one unit, its progress and what it quarantines in one transaction, or nothing of it.
 
         `judge` gets the drift that the rows have shown; it raises, or returns the progress to save, which is returned.
-        A small group gets no savepoint, which takes as long as its rows: the row that is refused is sought once more.
+        A small unit gets no savepoints, which take as long as its rows: it is written once more where a row is refused.
         """
         apply = partial(self._applied, spool, progress, lease, observe, aside, judge)
-        if not spool.is_small_group:
+        if not spool.is_small:
             return apply(self.write_groups)
         try:
             return apply(self._rows.write_at_once)

@@ -123,9 +123,9 @@ class Spool:
         return [group for (_, kind, _), group in sorted(self._groups.items()) if kind is half]
 
     @property
-    def is_small_group(self) -> bool:
-        """Whether all of it is one group that is held in memory."""
-        return len(self._groups) == 1 and all(group.file is None for group in self._groups.values())
+    def is_small(self) -> bool:
+        """Whether it is written anew in no time, as most transactions of upstream are."""
+        return sum(sum(group.sizes) for group in self._groups.values()) <= _IN_MEMORY_BYTES
 
     @property
     def rows(self) -> int:

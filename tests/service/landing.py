@@ -200,12 +200,19 @@ class Landing:
 
     def put(self, half: RowOp, table: str, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """Apply a unit of writes or of deletes by key."""
+        with Spool() as spool:
+            spool.add(self.chunk(half, table, columns, rows))
+            self.apply(spool)
+
+    def chunk(self, half: RowOp, table: str, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> Chunk:
+        """Rows, encoded for the target."""
         schema = self.target.catalog().tables[TableName(self.database, table)]
         kept = [column for name in columns if (column := schema.column(name))]
-        payload = self.target.encoder.encode(kept, rows)
-        with Spool() as spool:
-            spool.add(Chunk(schema.name, half, tuple(columns), len(rows), payload))
-            self.target.apply(spool, self.progress, self.lease, lambda _: None)
+        return Chunk(schema.name, half, tuple(columns), len(rows), self.target.encoder.encode(kept, rows))
+
+    def apply(self, spool: Spool) -> None:
+        """Apply a unit."""
+        self.target.apply(spool, self.progress, self.lease, lambda _: None)
 
     def read(self, table: str) -> list[dict[str, Any]]:
         """The rows by id."""

@@ -7,9 +7,11 @@ import pytest
 
 from ordering.errors import TargetError
 from ordering.events import RowOp, TableName
+from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.writer import BULK_ROWS
 from sinks.registry import open_target
 from sinks.rows.bisect_refused import RowRefusedError
+from sinks.rows.spool import Spool
 from sinks.rows.values import ValueRules
 from sinks.target import Target
 from tests.service.landing import Landing
@@ -128,6 +130,25 @@ class TestWriting:
             fresh.write("t", ["id", "v"], [*rows(count - 1, "1"), ["99999", "40000"]])
         assert "column v" in caught.value.fact
         assert values(fresh) == []
+
+    def test_a_small_unit_of_several_tables(self, fresh: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It needs no savepoint until a row is refused; then that row is found, and nothing is written."""
+        points: list[object] = []
+        save_point = PostgresConnection.save_point
+        monkeypatch.setattr(PostgresConnection, "save_point", lambda db: points.append(db) or save_point(db))
+        for table in "abc":
+            fresh.ddl(f"CREATE TABLE `{table}` (`id` INT PRIMARY KEY,`v` SMALLINT)")
+        before = len(points)
+        with Spool() as spool:
+            for table in "abc":
+                spool.add(fresh.chunk(RowOp.WRITE, table, ["id", "v"], rows(2, "1")))
+            fresh.apply(spool)
+            assert len(points) == before
+            spool.add(fresh.chunk(RowOp.WRITE, "b", ["id", "v"], [["3", "1"], ["7", "40000"], ["8", "1"]]))
+            with pytest.raises(RowRefusedError) as caught:
+                fresh.apply(spool)
+        assert (caught.value.row.table.table, caught.value.row.payload) == ("b", b"7\t40000\n")
+        assert [values(fresh, table=table) for table in "abc"] == [[1, 1]] * 3
 
     def test_a_table_in_public_is_none_of_ours(self, fresh: Landing) -> None:
         fresh.cells.query("CREATE TABLE public.t (id INT PRIMARY KEY)")  # type: ignore[attr-defined]
