@@ -124,7 +124,7 @@ class Spool:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is written anew in no time, as most transactions of upstream are."""
+        """Whether it can be written twice at little cost, as most transactions of upstream can."""
         return sum(sum(group.sizes) for group in self._groups.values()) <= _IN_MEMORY_BYTES
 
     @property
