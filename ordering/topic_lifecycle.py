@@ -9,7 +9,7 @@ tables a topic carried is known only from its own messages, from the first on; o
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ordering.events import DdlEvent, TableName
+from ordering.events import DdlEvent, TableName, folded
 from ordering.progress import TopicProgress
 from ordering.timestamps import CommitTs, ResolvedTs
 
@@ -59,6 +59,6 @@ def _stepped(
 
 def _removed(table: TableName, ddl: DdlEvent) -> bool:
     """Whether it is gone: upstream's names don't tell case apart, and a statement spells them as it likes."""
-    if ddl.drops_database is not None and table.database.lower() == ddl.drops_database.lower():
+    if ddl.drops_database is not None and folded(table.database) == folded(ddl.drops_database):
         return True
     return any(table.folded == name.folded for name in ddl.removes)

@@ -185,6 +185,20 @@ class Target:
             self._leadership.fence(_writer(changefeed, part))
             self._leadership.release(_writer(changefeed, part))
 
+    def note_stop(self, changefeed: str, exit_code: int, error: str, lease: Lease | None) -> None:
+        """Keep with which error a run ended that has led (`lease`) or not; nothing if another one goes on.
+
+        Raises LeadershipLostError if another one has become the leader since. One that is about to waits for the lock
+        of the epoch, and forgets what was kept once it leads.
+        """
+        with self.session.transaction():
+            if lease is not None:
+                self.session.check_epoch(lease)
+            else:
+                self._progress.locked(changefeed)
+            if lease is not None or not self.is_led(changefeed):
+                self.stops.note(changefeed, exit_code, error)
+
     def replace_progress(
         self,
         changefeed: str,

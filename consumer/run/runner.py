@@ -153,14 +153,13 @@ class Runner:
     def _note_stop(self, error: ReconcilerError) -> None:
         """Keep in the target with which error this run ended, for `status`.
 
-        Not where the target is out of reach, nor if this instance only stood by: the changefeed goes on.
+        Not where the target is out of reach, nor if another instance leads: the changefeed goes on.
         """
         if isinstance(error, TargetUnreachableError):
             return
         try:
             self._target.connect()
-            if self._lease is not None or not self._target.is_led(self.config.changefeed):
-                self._target.stops.note(self.config.changefeed, error.exit_code, str(error))
+            self._target.note_stop(self.config.changefeed, error.exit_code, str(error), self._lease)
         except ReconcilerError as failed:
             log.warning("why this run ends is not kept in the target, so `status` can't tell it", why=failed.fact)
         finally:

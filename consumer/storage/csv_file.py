@@ -38,6 +38,12 @@ _HEADER_HINT = (
 )
 
 _SETTINGS_HINT = "[source.csv] has to say what [sink.csv] of the changefeed does: delimiter, quote, null"
+_BINARY_HINT = (
+    "set source.csv.binary-encoding-method to what binary-encoding-method in [sink.csv] of the changefeed is; base64 is"
+    " TiCDC's default"
+)
+_HEX = re.compile(r"(?:[0-9a-f]{4})+")
+"""Texts that are hexadecimal, as TiCDC writes it, and base64 too."""
 _BARE = {"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "YEAR", "BIT", "FLOAT", "DOUBLE"}
 """Types whose values stand without quotes."""
 
@@ -58,7 +64,8 @@ class CsvRules(msgspec.Struct, frozen=True):
     null: str = "\\N"
     terminator: str = ""
     """"": CRLF or LF."""
-    binary: str = "base64"
+    binary: str = ""
+    """"": base64, and refused where hexadecimal digits would be read so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +144,16 @@ class CsvTable:
         self._held: tuple[str, int, bytes] | None = None
         """Of the `D` of an UPDATE: its line, commitTs and image."""
         self._key = [column.name for column in self._columns if column.primary == "true"]
+        self._line = ""
+        self._is_base64 = rules.binary == "base64"
+        """Whether that is said, or a value has shown it."""
+        self._unsure = ""
+        """The first line whose binary value may as well be hexadecimal."""
         self._made()
 
     def _made(self) -> None:
         kinds = {column.name: type_of(column) for column in self._columns}
-        self._convert = [(_encode(c.name) + b":", _conversion(c, self._rules)) for c in self._columns]
+        self._convert = [(_encode(c.name) + b":", self._conversion(c)) for c in self._columns]
         table = self._table
         told = {"database": table.database, "table": table.table, "pkNames": self._key or None, "isDdl": False}
         self._head = _encode({**told, "sql": "", "mysqlType": kinds})[:-1]
@@ -153,7 +165,7 @@ class CsvTable:
         if line.number == 1 and first.startswith(_HEADER):
             self._read_header(first)
             return None
-        where = f"line {line.number}"
+        self._line = where = f"line {line.number}"
         kind = _KINDS.get(first)
         if kind is None:
             raise InputError(f"a line begins with {first[:_SHOWN]!r}, not I, U or D", where=where, hint=_SETTINGS_HINT)
@@ -190,6 +202,27 @@ class CsvTable:
         """Raise InputError where an UPDATE lacks its second line."""
         if self._held is not None:
             raise InputError("a line of an UPDATE lacks the one behind it, its I", where=self._held[0], hint=_HALVES)
+
+    def check_binary(self) -> None:
+        """Raise InputError where what was read has not told that its binary values are base64."""
+        if self._unsure and not self._is_base64:
+            table = f"{self._table.database}.{self._table.table}"
+            fact = f"whether the binary values of {table} are base64 or hexadecimal can't be told"
+            raise InputError(fact[:400], where=self._unsure, hint=_BINARY_HINT)
+
+    def _conversion(self, column: FileColumn) -> Convert | None:
+        base = column.type.partition(" ")[0]
+        if "BLOB" in base or "BINARY" in base:
+            return _from_hex if self._rules.binary == "hex" else self._from_base64
+        return _conversion(base, column.members or ())
+
+    def _from_base64(self, text: str) -> str:
+        if not self._is_base64 and text:
+            if _HEX.fullmatch(text) is None:
+                self._is_base64 = True
+            else:
+                self._unsure = self._unsure or self._line
+        return _from_base64(text)
 
     def _read_header(self, text: str) -> None:
         delimiter = self._rules.delimiter
@@ -273,14 +306,11 @@ def type_of(column: FileColumn) -> str:
     return _KIND_NAMES.get(base, base.lower()) + unsigned
 
 
-def _conversion(column: FileColumn, rules: CsvRules) -> Convert | None:
-    base = column.type.partition(" ")[0]
-    if "BLOB" in base or "BINARY" in base:
-        return _from_hex if rules.binary == "hex" else _from_base64
+def _conversion(base: str, members: Sequence[str]) -> Convert | None:
     if base == "ENUM":
-        return _enum(column.members or ())
+        return _enum(members)
     if base == "SET":
-        return _set(column.members or ())
+        return _set(members)
     if base in ("FLOAT", "DOUBLE"):
         return plain_number
     if base in ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "BIT"):

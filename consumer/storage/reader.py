@@ -130,9 +130,11 @@ class FileReader:
                 numbers.append(line.number)
                 found.append(canal)
             if len(found) >= _AT_ONCE:
+                table.check_binary()
                 yield numbers, found
                 numbers, found = [], []
         table.check_ended()
+        table.check_binary()
         if found:
             yield numbers, found
 

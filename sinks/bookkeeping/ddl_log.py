@@ -20,7 +20,7 @@ import orjson
 
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent
-from sinks.bookkeeping.tables import Book, as_moment
+from sinks.bookkeeping.tables import Book, as_held, as_moment
 
 KEPT = 1000
 """Lines that are kept of each changefeed; open ones are kept always."""
@@ -80,7 +80,7 @@ class DdlRecord:
     def is_of(self, ddl: DdlEvent) -> bool:
         """Whether it is about this DDL."""
         own = (self.commit_ts, self.database, self.table, self.sql)
-        return own == (ddl.commit_ts, ddl.database, ddl.table, ddl.sql)
+        return own == (ddl.commit_ts, ddl.database, ddl.table, as_held(ddl.sql))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ All SQL over these tables is written once, in this package, with `?` for bound v
 brings a `BookTypes`; `Book` spells each statement as the dialect has it.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 from sinks.bookkeeping.instances import InstanceSql
 
 PROGRESS_DATABASE = "ticdc_reconciler"
+_UNHELD = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +113,11 @@ class Book:
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Execute a statement with `?` for bound values and `"` around names; rows affected."""
-        return self.opener.db.run(self._spelled(sql), parameters)
+        return self.opener.db.run(self._spelled(sql), [*map(as_held, parameters)])
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Execute a query with `?` for bound values and `"` around names; all rows."""
-        return self.opener.db.query(self._spelled(sql), parameters)
+        return self.opener.db.query(self._spelled(sql), [*map(as_held, parameters)])
 
     def _spelled(self, sql: str) -> str:
         return sql.replace('"', self.types.quote).replace("?", self.types.mark)
@@ -140,6 +142,16 @@ class Book:
         """Make the tables that each changefeed needs, where they are missing."""
         for statement in self.types.statements():
             self.opener.db.run(statement)
+
+
+def as_held(value: Any) -> Any:
+    """A value as our tables hold it: of a text, escapes in place of what not every target takes.
+
+    Texts of PostgreSQL hold no NUL, and no server takes halves of characters, as names of files have that are no UTF-8.
+    """
+    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
+        return value
+    return _UNHELD.sub(lambda found: repr(found[0])[1:-1], value)
 
 
 def as_moment(value: Any) -> datetime:

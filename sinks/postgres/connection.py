@@ -147,8 +147,17 @@ class PostgresConnection:
         self._pointed = False
 
     def commit(self) -> None:
-        """See `DatabaseSession.commit`."""
-        self.run("COMMIT")
+        """See `DatabaseSession.commit`.
+
+        Of a transaction in which a statement failed, the server drops all: it says so, but not as an error.
+        """
+        try:
+            said = self._connection.execute("COMMIT").statusmessage
+        except psycopg.Error as error:
+            raise self._as_error(error) from error
+        if said != "COMMIT":
+            fact = f"the target did not commit: a statement of the transaction failed before ({said})"
+            raise TargetError(fact, where=self.where)
 
     def save_point(self) -> None:
         """See `DatabaseSession.save_point`."""

@@ -166,3 +166,34 @@ def test_the_log_is_bounded_and_an_older_one_is_mended(every_feed: Feed, monkeyp
     feed.send([*adding, *watermarks(9)])
     feed.once()
     assert [line["commit_ts"] for line in feed.status()["ddl_history"]] == [at(n) for n in (7, 6, 5)]
+
+
+def test_a_ddl_that_holds_a_nul_can_be_decided_about(every_feed: Feed) -> None:
+    """MySQL's protocol takes it within quotes; no text of PostgreSQL holds it, those of the DDL log neither."""
+    feed = every_feed
+    statement = "ALTER TABLE `t` ADD COLUMN `s` BIGINT COMMENT 'a\0b'"
+    feed.send([*begun(), ddl("d.t", 4, statement, kind="ALTER"), insert("d.t", 5, id=2, v=2, s="two"), *watermarks(9)])
+    feed.failing(TargetError)
+    assert states(feed)[-1][0] == "failed"
+    feed.failing(TargetError)
+    assert [state for state, _ in states(feed)] == ["done", "done", "failed"]
+    decide_ddl(feed.config, at(4), DdlState.SKIP, "not needed\0 here")
+    feed.once()
+    assert ids(feed) == ["1", "2"]
+    assert states(feed)[-1][0] == "skipped"
+
+
+def test_a_ddl_that_holds_a_nul_is_executed_once(feed: Feed) -> None:
+    statement = "ALTER TABLE `t` ADD COLUMN `c` INT COMMENT 'a\0b'"
+    feed.send([*begun(), ddl("d.t", 4, statement, kind="ALTER"), *watermarks(9)])
+
+    def die(step: Step) -> None:
+        if step is Step.DDL_EXECUTED:
+            raise Killed
+
+    with pytest.raises(Killed):
+        feed.once(die)
+    feed.once()
+    assert states(feed)[-1][0] == "done"
+    columns, _ = feed.cells.tables(["d"])["d.t"]
+    assert "c" in columns

@@ -14,6 +14,7 @@ from sinks.rows.bisect_refused import RowRefusedError
 from sinks.rows.spool import Spool
 from sinks.rows.values import ValueRules
 from sinks.target import Target
+from sinks.uri import parse_target_uri
 from tests.service.landing import Landing
 from tests.service.postgres_cells import PostgresCells
 
@@ -291,3 +292,15 @@ def test_a_target_is_made_anew_in_a_task(fresh: Landing) -> None:
     with closing(made):
         made.connect()
         assert made.stored("d") == fresh.target.stored("d")
+
+
+def test_a_transaction_in_which_a_statement_failed_is_not_taken_for_committed(own_database: str) -> None:
+    """PostgreSQL answers such a COMMIT with ROLLBACK, and with no error."""
+    with closing(PostgresConnection(parse_target_uri(own_database))) as connection:
+        connection.begin()
+        with pytest.raises(TargetError, match="division by zero"):
+            connection.query("SELECT 1 / 0")
+        with pytest.raises(TargetError, match="did not commit"):
+            connection.commit()
+        connection.begin()
+        connection.commit()

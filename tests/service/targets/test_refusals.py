@@ -33,8 +33,11 @@ def sent(columns: str, number: int, partition: int = 0, **row: Any) -> Message:
     return typed(insert("d.t", number, partition, **row), s=upstream)
 
 
-def refused(feed: Feed, columns: str, bad: Values, count: int) -> TargetError:
-    """Apply a row; then try good ones with a bad one among them: the error, once it is sure that none was applied."""
+def refused(feed: Feed, columns: str, bad: Values, count: int, *, alone: bool = False) -> TargetError:
+    """Apply a row; then try good ones with a bad one among them: the error, once it is sure that none was applied.
+
+    `alone`: the rows are all that their transaction writes, so that no savepoint is set at first.
+    """
     feed.make_database(
         "d", f"CREATE TABLE t (id INT PRIMARY KEY, {columns}); CREATE TABLE u (id INT PRIMARY KEY, v INT)"
     )
@@ -42,7 +45,8 @@ def refused(feed: Feed, columns: str, bad: Values, count: int) -> TargetError:
     feed.once()
     before = contents(feed)
     rows = [sent(columns, 2, n % 3, id=n, **(bad if n == count else {**bad, **GOOD})) for n in range(2, count + 1)]
-    feed.send([insert("d.u", 2, id=1, v=1), delete("d.t", 2, id=1), *rows, *watermarks(2)])
+    beside = [] if alone else [insert("d.u", 2, id=1, v=1), delete("d.t", 2, id=1)]
+    feed.send([*beside, *rows, *watermarks(2)])
     error = feed.failing()
     assert isinstance(error, TargetError), error
     assert error.exit_code == 4
@@ -112,6 +116,17 @@ def test_values_that_sqlite_refuses(sqlite_feed: Feed, case: str) -> None:
     error = refused(sqlite_feed, columns, bad, 5)
     assert "d.t" in str(error)
     assert column in error.fact
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
+def test_a_row_that_is_refused_in_a_small_unit(every_feed: Feed, consistency: str) -> None:
+    feed = every_feed.with_(target={"consistency": consistency})
+    bad = {"v": None, "s": "x"}
+    error = refused(feed, "v INT NOT NULL, s VARCHAR(3)", bad, 3, alone=True)
+    feed.with_(quarantine={"enabled": True})
+    feed.once()
+    assert [row["id"] for row in feed.cells.tables(["d"])["d.t"][1]] == [1, 2], error
+    assert feed.status()["quarantine"]["held"] == 1
 
 
 def test_a_table_that_is_missing(consistent: Feed) -> None:
