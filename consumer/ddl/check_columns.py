@@ -6,10 +6,13 @@ from consumer.tasks.report import Report
 from ordering.errors import TableMismatchError
 from ordering.events import Position, TableName
 from sinks.ddl.model import ColumnDef
-from sinks.rows.column_fit import unlike
+from sinks.rows.column_fit import Holds, unlike
 from sinks.rows.schema import Catalog
 from sinks.rows.values import is_utc
 
+_SPELLED = {"decimal", "datetime", "time"}
+"""Types whose values may end in zeros."""
+_AS_TEXT = {Holds.TEXT, Holds.CLOCK, Holds.UNTYPED}
 _SHOWN = 100
 """Characters of a type in a message."""
 
@@ -23,6 +26,27 @@ def refused_types(reports: Iterable[Report], catalog: Catalog, zone: str) -> Non
             seen.update((name, column, kind) for column, kind in new.items())
             for fact in misfits(name, new, catalog, zone):
                 raise mismatch(fact, str(Position(*report.range.partition, offset)))
+
+
+def refused_spellings(reports: Iterable[Report], catalog: Catalog) -> None:
+    """Raise TableMismatchError for a key that the target holds as text, and that messages spell otherwise than it does.
+
+    For a protocol that leaves out how many digits a column has: `1.5` of a DECIMAL would not find its row `1.50`.
+    """
+    seen: set[tuple[TableName, str]] = set()
+    for report in reports:
+        for name, offset, types in report.types:
+            schema = catalog.get(name)
+            keys = () if schema is None else {*schema.handle_key, *(one for key in schema.unique_keys for one in key)}
+            new = {one for one in keys if types.get(one, "") in _SPELLED} - {one for at, one in seen if at == name}
+            seen.update((name, one) for one in new)
+            for one in sorted(new):
+                column = None if schema is None else schema.column(one)
+                if column is not None and catalog.holds(column) in _AS_TEXT:
+                    fact = f"table {name}: the key column {one!r} is {types[one]} upstream and a text in the target"
+                    hint = "messages of protocol=debezium lack zeros at its end, so its rows would not be found"
+                    hint += "; leave the table out with filter.rules, or use another protocol or target"
+                    raise TableMismatchError(fact, where=str(Position(*report.range.partition, offset)), hint=hint)
 
 
 def mismatch(fact: str, where: str) -> TableMismatchError:

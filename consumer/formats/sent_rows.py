@@ -18,7 +18,7 @@ from consumer.formats.row_checksum import row_checksum
 from consumer.formats.sent_schema import SentSchema
 from ordering.errors import InputError
 from sinks.rows.plain_values import moment
-from sinks.rows.values import utc_of, zone_of
+from sinks.rows.values import in_another_zone, utc_of, zone_of
 
 _SECONDS = len("2026-01-02 03:04:05")
 _ODD = "not written by TiCDC as documented"
@@ -55,7 +55,7 @@ def into_zone(location: str, zone: str) -> Callable[[str], str]:
         utc = to_utc(text)
         if utc.startswith("0000-00-00"):
             return utc
-        found = datetime.fromisoformat(utc[:_SECONDS]).replace(tzinfo=UTC).astimezone(there)
+        found = in_another_zone(datetime.fromisoformat(utc[:_SECONDS]).replace(tzinfo=UTC), there)
         return found.strftime("%Y-%m-%d %H:%M:%S") + utc[_SECONDS:]
 
     return converted

@@ -8,6 +8,7 @@ repetitions that the ledger proves are none of that.
 
 from collections.abc import Iterator, Sequence
 
+from consumer.ddl.check_columns import refused_spellings
 from consumer.ddl.routing import with_rows
 from consumer.ddl.table_changes import Altered
 from consumer.filters.columns import ColumnRules
@@ -40,6 +41,8 @@ def judged_progress(session: Session, read: WindowRead) -> Progress:
     refused_rows(reports)
     refused_columns(reports, session.routes.columns)
     refused_tables(reports, catalog, session.config.source.time_zone)
+    if session.config.source.protocol == "debezium":
+        refused_spellings(reports, catalog)
     if not session.source.vouches:
         refused_new_topics(reports, session.progress, session.ledger)
     session.source.check_sent_once(reports)

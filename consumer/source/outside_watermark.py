@@ -2,14 +2,14 @@
 
 TiCDC's `checkpoint_ts` is advanced only after Kafka acknowledged the rows at or below it (pingcap/ticdc,
 `downstreamadapter/dispatcher/table_progress.go`, called by the producer's acknowledgements). So with `required-acks=-1`
-every such row, and every DDL, lies below the ends of the partitions that are asked for *after* the checkpoint was read.
+every such row, and every DDL, lies below the ends of what was written, asked for *after* the checkpoint was read.
 """
 
 import base64
 import json
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from ssl import SSLError
@@ -128,36 +128,32 @@ class OutsideWatermark:
     """What the API said, and up to which offset of each partition it counts; without an API, nothing."""
 
     api: CheckpointApi | None
-    _highest: ResolvedTs | None = None
+    _has_answered: bool = False
     _is_silent: bool = False
     _vouched: dict[Partition, list[tuple[ResolvedTs, int]]] = field(default_factory=dict)
 
-    def ask(self) -> ResolvedTs | None:
-        """The checkpoint, asked for now; None if TiCDC is silent after it has answered once. Raises as the API does."""
+    def ask(self, written: Callable[[], Mapping[Partition, int]]) -> None:
+        """Ask for the checkpoint, and after that up to where anything is written. Raises as the API does.
+
+        `written`: asks for the ends of all that is written, whether or not it can be read yet: what TiCDC wrote may lie
+        behind another producer's open transaction. If TiCDC is silent after it has answered once, nothing new is known.
+        """
         if self.api is None:
-            return None
+            return
         try:
             found = self.api.checkpoint()
         except SourceUnreachableError as error:
-            if self._highest is None:
+            if not self._has_answered:
                 raise
             if not self._is_silent:
                 log.warning("TiCDC gives no checkpoint; what has none else waits", error=error.fact, at=error.where)
             self._is_silent = True
-            return None
-        self._is_silent = False
-        self._highest = max(found, self._highest or found)
-        return found
-
-    def take(self, ts: ResolvedTs | None, ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
-        """Note the ends that were asked for after this checkpoint, and give them back."""
-        if ts is None:
-            return ends
-        for partition, end in ends.items():
+            return
+        self._is_silent, self._has_answered = False, True
+        for partition, end in written().items():
             known = self._vouched.setdefault(partition, [])
-            known.append((ts, end))
+            known.append((found, end))
             del known[_KEPT // 2 : -_KEPT // 2]
-        return ends
 
     def forget(self, topic: str) -> None:
         """Forget a topic that was created again: its offsets begin at 0."""

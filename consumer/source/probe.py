@@ -121,8 +121,11 @@ class Source:
 
     def ends(self) -> Mapping[Partition, int]:
         """See `ChangeSource.ends`."""
-        ts = self.outside.ask()
-        return self.outside.take(ts, self.control.ends([p for topic in self.listed() for p in topic.partitions]))
+        self.outside.ask(lambda: self.control.written_ends(self._everywhere()))
+        return self.control.ends(self._everywhere())
+
+    def _everywhere(self) -> list[Partition]:
+        return [p for topic in self.listed() for p in topic.partitions]
 
     def identity(self) -> str:
         """See `ChangeSource.identity`."""
@@ -274,10 +277,8 @@ class Source:
         return first_times(self._reader(), {p: (begin, ends[p]) for p, begin in begins.items()})
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
-        partitions = list(known.partitions)
-        ts = self.outside.ask()  # before the ends: what it promises lies below them
-        found = self.control.stable_ends(partitions)
-        self.outside.take(ts, {p: end.offset for p, end in found.items()})
+        self.outside.ask(lambda: self.control.written_ends(known.partitions))
+        found = self.control.stable_ends(known.partitions)
         self._check_kept(known, found)
         ends = {p: end.offset for p, end in found.items()}
         starts = {p: at.start for p, at in known.partitions.items()}
@@ -288,7 +289,7 @@ class Source:
         bounds = {p: min(tops[p], self._bound(p, at, may[p])) for p, at in known.partitions.items()}
         self._look(known, bounds, tops, share)
         # whether nothing is left to come of a topic that may have ended is seen by what open transactions hold, too
-        may_have_ended = [p for p in partitions if p.topic in self.dead_at or known.topics[p.topic].ended]
+        may_have_ended = [p for p in known.partitions if p.topic in self.dead_at or known.topics[p.topic].ended]
         ends |= self.control.written_ends(may_have_ended)
         return {
             p: self._partition_probe(p, at, bounds[p], End(ends[p], found[p].epoch))
@@ -372,8 +373,7 @@ class Source:
         for partition, run in self._reader().read(list(spans)):
             self.average_bytes.setdefault(partition, float(len(run[0].value() or b" ")))
             for message in run:
-                ts = self._watermark_ts(message)
-                if ts is not None:
+                if (ts := self._watermark_ts(message)) is not None:
                     found[partition] = max(ts, found.get(partition, ts))
         return found
 

@@ -54,15 +54,26 @@ class MergedTable:
 
     def dropped(self, shard: TableName, others: Shards, part: str) -> "tuple[MergedTable, bool]":
         """After a shard lost a part; and whether the target has to lose it too."""
+        if part in self.lacks.get(shard, ()):  # DROP COLUMN IF EXISTS
+            return self, False
         others = list(others)
         if len(self.lacking(others, part)) == len(others):
-            parts = {name: told for name, told in self.parts.items() if name != part}
-            lacks, left = (
-                {one: rest for one, some in known.items() if (rest := some - {part})}
-                for known in (self.lacks, self.left)
-            )
-            return replace(self, parts=parts, lacks=lacks, left=left), True
+            return self._forgotten(part), True
         return replace(self, lacks=_with(self.lacks, shard, part), left=_with(self.left, shard, part)), False
+
+    def without(self, shard: TableName, parts: Iterable[str], *, is_gone: bool) -> "MergedTable":
+        """After these parts went with another one that a shard lost; `is_gone`: from the target, too."""
+        table = self
+        for part in parts:
+            table = table._forgotten(part) if is_gone else replace(table, lacks=_with(table.lacks, shard, part))
+        return table
+
+    def _forgotten(self, part: str) -> "MergedTable":
+        parts = {name: told for name, told in self.parts.items() if name != part}
+        lacks, left = (
+            {one: rest for one, some in known.items() if (rest := some - {part})} for known in (self.lacks, self.left)
+        )
+        return replace(self, parts=parts, lacks=lacks, left=left)
 
     def joined(self, shard: TableName, others: Shards, parts: Parts) -> "MergedTable":
         """After a further shard was made with these parts. Raises MergeConflictError naming what differs."""

@@ -91,6 +91,10 @@ class NameMap:
         """Which tables of upstream have a place, several if they are merged; none where that is not known."""
         return tuple(self._owners.get(place.folded, {}).values())
 
+    def first_owner(self, place: TableName) -> TableName | None:
+        """The one of them that has been known for longest."""
+        return next(iter(self._owners.get(place.folded, {}).values()), None)
+
     def other_owner(self, name: TableName) -> TableName | None:
         """Which other table of upstream has a table's place, and does not share it; None: no other one is known to."""
         place = self.place(name).folded

@@ -81,12 +81,21 @@ def _to_utc(zone: tzinfo, text: str) -> str:
     if moment(text).startswith("0000-00-00"):
         return text
     there = datetime.fromisoformat(text[:_SECONDS]).replace(tzinfo=zone)
-    utc = there.astimezone(UTC)
-    if utc.astimezone(zone).replace(tzinfo=None) != there.replace(tzinfo=None):
+    utc = in_another_zone(there, UTC)
+    if in_another_zone(utc, zone).replace(tzinfo=None) != there.replace(tzinfo=None):
         fact = f"{text!r} is no time in {zone}: its clocks skip it"
         raise UnstorableError(fact, "set source.time-zone to the zone of the TiCDC server (its --tz)")
     # a zone's offset is whole seconds: the fraction stays as it is
     return utc.strftime("%Y-%m-%d %H:%M:%S") + text[_SECONDS:]
+
+
+def in_another_zone(moment_: datetime, zone: tzinfo) -> datetime:
+    """A time in another zone. Raises ValueError where it is in none of the years 1 to 9999 there."""
+    try:
+        return moment_.astimezone(zone)
+    except OverflowError:
+        message = f"{moment_.isoformat()} is in none of the years 1 to 9999 in {zone}"
+        raise ValueError(message) from None
 
 
 def checked_json(text: str) -> str:

@@ -75,7 +75,10 @@ class FakeLog:
         partitions: int = 1,
         faults: Faults | None = None,
         in_doubt: float = 0.0,
+        *,
+        foreign: bool = False,
     ) -> None:
+        """`foreign`: transactions are another producer's, so messages among theirs are not aborted with them."""
         self.partitions_each = partitions
         self.faults = faults or Faults(random.Random(0))
         self.coming = deque(messages)
@@ -88,7 +91,7 @@ class FakeLog:
         self.begun: dict[Partition, list[int]] = {}
         """Where batches begin; what lies before the first is one."""
         self.first: dict[Partition, int] = {}
-        self.in_doubt = in_doubt
+        self.in_doubt, self.foreign = in_doubt, foreign
         self.creeping = False
 
     def add(self, topic: str, partition: int, value: bytes | None) -> None:
@@ -120,7 +123,7 @@ class FakeLog:
 
     def end(self, partition: Partition) -> None:
         """Commit, or abort and send all of it once more."""
-        if self.faults.chance.random() < 0.5:
+        if not self.foreign and self.faults.chance.random() < 0.5:
             self.abort(partition)
         else:
             self.commit_open(partition)

@@ -3,6 +3,7 @@
 import pytest
 
 from consumer.pipeline.round import Round
+from ordering.events import Partition
 from ordering.timestamps import ResolvedTs
 from tests.cells import half
 from tests.simulation.script import CREATE, Script
@@ -49,6 +50,23 @@ def test_once_applies_what_was_promised_before_its_ends_were_asked_for() -> None
     assert (world.stored.checkpoint_ts, world.rows()) == (5, {"1": "x", "2": "x"})
     assert world.run().checkpoint_ts == 7
     assert world.rows() == {"1": "x", "2": "x", "3": "x"}
+
+
+def test_what_lies_behind_an_open_transaction_of_others_is_waited_for() -> None:
+    """TiCDC's rows are acknowledged there, and no reader gets them yet."""
+    world, api = Script(), Fixed(2)
+    world.source.outside.api = api  # type: ignore[assignment]
+    world.ddl(1, CREATE)
+    world.row(2, 1)
+    assert world.run().checkpoint_ts == 2
+    world.log.begin(Partition("t", 0))
+    world.row(3, 2)
+    api.ts = 3
+    assert world.run().checkpoint_ts == 2
+    assert world.rows() == {"1": "x"}
+    world.log.commit_open(Partition("t", 0))
+    assert world.run().checkpoint_ts == 3
+    assert world.rows() == {"1": "x", "2": "x"}
 
 
 def test_a_topic_that_ticdc_no_longer_marks_goes_on() -> None:

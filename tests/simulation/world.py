@@ -86,9 +86,9 @@ class World:
         self.messages: list[Message] = list(plan.changefeed().messages(self.upstream))
         self.faults = Faults(self.chance, dict(plan.faults), plan.fault_limit)
         sent = as_simple(self.messages, partitions=plan.feed["partitions"], late=plan.seed % 3 == 0) if simple else None
-        in_doubt = 0.0 if outside else plan.in_doubt  # TiCDC begins no transactions
         told = without_watermarks(self.messages) if outside else sent or self.messages
-        self.log = FakeLog(told, plan.feed["partitions"], self.faults, in_doubt)
+        # TiCDC begins no transactions: where its checkpoint counts, those of others may lie between its messages
+        self.log = FakeLog(told, plan.feed["partitions"], self.faults, plan.in_doubt, foreign=outside)
         self.api = CheckpointOfTheLog(self.log, self.messages, plan.seed) if outside else None
         self.log.creeping = plan.creeping
         self.start_ts = self._start_ts()

@@ -1,6 +1,7 @@
 """The parts of a shard's table, and what defines each: two shards are merged where these are equal. Pure."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ordering.events import folded
@@ -46,6 +47,12 @@ def index_part(index: IndexDef) -> str:
     """What an index is called among parts."""
     name = "" if index.kind is IndexKind.PRIMARY else f" {folded(index.known_as)}"
     return f"{index.kind.value}{name}"
+
+
+def indexes_over(parts: Mapping[str, str], column: str) -> list[str]:
+    """The indexes that go with a column: those over it alone."""
+    own = re.compile(re.escape(column) + r"(\(\d+\))?( DESC)?", re.ASCII)
+    return [part for part, told in parts.items() if part.startswith("index ") and own.fullmatch(told)]
 
 
 def index_definition(index: IndexDef) -> str:

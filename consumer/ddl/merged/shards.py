@@ -17,6 +17,7 @@ from consumer.ddl.merged.parts import (
     fills_itself,
     index_definition,
     index_part,
+    indexes_over,
     is_of_rows,
     parts_of,
 )
@@ -74,9 +75,22 @@ class Shards:
     def check_origin(self, name: TableName) -> None:
         """Raise InputError where a table's rows could not be told from another shard's, or the target's table."""
         origin, place = self.routes.origin(name), self.names.own_place(name)
+        first = self.names.first_owner(place) or name  # each is held against it
+        check_alike(name, origin, first, self.names.origin(first) or origin)
         schema = self.here.get(self.here.spelled(place))
         if schema is not None:
             check_place_of_shards(schema, origin)
+
+
+def check_alike(name: TableName, origin: Origin, other: TableName, others: Origin) -> None:
+    """Raise InputError where two shards of a table have other columns for it: rows of one may look like both's."""
+    columns, more = ([column for column, _ in one] for one in (origin, others))
+    if columns != more:
+        raise InputError(
+            f"sink.dispatchers merge {other} and {name}, and tell their rows apart by other columns: {', '.join(more)};"
+            f" {', '.join(columns)}",
+            hint="give the dispatchers the same extract-table, extract-schema and extract-source columns",
+        )
 
 
 def check_place_of_shards(schema: TableSchema, origin: Origin) -> None:
@@ -295,7 +309,7 @@ class ShardDdl:
         elif self._has_strangers():
             message = f"{self.place} holds rows of tables that nothing has come of yet: they would lose {name!r}"
             raise MergeConflictError(message)
-        return after, is_done
+        return after.without(self.shard, indexes_over(table.parts, folded(name)), is_gone=is_done), is_done
 
     def _check_fills(self, parts: Iterable[str]) -> None:
         """Raise MergeConflictError where a shard's rows could not be written without these columns."""

@@ -168,21 +168,21 @@ def _members(allowed: str, *, is_enum: bool) -> dict[str, int]:
 
 
 def _enum(raw: bytes, *, members: Mapping[str, int]) -> str:
-    """The member's number, else its name, by which a target finds it too; "" is what TiDB stores for an invalid one."""
+    """The member's name, which a target refuses if it lacks it; "" may also be what TiDB stores for an invalid one."""
     text = _text(raw)
-    if text in members:
+    if (text == "" or text.isdigit()) and text in members:
         return str(members[text] + 1)
-    if text == "":
-        return "0"
-    return _name(text)
+    return "0" if text == "" else _name(text)
 
 
 def _set(raw: bytes, *, members: Mapping[str, int]) -> str:
     text = _text(raw)
     names = text.split(",") if text else []
+    if not any(name.isdigit() for name in names):
+        return text or "0"
     if all(name in members for name in names):
         return str(sum(1 << members[name] for name in names))
-    return _name(text)
+    return ",".join(map(_name, names))
 
 
 def _name(text: str) -> str:

@@ -29,7 +29,8 @@ _WATERMARK = "m"
 _MARK = b'"op":"m"'
 _NOTHING, _NULL = msgspec.Raw(), b"null"
 _ODD = "not written by TiCDC with protocol=debezium as documented"
-_MOST_TABLES = 10_000
+_MOST_TABLES, _MOST_SCHEMAS = 10_000, 32 << 20
+"""How many tables are remembered, and how many bytes of their schemas."""
 _HEAD = 4096
 _SCHEMA = "set debezium-disable-schema=false in the changefeed's sink URI, and begin with a new topic"
 _encode = msgspec.json.Encoder().encode
@@ -149,6 +150,7 @@ class _Events:
     def __init__(self, format_: Debezium) -> None:
         self._convert = partial(kind_of, zone=format_.zone, accepts=format_.accepts)
         self._tables: dict[tuple[str, str, bytes, tuple[str, ...]], DebeziumTable] = {}
+        self._held = 0
 
     def canal(self, content: bytes | None, where: str, limit: int) -> bytes:
         """The event of a message as Canal-JSON. Raises InputError with the position."""
@@ -222,8 +224,10 @@ class _Events:
         identity = (source.db, source.table, schema, key)
         if identity not in self._tables:
             fields = _fields(schema, where)
-            if len(self._tables) >= _MOST_TABLES:
+            self._held += len(schema)
+            if self._held > _MOST_SCHEMAS or len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
+                self._held = len(schema)
             self._tables[identity] = DebeziumTable((source.db, source.table), fields, list(key), self._convert)
         return self._tables[identity]
 

@@ -82,11 +82,13 @@ TRICKY = {"parameters": {"allowed": "a\\,b,c'd"}}
         ("time", 45296700000, "12:34:56.700", {}),
         ("json", '{"a": 1.50}', '{"a": 1.50}', {}),
         ("vector", "[1,2]", "[1,2]", {}),
-        ("enum", "b,c", "2", ENUM),
+        ("enum", "b,c", "b,c", ENUM),
         ("enum", "1", "3", ENUM),
         ("enum", "", "0", ENUM),
         ("enum", "a,b", "a,b", {"parameters": {"allowed": "a\\\\,b"}}),
         ("enum", "c'd", "c'd", TRICKY),
+        ("enum", "z", "z", ENUM),
+        ("set", "a,b", "a,b", {"parameters": {"allowed": "b,a"}}),
         ("set", "a,1", "5", {"parameters": {"allowed": "a,b,1"}}),
         ("set", "", "0", {"parameters": {"allowed": "a,b"}}),
         ("int", None, None, {}),
@@ -98,6 +100,15 @@ def test_values(kind: str, value: Any, text: str | None, column: dict[str, Any])
 
 def test_a_timestamp_comes_into_the_zone_of_the_config() -> None:
     assert read("timestamp", "2024-03-10T07:30:00Z", zone="Asia/Shanghai") == "2024-03-10 15:30:00"
+
+
+@pytest.mark.parametrize(
+    ("zone", "text"), [("America/New_York", "0001-01-01T00:00:00Z"), ("Asia/Shanghai", "9999-12-31T23:59:59Z")]
+)
+def test_a_timestamp_that_its_zone_can_not_show(zone: str, text: str) -> None:
+    with pytest.raises(InputError, match="in none of the years") as caught:
+        read("timestamp", text, zone=zone)
+    assert caught.value.where == str(AT)
 
 
 @pytest.mark.parametrize("number", [1234567890.1234567, 12345678901234568, 0.12345678901234568, 1.2345678901234567e20])

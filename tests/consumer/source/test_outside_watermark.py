@@ -3,6 +3,7 @@
 import base64
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,6 @@ from consumer.config.model import config_from
 from consumer.source.outside_watermark import CheckpointApi, OutsideWatermark
 from ordering.errors import ConfigError, InputError, ReconcilerError, SourceError, SourceUnreachableError
 from ordering.events import Partition
-from ordering.timestamps import ResolvedTs
 from tests.service.ticdc_api import TicdcApi, ticdc_api
 
 ONE, OTHER = Partition("t", 0), Partition("t", 1)
@@ -107,16 +107,20 @@ def test_nobody_there(server: TicdcApi) -> None:
 
 def test_a_checkpoint_counts_up_to_the_ends_that_were_asked_for_after_it() -> None:
     found = OutsideWatermark(None)
-    found.take(ResolvedTs(7), {ONE: 100, OTHER: 0})
-    found.take(None, {ONE: 50})
+
+    def told(ts: int, ends: dict[Partition, int]) -> None:
+        found.api = SimpleNamespace(checkpoint=lambda: ts)  # type: ignore[assignment]
+        found.ask(lambda: ends)
+
+    told(7, {ONE: 100, OTHER: 0})
     assert [found.upto(ONE, bound) for bound in (0, 99, 100, 200)] == [None, None, 7, 7]
     assert found.upto(OTHER, 0) == 7
-    found.take(ResolvedTs(9), {ONE: 300})
+    told(9, {ONE: 300})
     assert [found.upto(ONE, bound) for bound in (299, 300)] == [7, 9]
-    found.take(ResolvedTs(5), {ONE: 400})
+    told(5, {ONE: 400})
     assert found.upto(ONE, 400) == 9
     for ts in range(10, 1_000):
-        found.take(ResolvedTs(ts), {ONE: 400 + ts})
+        told(ts, {ONE: 400 + ts})
     assert found.upto(ONE, 2_000) == 999
     assert found.upto(ONE, 100) == 7
     found.forget("t")
@@ -127,14 +131,15 @@ def test_silence_is_waited_for_once_it_has_answered(server: TicdcApi) -> None:
     found = OutsideWatermark(asking(server))
     server.status = 503
     with pytest.raises(SourceUnreachableError):
-        found.ask()
+        found.ask(dict)
     server.status = 200
-    assert found.ask() == TS
+    found.ask(lambda: {ONE: 5})
     server.status = 503
-    assert found.ask() is None
+    found.ask(lambda: {ONE: 6})
+    assert (found.upto(ONE, 5), found.upto(ONE, 4)) == (TS, None)
     server.status = 404
     with pytest.raises(SourceError):
-        found.ask()
+        found.ask(dict)
 
 
 @pytest.mark.parametrize(

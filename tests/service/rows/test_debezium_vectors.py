@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from ordering.errors import InputError
+from ordering.errors import InputError, TableMismatchError
 from sinks.steps import Observer, Step
 from tests.debezium import as_debezium
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, recorded
 from tests.service.local import Killed, LocalFeed
+from tests.service.messages import delete, keyed, typed, watermarks
 from tests.service.rows.sent_again import check_sent_again
 from tests.service.rows.test_simple_vectors import CONSISTENCIES
 
@@ -78,6 +79,20 @@ def test_killed_at_every_step(feed: LocalFeed, consistency: str) -> None:
         assert last < 1_000
     assert last > 5
     assert differences(oracle("iv"), feed.cells) == []
+
+
+@pytest.mark.parametrize("kind", ["decimal(10,2)", "datetime(1)", "time(1)"])
+def test_a_key_that_the_target_holds_as_text_is_refused_where_it_may_end_in_zeros(sqlite_feed: Feed, kind: str) -> None:
+    """A dump's `1.50` would not be found by a message's `1.5`."""
+    key = {"decimal(10,2)": "1.50", "datetime(1)": "2026-01-01 00:00:00.1", "time(1)": "00:00:00.1"}[kind]
+    feed = sqlite_feed.with_(source=LOSSY)
+    feed.make_database(
+        "d", f"CREATE TABLE t (k TEXT PRIMARY KEY NOT NULL, v INTEGER); INSERT INTO t VALUES ('{key}', 1)"
+    )
+    feed.send(as_debezium([keyed(typed(delete("d.t", 5, k=key, v=1), k=kind), "k"), *watermarks(6)]))
+    error = feed.failing(TableMismatchError)
+    assert "the key column 'k'" in error.fact
+    assert "partition=0 offset=0" in error.where
 
 
 def killing_after(steps: int) -> Observer:
