@@ -63,8 +63,24 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
+class AppliedWindow:
+    """What was applied of commitTs in (`above_ts`, `upto_ts`], as the audit tells it.
+
+    `duration_ms`: from where it began to be applied to just before its commit. `rows`: deleted and written, of them by
+    table in `tables` (DATABASE.TABLE), None where a crash has lost that. `rows_before`: of all windows before it.
+    """
+
+    above_ts: int
+    upto_ts: int
+    duration_ms: int
+    rows: int
+    rows_before: int
+    tables: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
-    """What changes together with the progress: in the quarantine, and of upstream's schemas that are kept.
+    """What changes together with the progress: in the quarantine, of upstream's schemas that are kept, in the audit.
 
     `schemas`: names and definitions that are new; `outdated`: names of those that nothing needs any more.
     """
@@ -73,6 +89,7 @@ class Changes:
     decided: tuple[tuple[Position, QuarantineState, str], ...] = ()
     schemas: tuple[tuple[str, str], ...] = ()
     outdated: tuple[str, ...] = ()
+    applied: tuple[AppliedWindow, ...] = ()
 
 
 NO_CHANGES = Changes()

@@ -62,6 +62,7 @@ class Target:
         self._progress, self._permits = kept.progress, kept.permits
         self.ddl_log, self.quarantine, self.definitions = kept.ddl_log, kept.quarantine, kept.definitions
         self.schemas, self.loads, self.proofs, self.stops = kept.schemas, kept.loads, kept.proofs, kept.stops
+        self.audit = kept.audit
         self._leadership, self._ddl = dialect.leadership(self.session), dialect.ddl(self.session)
         self._rows = UnitRows(self.session, dialect, self.catalog)
         self.merged = MergedRows(self.session, dialect)
@@ -290,6 +291,7 @@ class Target:
         """What of messages is kept beside the rows, in the transaction that has begun."""
         self.quarantine.change(lease.changefeed, aside)
         self.schemas.change(lease.changefeed, aside)
+        self.audit.add(lease, aside.applied)
 
     def write_groups(self, spool: Spool) -> Drifts:
         """Write a unit's rows, in the transaction that has begun; see `sinks.unit_rows`."""

@@ -25,6 +25,7 @@ from sinks.wording import plural
 @click.option("--ignore", "ignored", multiple=True, help="Files to ignore, such as '*.log'; may be repeated.")
 @click.option("--checksums", type=click.Path(path_type=Path), help="Output of `sha256sum *`, to check all files.")
 @click.option("--no-rows", is_flag=True, help="Accept a dump that contains only definitions.")
+@click.option("--sums", is_flag=True, help="Take sums of the rows, for the first `prove` to compare with.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 @foreseen
 def load(
@@ -40,6 +41,7 @@ def load(
     ignored: tuple[str, ...],
     checksums: Path | None,
     no_rows: bool,
+    sums: bool,
     as_json: bool,
 ) -> None:
     """Load a Dumpling dump into the target of a new changefeed, which then begins at the dump's TSO (docs/load.md).
@@ -58,7 +60,7 @@ def load(
     read = load_config(config)
     form = CsvForm(csv_separator, csv_delimiter, csv_null_value, header=not no_header, escapes=not no_escape_backslash)
     writers = workers or read.limits.writers
-    options = LoadOptions(directory, writers, form, time_zone, ignored, checksums, no_rows)
+    options = LoadOptions(directory, writers, form, time_zone, ignored, checksums, no_rows, sums)
     with LoadDisplay() as show:
         work = Load(read, options, show)
         with stopped_by_signals(work.stopping):

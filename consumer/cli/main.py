@@ -27,7 +27,7 @@ from consumer.cli.shared import (
     with_config,
 )
 from consumer.cli.tail import tail
-from consumer.cli.verify import prove, verify
+from consumer.cli.verify import audit, prove, verify
 from consumer.runtime import logs
 from consumer.runtime.pages import page_names, page_text
 from consumer.runtime.signals import Stopped, StopRequest, stopped_by_signals
@@ -345,3 +345,4 @@ main.add_command(progress)
 main.add_command(quarantine)
 main.add_command(verify)
 main.add_command(prove)
+main.add_command(audit)

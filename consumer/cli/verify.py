@@ -1,4 +1,4 @@
-"""The commands `reconciler verify` and `reconciler prove`."""
+"""The commands `reconciler verify`, `reconciler prove` and `reconciler audit`."""
 
 from pathlib import Path
 from typing import Any
@@ -89,3 +89,40 @@ def prove(config: Path, as_json: bool, rebase: tuple[str, ...]) -> None:
         raise UnjudgedError(
             "nothing differs, but not all could be proven", hint="`reconciler help proof` says when that is so"
         )
+
+
+@click.command()
+@CONFIG
+@click.option("--limit", type=WholeNumber(1, 10_000), default=20, show_default=True, help="How many, newest first.")
+@JSON
+@foreseen
+def audit(config: Path, limit: int, as_json: bool) -> None:
+    """Show the windows applied last: range of commitTs, rows of each table, duration, and the leader's epoch.
+
+    The list is kept if `target.audit` is true (`reconciler help proof`).
+
+    \b
+    Examples:
+      reconciler audit orders.toml
+      reconciler audit orders.toml --limit 1000 --json
+    """
+    from consumer.operate.audit import audit_of  # noqa: PLC0415 drivers are loaded only where needed
+
+    read = load_config(config)
+    found = audit_of(read, limit)
+    if as_json:
+        say_json(found)
+        return
+    if not found:
+        say("no window is listed" + ("" if read.target.audit else "; target.audit = true keeps the list"))
+    for line in found:
+        say(_applied(line))
+
+
+def _applied(line: dict[str, Any]) -> str:
+    tables = line["rows_by_table"]
+    told = "of tables that a crash has lost" if tables is None else ", ".join(f"{t} {n:,}" for t, n in tables.items())
+    return (
+        f"{line['applied_at']}  ({line['above_ts']}, {line['checkpoint_ts']}]  epoch {line['epoch']}"
+        f"  {line['duration_ms']:,} ms  {plural(line['rows'], 'row')}: {told}"
+    )

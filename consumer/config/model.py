@@ -204,6 +204,11 @@ class TargetSection(Section):
     concurrent_indexes: bool = False
     """Whether PostgreSQL builds indexes by `CREATE INDEX CONCURRENTLY`, outside of the transaction, so that others can
     write at the same time."""
+    audit: bool = False
+    """Whether to list the applied windows in `ticdc_reconciler.audit`: range of commitTs, rows per table, duration and
+    epoch; see `docs/proof.md`."""
+    audit_days: Annotated[int, Field(ge=1, le=3650)] = 30
+    """For how many days the list is kept."""
 
     @model_validator(mode="after")
     def _marked(self) -> Self:
@@ -212,6 +217,9 @@ class TargetSection(Section):
             raise ValueError(message)
         if self.uri.startswith("iceberg") and self.consistency == "row":
             message = 'consistency = "row" is not of Iceberg: its tables change in one transaction'
+            raise ValueError(message)
+        if self.uri.startswith("iceberg") and self.audit:
+            message = "audit is not of Iceberg: its snapshots tell what was written when"
             raise ValueError(message)
         if self.uri.startswith("iceberg") and self.on_drift == "stop":
             message = 'on-drift = "stop" is not of Iceberg: it is not counted which rows were there'

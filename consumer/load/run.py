@@ -29,13 +29,15 @@ from consumer.load.schemas import LoadOutcome, Schemas
 from consumer.load.workers import Order, Workers, one_by_one
 from consumer.load.write_file import FileWork, LoadStep, Observe, observe_nothing
 from consumer.operate.progress import refuse_living_leader
+from consumer.proof.loaded import keep_base
+from consumer.proof.present import SumRules
 from consumer.run.heartbeat import Heartbeat, RedisLease
 from consumer.wiring import target_of
 from ordering.errors import ConfigError, LeadershipLostError, TargetError
 from ordering.events import TableName
 from ordering.progress import Progress
 from ordering.timestamps import BEGINNING, CheckpointTs, utc_text
-from sinks.bookkeeping.load_files import Mark
+from sinks.bookkeeping.load_files import Loaded, Mark
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.rows.spool import Spool
 from sinks.target import Target
@@ -50,7 +52,7 @@ class LoadOptions:
     """What the command line says. `workers`: processes that write; `time_zone`: of TIMESTAMP, "": the source's.
 
     `ignored`: patterns of files that nothing is done with; `checksums`: a list by `sha256sum`; `no_rows`: whether the
-    dump may hold definitions alone.
+    dump may hold definitions alone; `sums`: whether to take sums of the rows, for the first proof to compare with.
     """
 
     directory: Path
@@ -60,6 +62,7 @@ class LoadOptions:
     ignored: tuple[str, ...] = ()
     checksums: Path | None = None
     no_rows: bool = False
+    sums: bool = False
 
 
 class Show:
@@ -230,10 +233,25 @@ class Load:
         ledger, routes = progress.progress.ledger, self._routes.digest
         first = Progress.first(CheckpointTs(dump.tso), self._filter.digest, ledger, routes)
         first = replace(first, sources=schemas.progress.sources, merged=schemas.progress.merged)
+        if self._takes_sums:
+            self._keep_sums(dump, schemas, first)
         with Spool() as nothing:
             self._target.apply(nothing, first, lease, lambda _: None)
         outcome.finished = True
         self._observe(LoadStep.DONE)
+
+    @property
+    def _takes_sums(self) -> bool:
+        return self._options.sums or self._config.proof.enabled
+
+    def _keep_sums(self, dump: Dump, schemas: Schemas, first: Progress) -> None:
+        """Keep what the tables have to hold, for proofs."""
+        loaded = self._target.loads.files(self._config.changefeed, first.ledger)
+        files: dict[TableName, list[Loaded]] = {name: [] for name in schemas.columns if name not in schemas.passed}
+        for file in self._wanted(dump):
+            if file.table not in schemas.passed:
+                files.setdefault(file.table, []).append(loaded[file.name])
+        keep_base(self._config, self._target, first, files)
 
     def _account(self, dump: Dump, schemas: Schemas, outcome: LoadOutcome) -> None:
         """Name what there is no proof of, and what is left out without a definition that says so."""
@@ -290,6 +308,7 @@ class Load:
         columns = self._routes.columns.of(file.table)
         if columns is not None:
             columns.check(schema.handle_key, {column.name: column.type.base for column in defined}, f"file={file.name}")
-        work = FileWork(file, schema, defined, self._options.form, zone, columns)
+        sums = SumRules.of(self._config, schemas.progress, schema) if self._takes_sums else None
+        work = FileWork(file, schema, defined, self._options.form, zone, columns, sums)
         mark = Mark(lease.changefeed, lease.epoch, file.name)
         return Order(work, mark, self._target.opener(), self._config.limits.retry_seconds, self._observe)

@@ -5,7 +5,7 @@ After a crash the rows that are in the target are read over, and the rest follow
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
 from typing import IO
@@ -20,6 +20,8 @@ from consumer.load.dump import DataFile
 from consumer.load.sql_rows import InsertRows
 from consumer.load.stream import Pieces
 from consumer.load.values import converter, plain_of
+from consumer.proof.loaded import FileSums
+from consumer.proof.present import SumRules
 from ordering.errors import InputError
 from ordering.events import RowOp
 from sinks.bookkeeping.load_files import Loaded, Mark
@@ -71,6 +73,8 @@ class FileWork:
     time_zone: str = "UTC"
     columns: TableColumns | None = None
     """Which of its columns are taken, and which are masked, where not all are as upstream."""
+    sums: SumRules | None = None
+    """How its rows are summed up for a proof; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,7 @@ class FileLoad:
     def __init__(self, work: FileWork, mark: Mark, target: Target, observe: Observe) -> None:
         self._work, self._mark, self._target, self._observe = work, mark, target, observe
         self._plans: dict[tuple[str, ...], list[_Cell]] = {}
+        self._sums: FileSums | None = None
 
     def run(self, tell: Tell) -> bool:
         """Write what of the file is not written; whether that is all of it now.
@@ -211,6 +216,8 @@ class FileLoad:
         `tell` is told of rows after each batch, and says whether to go on.
         """
         done = self._target.loads.reached(self._mark)
+        rules, schema = self._work.sums, self._work.schema
+        self._sums = None if rules is None else FileSums(rules.rows(schema, self._target.reader()), done)
         if not (done.whole and done.seen.partition("/")[2] in ("", self._stamp())):
             with closing(self._opened()) as stream:
                 stamp = self._stamp()
@@ -219,9 +226,7 @@ class FileLoad:
                 batches.skip(done)
                 for batch in batches:
                     self._observe(LoadStep.READ)
-                    after = Loaded(batches.at, whole=False, seen=batches.seen)
-                    self._write(done, after, batch)
-                    done = after
+                    done = self._write(done, Loaded(batches.at, whole=False, seen=batches.seen), batch)
                     if not tell(len(batch.rows)):
                         return False
                 if not batches.at:
@@ -241,10 +246,11 @@ class FileLoad:
         except UNREADABLE as error:
             raise InputError(f"a dump's file can't be read: {error}", where=f"file={self._work.file.name}") from error
 
-    def _write(self, before: Loaded, after: Loaded, batch: _Batch | None = None) -> None:
+    def _write(self, before: Loaded, after: Loaded, batch: _Batch | None = None) -> Loaded:
         with Spool() as spool:
             if batch is not None:
                 spool.add(self._chunk(batch))
+            after = replace(after, sums="" if self._sums is None else self._sums.kept)
             try:
                 self._target.write_loaded(self._mark, before, after, spool)
             except RowRefusedError as error:
@@ -252,22 +258,33 @@ class FileLoad:
                     raise
                 raise self._placed(error, batch) from error
         self._observe(LoadStep.WRITTEN)
+        return after
 
     def _chunk(self, batch: _Batch) -> Chunk:
         cells = self._plan(batch.names)
+        columns = tuple(cell.column.name for cell in cells) + tuple(column.name for column, _ in self._origin())
         try:
-            payload = self._encoded(cells, batch.rows, batch.notation)
+            told = self._told(cells, batch.rows, batch.notation)
+            payload = self._encoded(cells, told, len(batch.rows))
         except ValueError as error:
             raise self._unfit(batch) from error
-        columns = tuple(cell.column.name for cell in cells) + tuple(column.name for column, _ in self._origin())
+        if self._sums is not None:
+            self._sums.add(dict(zip(columns, told, strict=True)))
         return Chunk(self._work.schema.name, RowOp.WRITE, columns, len(batch.rows), payload, plain_insert=True)
 
-    def _encoded(self, cells: Sequence[_Cell], rows: Sequence[Row], notation: Notation) -> bytes:
-        tokens, origin = list(zip(*rows, strict=True)), self._origin()
+    def _told(self, cells: Sequence[_Cell], rows: Sequence[Row], notation: Notation) -> list[Sequence[str | None]]:
+        """What messages would hold of each column. Raises ValueError."""
+        tokens = list(zip(*rows, strict=True))
         told: list[Sequence[str | None]] = [_texts(notation, tokens[cell.at], cell) for cell in cells]
-        told += [[value] * len(rows) for _, value in origin]
-        texts = list(zip(*told, strict=True)) if told else [()] * len(rows)
-        return self._target.encoder.encode([*(cell.column for cell in cells), *(column for column, _ in origin)], texts)
+        return told + [[value] * len(rows) for _, value in self._origin()]
+
+    def _encoded(self, cells: Sequence[_Cell], told: Sequence[Sequence[str | None]], rows: int) -> bytes:
+        texts = list(zip(*told, strict=True)) if told else [()] * rows
+        columns = [*(cell.column for cell in cells), *(column for column, _ in self._origin())]
+        return self._target.encoder.encode(columns, texts)
+
+    def _encoded_row(self, cells: Sequence[_Cell], row: Row, notation: Notation) -> bytes:
+        return self._encoded(cells, self._told(cells, [row], notation), 1)
 
     def _origin(self) -> list[tuple[Column, str]]:
         """The columns that tell whose the rows are, where the table is merged with others, and what they hold."""
@@ -297,7 +314,7 @@ class FileLoad:
         for number, row in enumerate(batch.rows, batch.first + 1):
             for cell in self._plan(batch.names):
                 try:
-                    self._encoded([cell], [row], batch.notation)
+                    self._encoded_row([cell], row, batch.notation)
                 except ValueError as error:
                     what = error if cell.mask is None else "a value that is to be masked can't be read, or its mask fit"
                     return self._named(f"column {cell.column.name!r}: {what}", number)
@@ -313,7 +330,7 @@ class FileLoad:
     def _placed(self, error: RowRefusedError, batch: _Batch) -> RowRefusedError:
         """A refusal that names the file and the row's number."""
         cells, refused = self._plan(batch.names), error.row.payload
-        payloads = (self._encoded(cells, [row], batch.notation) for row in batch.rows)
+        payloads = (self._encoded_row(cells, row, batch.notation) for row in batch.rows)
         numbers = (number for number, payload in enumerate(payloads, batch.first + 1) if payload == refused)
         place = f"file={self._work.file.name} row={next(numbers, '?')}"
         hint = error.hint or "make the table's columns and keys as they are upstream, then run again"

@@ -42,6 +42,7 @@ def apply_window(session: Session, read: WindowRead, progress: Progress, caps: C
 
     `caps`: of this round and the next, which may be begun meanwhile.
     """
+    session.audit.begin()
     with _placing(session, read.window):
         _applier(session, read, caps).apply(progress)
 

@@ -12,6 +12,7 @@ from consumer.config.zone import in_zone
 from consumer.large_messages.fetch import Bodies
 from consumer.pipeline.acting_tables import ActingTables
 from consumer.pipeline.apply_mode import ApplyMode, mode_of
+from consumer.pipeline.audit import WindowAudit
 from consumer.pipeline.drift import DriftJudge
 from consumer.quarantine.collector import Quarantine
 from consumer.redis.ledger import Ledger
@@ -89,6 +90,7 @@ class Session:
         self.schemas, self.awaited = schemas_of(config, target), AwaitedSchemas(source)
         self.quarantine = Quarantine(config, target, source)
         self.drifting, self.acting = DriftJudge(config, target.name), ActingTables()
+        self.audit = WindowAudit(config, target, self.progress)
         self.planner = Planner(config.limits.window_rows, tuning.most_segments)
 
     @property
@@ -114,15 +116,19 @@ class Session:
 
     def commit(self, spool: Spool, progress: Progress) -> None:
         """Apply rows and save the progress in one transaction."""
-        with self.setting_aside(progress) as (after, aside):
+        with self.setting_aside(progress) as (after, changes):
+            aside = self.audit.with_lines(changes, (spool.by_table,), after, ends=self.mode.net or not spool.rows)
             applied = self.target.apply(spool, after, self.lease, self.observe, aside, self.drifting.judged)
+        self.audit.committed(aside, applied)
         self.committed(applied)
         self._written(spool.by_table, applied.checkpoint_ts)
 
     def save(self, spool: Spool, progress: Progress, done: PartDone) -> None:
         """Save the progress, beside rows of tables without a key, once tasks have written the others (`done`)."""
-        with self.setting_aside(progress) as (after, aside):
+        with self.setting_aside(progress) as (after, changes):
+            aside = self.audit.with_lines(changes, (done.by_table, spool.by_table), after, ends=True)
             self.target.save(after, self.lease, rows=spool, aside=aside)
+        self.audit.committed(aside, after)
         self.committed(after)
         for rows in (done.by_table, spool.by_table):
             self._written(rows, after.checkpoint_ts)

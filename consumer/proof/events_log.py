@@ -16,9 +16,10 @@ from consumer.kafka.admin import KafkaAdmin
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import Readers
 from consumer.proof.state import ProofState, lineage_of
-from consumer.source.continuity import LogControl, LogRead, check_read
+from consumer.source.continuity import LogControl, LogRead, check_beginnings, check_read, first_times
 from consumer.tasks.second_look import BoundedReaders
 from consumer.wiring import schemas_of, target_of
+from ordering.errors import InputError
 from ordering.events import Partition, Position
 from ordering.progress import Progress
 from ordering.window import Range
@@ -61,9 +62,13 @@ class EventsLog:
     def _kept(self, state: ProofState, progress: Progress) -> tuple[list[OffsetRange], str]:
         with self._controlled() as control:
             begins = control.begins(progress.partitions)
+        first = {p: (begins.get(p, 0), at.read_to) for p, at in progress.partitions.items() if p not in state.starts}
+        if lost := self._lost_beginning(first, state.checkpoint_ts):
+            return [], lost
         spans = []
         for partition, now in progress.partitions.items():
-            start, begin = state.starts.get(partition, 0), begins.get(partition, 0)
+            begin = begins.get(partition, 0)
+            start = state.starts.get(partition, begin)
             if begin > start and now.read_to > start:
                 return [], f"retention deleted messages since the last proof ({partition})"
             if max(start, begin) < now.read_to:
@@ -71,6 +76,22 @@ class EventsLog:
         if sum(stop - start for _, start, stop in spans) > self.config.limits.window_rows:
             return [], "there are more messages since the last proof than limits.window-rows"
         return spans, ""
+
+    def _lost_beginning(self, first: dict[Partition, tuple[int, int]], low: int) -> str:
+        """Whether events above `low` may be gone from partitions that are read from their beginning."""
+        readers = self._own_readers()
+        begins = {partition: begin for partition, (begin, stop) in first.items() if stop}
+        try:
+            check_beginnings(begins, low, lambda cut: first_times(readers.get(), {p: first[p] for p in cut}))
+        except InputError as error:
+            return f"retention deleted messages since the last proof ({error.where})"
+        finally:
+            readers.forget()
+        return ""
+
+    def _own_readers(self) -> Readers:
+        settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
+        return self.readers or BoundedReaders(settings, self.config.limits.message_bytes)
 
     @contextmanager
     def _controlled(self) -> Iterator[LogControl]:
@@ -87,9 +108,7 @@ class EventsLog:
         """
         if not spans:
             return
-        settings = reader_settings(self.config.source.bootstrap_servers, self.config.source.kafka)
-        limit = self.config.limits.message_bytes
-        readers = self.readers or BoundedReaders(settings, limit)
+        readers, limit = self._own_readers(), self.config.limits.message_bytes
         with closing(target_of(self.config)) as target:
             told = schemas_of(self.config, target).format
             reader = told.reading(readers.get(), limit)

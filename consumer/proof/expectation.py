@@ -18,7 +18,6 @@ from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.compare.canonical import columns_of
 
 TOO_LONG = "the server can't make the text of a row: it is too long"
-NO_KEY = "its rows have no key that tells them apart"
 DROPPED = "the target has no such table, and no DDL has dropped it"
 _VERIFY = "`reconciler verify` compares it, then `reconciler prove CONFIG --rebase` takes it as right"
 _WAS_GONE = "the target had no such table at the last proof"
@@ -38,6 +37,8 @@ class Expectations:
     gap: str = ""
     starts: Mapping[Partition, int] = field(default_factory=dict)
     """From where the events above the interval are read."""
+    passed: Mapping[Partition, int] = field(default_factory=dict)
+    """The last watermark before each of them."""
     unknown: Collection[TableName] = ()
     """Tables that rows came for, and that the target lacks."""
     _told: dict[TableName, tuple[ExpectedTable | None, str]] = field(default_factory=dict)
@@ -90,8 +91,6 @@ class Expectations:
         """What the sums that the target has say of a table, and what it has to hold from now on."""
         if sums is None:
             return ProofOf(ProofVerdict.UNPROVEN, TOO_LONG, None, None)
-        if not self.tables[name].rows.keys:
-            return ProofOf(ProofVerdict.UNPROVEN, NO_KEY, sums, None)
         base = ExpectedTable(self._signature(name), sums, self.present.checkpoint_ts)
         if rebased:
             return ProofOf(ProofVerdict.BASE, "an operator said so", sums, base)

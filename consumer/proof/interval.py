@@ -5,13 +5,15 @@ way loses, doubles or changes shows as a difference.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from consumer.codec import canal_json
 from consumer.codec.canal_json import KINDS, Envelope, Image, decode_image
+from consumer.proof.keyless import KeylessCopies, PassOrder, Place
 from consumer.proof.pieces import TablePass
 from ordering.events import Kind, Partition, Position, RowOp, TableName
-from ordering.rows.content_sums import IntervalSums
+from ordering.rows.content_sums import IntervalSums, step
 from ordering.rows.identity import ordinal, row_key
 from ordering.timestamps import CommitTs
 from sinks.compare.canonical import CanonicalRows
@@ -26,16 +28,36 @@ class TableInterval:
     sums: IntervalSums = field(default_factory=IntervalSums)
     unproven: str = ""
     passing: TablePass | None = None
+    copies: KeylessCopies = field(default_factory=KeylessCopies)
 
     def take(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None) -> None:
         """Take a row event: the row that it found, and the one that it left."""
-        try:
+        with self._telling():
             for half, side in _halves(kind, image, old):
                 key = row_key(self.rows.schema.name, [side[column] for column in self.rows.schema.handle_key])
                 order = ordinal(commit_ts, half)
                 digest = self.sums.take(key, order, lambda side=side: self.rows.digest(side))  # type: ignore[misc]
                 if digest is not None and self.passing is not None:
-                    self.passing.carry(side, order, digest)
+                    self.passing.carry(self.passing.piece_of(side), order, digest)
+
+    def count(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None, place: Place) -> None:
+        """Take a row event of a table without a key; what it comes to is known by `settle`."""
+        with self._telling():
+            for half, side in _halves(kind, image, old):
+                self.copies.add(self.rows.digest(side), ordinal(commit_ts, half), place)
+
+    def settle(self) -> None:
+        """Take the rows without a key that were counted."""
+        for digest, order, times in self.copies.found():
+            step(self.sums.sums, digest, order, times)
+            if self.passing is not None:
+                self.passing.carry(0, order, digest, times)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Note why an event does not tell the sums."""
+        try:
+            yield
         except KeyError as missing:
             self.unproven = f"an event lacks the column {missing.args[0]!r}"
         except ValueError as wrong:
@@ -54,25 +76,34 @@ class IntervalReading:
     """Partition -> offset of its first row event above the interval."""
     unknown: set[TableName] = field(default_factory=set)
     """Tables that rows came for, and that the target lacks."""
+    order: PassOrder = field(default_factory=PassOrder)
 
     def take(self, messages: Iterable[tuple[Position, bytes | None]]) -> None:
-        """Take messages. Raises InputError with the position."""
+        """Take messages, all that there are. Raises InputError with the position."""
         for position, value in messages:
             message = canal_json.decode(value, position)
-            if message.type != canal_json.WATERMARK and not message.is_ddl:
+            partition = Partition(position.topic, position.partition)
+            if message.type == canal_json.WATERMARK:
+                self.order.watermark(partition, message, is_kept=partition not in self.above)
+            elif not message.is_ddl:
                 canal_json.check_row(message, position)
                 self._take_row(message, position)
+        for table in self.tables.values():
+            table.settle()
 
     def _take_row(self, message: Envelope, position: Position) -> None:
         extension = message.tidb
+        partition = Partition(position.topic, position.partition)
         if extension is not None and extension.commit_ts > self.high:
-            self.above.setdefault(Partition(position.topic, position.partition), position.offset)
-        if extension is None or not self.low < extension.commit_ts <= self.high:
-            return
-        if not self.accepts(message.database, message.table):
+            self.above.setdefault(partition, position.offset)
+        if extension is None or not self.accepts(message.database, message.table):
             return
         name = TableName(message.database, message.table)
-        table = self.tables.get(spelled(name, self.tables))
+        known = spelled(name, self.tables)
+        place = self.order.row(partition, known, message)
+        if not self.low < extension.commit_ts <= self.high:
+            return
+        table = self.tables.get(known)
         if table is None:
             self.unknown.add(name)
         if table is None or table.unproven:
@@ -83,7 +114,10 @@ class IntervalReading:
         kind = KINDS[message.type]
         image = decode_image(message.data[0])  # type: ignore[index]  # `check_row` has looked
         old = decode_image(message.old[0]) if kind is Kind.UPDATE else None  # type: ignore[index]
-        table.take(kind, extension.commit_ts, image, old)
+        if table.rows.schema.handle_key:
+            table.take(kind, extension.commit_ts, image, old)
+        else:
+            table.count(kind, extension.commit_ts, image, old, place)
 
 
 def _halves(kind: Kind, image: Image, old: Image | None) -> Iterator[tuple[RowOp, Image]]:

@@ -52,13 +52,13 @@ class TablePass:
         self.sums = dict(added(self.sums, found))
         return rows_in(found)
 
-    def carry(self, image: Image, order: int, digest: RowDigest) -> None:
-        """Take a half of an event: it counts if its row's piece was read before."""
-        at = self._piece_of(image)
-        if self.sums is not None and at < len(self._read_at) and commit_ts_of(order) > self._read_at[at]:
-            step(self.sums, digest, order)
+    def carry(self, piece: int, order: int, digest: RowDigest, times: int = 1) -> None:
+        """Take a half of an event, so often: it counts if its row's piece was read before."""
+        if self.sums is not None and piece < len(self._read_at) and commit_ts_of(order) > self._read_at[piece]:
+            step(self.sums, digest, order, times)
 
-    def _piece_of(self, image: Image) -> int:
+    def piece_of(self, image: Image) -> int:
+        """The piece that a row lies in; of a table that is one piece, 0."""
         if not self._bounds:
             return 0
         first = self.rows.keys[0]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
+from typing import Self
 
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
@@ -16,6 +17,7 @@ from ordering.events import TableName, folded
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.compare.canonical import CanonicalRows, canonical_rows
+from sinks.compare.digests import TableReader
 from sinks.rows.schema import TableSchema
 from sinks.rows.values import ValueRules
 
@@ -35,6 +37,27 @@ class Present:
     def checkpoint_ts(self) -> int:
         """C."""
         return int(self.progress.checkpoint_ts)
+
+
+@dataclass(frozen=True, slots=True)
+class SumRules:
+    """How the rows of a table are summed up. `unsent`: columns that upstream's rows lack on the way. Can be pickled."""
+
+    values: ValueRules
+    unsent: frozenset[str]
+
+    @classmethod
+    def of(cls, config: Config, progress: Progress, schema: TableSchema) -> Self:
+        """What the config and the progress say of a table."""
+        section = config.target
+        values = ValueRules(config.source.time_zone, section.invalid_dates, section.volatile_defaults)
+        there = [column.name for column in schema.columns]
+        unsent = read_routes(config.sink).columns.unsent(schema.name, there)
+        return cls(values, frozenset(unsent) | _lacking(progress, schema, there))
+
+    def rows(self, schema: TableSchema, reader: TableReader) -> CanonicalRows:
+        """The table as its sums see it."""
+        return canonical_rows(schema, reader, self.values, self.unsent)
 
 
 @contextmanager
@@ -64,17 +87,12 @@ def at_rest(config: Config, stopping: Event | None = None) -> Iterator[tuple[Sid
 def present_of(config: Config, side: Side, progress: Progress) -> Present:
     """What a snapshot shows of all tables that the filter takes."""
     accepts = read_filter(config.filter).tables
-    section = config.target
-    rules = ValueRules(config.source.time_zone, section.invalid_dates, section.volatile_defaults)
-    reader = side.readers[0]
     tables = side.catalog().tables.items()
-    columns = read_routes(config.sink).columns
-    rows = {}
-    for name, schema in tables:
-        if accepts(*name):
-            there = [column.name for column in schema.columns]
-            unsent = columns.unsent(name, there) | _lacking(progress, schema, there)
-            rows[name] = canonical_rows(schema, reader, rules, unsent)
+    rows = {
+        name: SumRules.of(config, progress, schema).rows(schema, side.readers[0])
+        for name, schema in tables
+        if accepts(*name)
+    }
     return Present(progress, side.targets[0].ddl_log.latest(config.changefeed, KEPT), rows)
 
 

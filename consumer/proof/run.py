@@ -18,6 +18,7 @@ from consumer.proof.ddls import settled, under_way
 from consumer.proof.events_log import EventsLog
 from consumer.proof.expectation import TOO_LONG, Expectations
 from consumer.proof.interval import IntervalReading, TableInterval
+from consumer.proof.keyless import PassOrder
 from consumer.proof.pieces import TablePass
 from consumer.proof.present import Present, at_rest, present_of
 from consumer.proof.report import Proof, ProofOf, ProofVerdict
@@ -43,14 +44,17 @@ def carried(
     spans, gap = log.spans(state, present.progress)
     tables = {name: TableInterval(rows, passing=passes.get(name)) for name, rows in present.rows.items()}
     low = 0 if state is None else state.checkpoint_ts
-    reading = IntervalReading(low, present.checkpoint_ts, tables, read_filter(config.filter).tables)
+    order = PassOrder({} if state is None else dict(state.passed))
+    reading = IntervalReading(low, present.checkpoint_ts, tables, read_filter(config.filter).tables, order=order)
     if not gap:
         reading.take(log.messages(spans, present.progress))
     messages = 0 if gap else sum(stop - start for _, start, stop in spans)
-    starts = {p: reading.above.get(p, one.read_to) for p, one in present.progress.partitions.items()}
+    partitions, passed = present.progress.partitions, order.passed
+    starts = {p: reading.above.get(p, one.read_to) for p, one in partitions.items()}
     if gap:
-        starts = {partition: one.start for partition, one in present.progress.partitions.items()}
-    return Expectations(state, present, tables, gap, starts, reading.unknown), messages
+        starts = {p: one.start for p, one in partitions.items()}
+        passed = {p: int(one.passed) for p, one in partitions.items() if one.passed is not None}
+    return Expectations(state, present, tables, gap, starts, passed, reading.unknown), messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,9 @@ class Proving:
                 self._ask(upstream, proof, present)
             proof.seconds = round(time.monotonic() - begun, 3)
             done = settled(present.ddls, present.checkpoint_ts)
-            kept = ProofState.at(present.progress, done, proof.expected, proof.judgements(), expectations.starts)
+            kept = ProofState.at(
+                present.progress, done, proof.expected, proof.judgements(), expectations.starts, expectations.passed
+            )
             proofs.add(self.config.changefeed, proof.checkpoint_ts, proof.certificate(), kept.as_json())
         return proof
 

@@ -15,7 +15,7 @@ from consumer.config.model import Config
 from consumer.kafka.reader import Readers
 from consumer.proof.ddls import settled
 from consumer.proof.events_log import STAYS_SO, EventsLog
-from consumer.proof.expectation import NO_KEY, Expectations
+from consumer.proof.expectation import Expectations
 from consumer.proof.pieces import TablePass, has_more_rows
 from consumer.proof.present import Present, at_rest, present_of
 from consumer.proof.report import Proof, ProofOf, ProofVerdict
@@ -116,8 +116,8 @@ class Scrub:
 
     def _due(self) -> Iterator[TableName]:
         rows = {} if self._present is None else self._present.rows
-        for name, one in rows.items():
-            if one.keys and name not in self._passes and name not in self._refused and self._is_due(name):
+        for name in rows:
+            if name not in self._passes and name not in self._refused and self._is_due(name):
                 yield name
 
     def _is_due(self, name: TableName) -> bool:
@@ -193,8 +193,7 @@ class Scrub:
             if name not in proof.tables and reason:
                 if not refused and not expectations.tables[name].unproven:
                     self._tried.pop(name, None)  # what comes next can be proven: a base is read at once
-                why = reason if found.keys else NO_KEY
-                unproven = ProofOf(ProofVerdict.UNPROVEN, why, None, None, doubt=expectations.doubt(name))
+                unproven = ProofOf(ProofVerdict.UNPROVEN, reason, None, None, doubt=expectations.doubt(name))
                 proof.add(name, found.left_out, unproven)
         for name, gone in expectations.gone().items():
             if not self._is_known(name, gone):
@@ -214,7 +213,9 @@ class Scrub:
         known = {} if before is None else {name: one for name, one in before.judged.items() if name in told}
         done = settled(present.ddls, present.checkpoint_ts)
         judged = known | proof.judgements()
-        self._state = ProofState.at(present.progress, done, expected | proof.expected, judged, expectations.starts)
+        self._state = ProofState.at(
+            present.progress, done, expected | proof.expected, judged, expectations.starts, expectations.passed
+        )
         self._present, self._goes_on = present, expectations.gap not in STAYS_SO
         if before is None or proof.tables or proof.messages:
             self._save(proof, self._state.as_json())

@@ -8,7 +8,7 @@ import orjson
 
 from ordering.events import Partition, TableName
 from ordering.progress import Progress
-from ordering.rows.content_sums import ContentSum, ContentSums
+from ordering.rows.content_sums import ContentSums, as_lists, from_lists
 
 FORMAT = 3
 """Another one is not read: the next proof takes a new base."""
@@ -57,6 +57,8 @@ class ProofState:
     """Lines of the DDL log at just this checkpoint that were done with."""
     tables: Mapping[TableName, ExpectedTable] = field(default_factory=dict)
     judged: Mapping[TableName, TableJudgement] = field(default_factory=dict)
+    passed: Mapping[Partition, int] = field(default_factory=dict)
+    """The last watermark before each start, where there is one."""
 
     @classmethod
     def at(
@@ -66,6 +68,7 @@ class ProofState:
         tables: Mapping[TableName, ExpectedTable],
         judged: Mapping[TableName, TableJudgement],
         starts: Mapping[Partition, int],
+        passed: Mapping[Partition, int],
     ) -> "ProofState":
         """The state at the target's progress."""
         return cls(
@@ -76,23 +79,21 @@ class ProofState:
             settled,
             tables,
             judged,
+            passed,
         )
 
     def as_json(self) -> str:
         """To be kept."""
         tables = [
-            [*name, list(one.signature), _rows(one.sums), one.since, one.differs, one.doubt]
+            [*name, list(one.signature), as_lists(one.sums), one.since, one.differs, one.doubt]
             for name, one in sorted(self.tables.items())
         ]
-        starts = [[*partition, start] for partition, start in sorted(self.starts.items())]
+        starts, passed = ([[*place, at] for place, at in sorted(some.items())] for some in (self.starts, self.passed))
         told = {"format": FORMAT, "checkpoint_ts": self.checkpoint_ts, "lineage": self.lineage, "starts": starts}
         judged = [[*name, *astuple(one)] for name, one in sorted(self.judged.items())]
         more = {"topics": dict(self.topics), "settled": sorted(self.settled), "tables": tables, "judged": judged}
+        more["passed"] = passed
         return orjson.dumps({**told, **more}).decode()
-
-
-def _rows(sums: ContentSums) -> list[list[int]]:
-    return [[bucket, *one] for bucket, one in sorted(sums.items())]
 
 
 def lineage_of(progress: Progress) -> str:
@@ -111,12 +112,10 @@ def state_of(text: str) -> ProofState | None:
     if found.get("format") != FORMAT:
         return None
     tables = {
-        TableName(database, table): ExpectedTable(
-            tuple(signature), {b: ContentSum(*s) for b, *s in sums}, since, differs, doubt
-        )
+        TableName(database, table): ExpectedTable(tuple(signature), from_lists(sums), since, differs, doubt)
         for database, table, signature, sums, since, differs, doubt in found["tables"]
     }
-    starts = {Partition(topic, number): start for topic, number, start in found["starts"]}
+    starts = _by_partition(found["starts"])
     settled = frozenset(found["settled"])
     judged = {
         TableName(*one[:2]): TableJudgement(
@@ -124,4 +123,11 @@ def state_of(text: str) -> ProofState | None:
         )
         for one in found["judged"]
     }
-    return ProofState(found["checkpoint_ts"], found["lineage"], starts, found["topics"], settled, tables, judged)
+    passed = _by_partition(found.get("passed", []))  # an earlier version's has none
+    return ProofState(
+        found["checkpoint_ts"], found["lineage"], starts, found["topics"], settled, tables, judged, passed
+    )
+
+
+def _by_partition(kept: list[tuple[str, int, int]]) -> dict[Partition, int]:
+    return {Partition(topic, number): at for topic, number, at in kept}

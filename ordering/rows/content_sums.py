@@ -10,7 +10,7 @@ identity (`ordering.rows.identity`): an UPDATE is a DELETE of its old image and 
 keeps its key, for TiCDC may send it as one event and, after a restart, as two.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -90,10 +90,20 @@ class IntervalSums:
         return found
 
 
-def step(sums: dict[int, ContentSum], row: RowDigest, order: int) -> None:
-    """Add the row that a half of an event has left, or take away the one that it found."""
-    sign = 1 if order & RowOp.WRITE else -1
-    sums[row.bucket] = sums.get(row.bucket, EMPTY).plus(sign, sign * row.high, sign * row.low)
+def step(sums: dict[int, ContentSum], row: RowDigest, order: int, times: int = 1) -> None:
+    """Add so many copies of the row that a half of an event has left, or take away those that it found."""
+    count = times if order & RowOp.WRITE else -times
+    sums[row.bucket] = sums.get(row.bucket, EMPTY).plus(count, count * row.high, count * row.low)
+
+
+def as_lists(sums: ContentSums) -> list[list[int]]:
+    """To be kept: bucket, rows and both halves."""
+    return [[bucket, *one] for bucket, one in sorted(sums.items())]
+
+
+def from_lists(kept: Iterable[Sequence[int]]) -> ContentSums:
+    """What `as_lists` made of them."""
+    return {bucket: ContentSum(rows, high, low) for bucket, rows, high, low in kept}
 
 
 def sums_of(rows: Iterable[RowDigest]) -> ContentSums:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
+from sinks.bookkeeping.audit import AuditTable
 from sinks.bookkeeping.ddl_log import DdlLog
 from sinks.bookkeeping.definitions import DefinitionTable
 from sinks.bookkeeping.load_files import LoadTable
@@ -28,6 +29,7 @@ class Books:
     loads: LoadTable
     proofs: ProofTable
     stops: StopTable
+    audit: AuditTable
 
     @classmethod
     def over(cls, book: Book) -> Self:
@@ -42,4 +44,5 @@ class Books:
             LoadTable(book),
             ProofTable(book),
             StopTable(book),
+            AuditTable(book),
         )

@@ -8,12 +8,14 @@ connection broke meanwhile: it looks again where the line is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ordering.errors import LeadershipLostError, TargetError, TargetUnreachableError
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.bookkeeping.tables import Book
 
 _LINE = 'WHERE "changefeed" = ? AND "file" = ?'
+_REACHED = '"row_count", "whole", "seen", "sums"'
 _MANY = 100
 
 
@@ -30,12 +32,19 @@ class Mark:
 class Loaded:
     """How many of a file's rows are in the target, and whether these are all.
 
-    `seen`: what tells these rows, and a whole file, from others; "" where an earlier version loaded them.
+    `seen`: what tells these rows, and a whole file, from others; "" where an earlier version loaded them. `sums`: of
+    their content, as the dump has it; "" where they were not taken.
     """
 
     rows: int
     whole: bool
     seen: str = ""
+    sums: str = ""
+
+
+def _loaded(found: Sequence[Any]) -> Loaded:
+    rows, whole, seen, sums = found
+    return Loaded(int(rows), bool(whole), seen or "", sums or "")
 
 
 class LoadTable:
@@ -54,22 +63,26 @@ class LoadTable:
         columns = (
             f'"changefeed" {types.short} NOT NULL, "file" {types.short} NOT NULL, "load_id" {types.short} NOT NULL,'
             ' "epoch" BIGINT NOT NULL, "row_count" BIGINT NOT NULL, "whole" INTEGER NOT NULL,'
-            f' "seen" {types.short}, PRIMARY KEY ("changefeed", "file")'
+            f' "seen" {types.short}, "sums" {types.text}, PRIMARY KEY ("changefeed", "file")'
         )
         self._book.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}){types.tail}")
+        for name, kind in (("seen", types.short), ("sums", types.text)):
+            self._complete(name, kind)
+
+    def _complete(self, column: str, kind: str) -> None:
+        """Add a column that an earlier version's table lacks."""
         try:
-            self._book.query(f'SELECT l."seen" FROM {self._table} l WHERE 1 = 0')  # noqa: S608 constants
+            self._book.query(f'SELECT l."{column}" FROM {self._table} l WHERE 1 = 0')  # noqa: S608 constants
         except TargetUnreachableError:
             raise
-        except TargetError:  # an earlier version's
-            self._book.run(f'ALTER TABLE {self._table} ADD COLUMN "seen" {types.short}')
+        except TargetError:
+            self._book.run(f'ALTER TABLE {self._table} ADD COLUMN "{column}" {kind}')
 
     def files(self, changefeed: str, load: str) -> dict[str, Loaded]:
         """The files of a load, by name; the table has to be there."""
         where = 'WHERE "changefeed" = ? AND "load_id" = ?'
-        select = f'SELECT "file", "row_count", "whole", "seen" FROM {self._table} {where}'  # noqa: S608 constants
-        rows = self._book.query(select, (changefeed, load))
-        return {file: Loaded(int(count), bool(whole), seen or "") for file, count, whole, seen in rows}
+        select = f'SELECT "file", {_REACHED} FROM {self._table} {where}'  # noqa: S608 constants
+        return {row[0]: _loaded(row[1:]) for row in self._book.query(select, (changefeed, load))}
 
     def enter(self, lease: Lease, load: str, files: Sequence[str]) -> None:
         """Begin a load's list again, in the transaction that has begun."""
@@ -88,11 +101,11 @@ class LoadTable:
 
     def reached(self, mark: Mark) -> Loaded:
         """How far a file has got. Raises LeadershipLostError if it is not ours to write any more."""
-        select = f'SELECT "row_count", "whole", "epoch", "seen" FROM {self._table} {_LINE}'  # noqa: S608 constants
+        select = f'SELECT "epoch", {_REACHED} FROM {self._table} {_LINE}'  # noqa: S608 constants
         rows = self._book.query(select, (mark.changefeed, mark.file))
-        if not rows or int(rows[0][2]) != mark.epoch:
+        if not rows or int(rows[0][0]) != mark.epoch:
             raise self._replaced(mark)
-        return Loaded(int(rows[0][0]), bool(rows[0][1]), rows[0][3] or "")
+        return _loaded(rows[0][1:])
 
     def move(self, mark: Mark, before: Loaded, after: Loaded) -> None:
         """Move a file's line on, in the transaction that writes its rows.
@@ -101,8 +114,8 @@ class LoadTable:
         if it is not where it was: a commit of which no answer came was made all the same.
         """
         where = f'{_LINE} AND "epoch" = ? AND "row_count" = ? AND "whole" = ?'
-        update = f'UPDATE {self._table} SET "row_count" = ?, "whole" = ?, "seen" = ? {where}'  # noqa: S608 constants
-        now = (after.rows, int(after.whole), after.seen)
+        update = f'UPDATE {self._table} SET "row_count" = ?, "whole" = ?, "seen" = ?, "sums" = ? {where}'  # noqa: S608 constants
+        now = (after.rows, int(after.whole), after.seen, after.sums)
         was = (mark.changefeed, mark.file, mark.epoch, before.rows, int(before.whole))
         if self._book.run(update, (*now, *was)) != 1:
             raise self._moved(mark, before)

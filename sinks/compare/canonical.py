@@ -9,12 +9,13 @@ floats. Such a value is *late*: in the row's text `LATE` stands for it; its row 
 is hashed together with the digest of that text. Rows without one never leave the server.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from struct import Struct
 from typing import Any
 
-from ordering.rows.content_sums import BUCKETS, EMPTY, ContentSum, ContentSums, RowDigest
+from ordering.rows.content_sums import BUCKETS, EMPTY, ContentSum, ContentSums, RowDigest, sums_of
 from sinks.compare.digests import NOTHING, Span, TableReader, own_rows
 from sinks.compare.spelling import LATE, Spell, spelling_of
 from sinks.compare.value_forms import PLAIN_FROM, PLAIN_TO, Form, Trait
@@ -25,6 +26,8 @@ _ALL = Span()
 _MASK = (1 << 64) - 1
 _WAY = "digests 2"
 """In each signature: sums of another way of making digests are not compared with these."""
+_HALVES = Struct(">QQ")
+"""Both halves of a digest."""
 _HALF = 16
 """Hexadecimal digits of half a digest."""
 _BUCKET_DIGITS = 1
@@ -86,7 +89,10 @@ class CanonicalColumn:
 
 @dataclass(frozen=True, slots=True)
 class CanonicalRows:
-    """A table as its sums see it. `left_out`: column -> why it is in no sum."""
+    """A table as its sums see it. `left_out`: column -> why it is in no sum.
+
+    `keys`: what the bucket is made of; empty where no key tells rows apart, then it is made of the whole row.
+    """
 
     schema: TableSchema
     columns: tuple[CanonicalColumn, ...]
@@ -105,9 +111,20 @@ class CanonicalRows:
 
         Raises KeyError for a column that the image lacks, ValueError for a text that is none of its column's.
         """
-        key, _ = _packed(self.keys, image)
+        key, _ = _packed(self.keys or self.columns, image)
         parts, late = _packed(self.columns, image)
         return _row_digest(_hash(key), _hash(parts), late)
+
+    def sums(self, columns: Mapping[str, Sequence[str | None]]) -> ContentSums:
+        """The sums of many rows, which are told column by column. Raises as `digest`."""
+        if self.late:
+            rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+            return sums_of(map(self.digest, rows))
+        packed = {one.column.name: _packed_alike(one, columns[one.column.name]) for one in self.columns}
+        digests = (
+            _hashes_of([packed[one.column.name] for one in some]) for some in (self.keys or self.columns, self.columns)
+        )
+        return sums_of(RowDigest(key[0] >> 4, *_HALVES.unpack_from(row)) for key, row in zip(*digests, strict=True))
 
     @property
     def late(self) -> tuple[CanonicalColumn, ...]:
@@ -128,7 +145,7 @@ def columns_of(signature: Sequence[str]) -> list[str]:
 def canonical_rows(
     schema: TableSchema, reader: TableReader, rules: ValueRules, unsent: Container[str] = ()
 ) -> CanonicalRows:
-    """How the rows of a table are summed up. `keys` is empty where they can't be told apart.
+    """How the rows of a table are summed up.
 
     `unsent`: columns that are left out of upstream's rows on the way.
     """
@@ -210,7 +227,7 @@ def _fetched(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]
 
 def _hashes(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str], more: Sequence[str] = ()) -> str:
     """The query for the digest of each row's key (k) and of its text (h), and for more."""
-    row, key = (_hashed_row(some, reader) for some in (rows.columns, rows.keys))
+    row, key = (_hashed_row(some, reader) for some in (rows.columns, rows.keys or rows.columns))
     wanted = [*own_rows(rows.schema, reader), *conditions]
     where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
     chosen = ", ".join([f"{key} AS k", f"{row} AS h", *more])
@@ -251,6 +268,19 @@ def _packed(columns: Sequence[CanonicalColumn], image: Mapping[str, str | None])
         else:
             parts.append(_sized(spelled) if one.is_sized else spelled)
     return parts, late
+
+
+def _packed_alike(one: CanonicalColumn, texts: Sequence[str | None]) -> list[str]:
+    """What a column without late values puts into the texts of many rows."""
+    spelled = [None if text is None else one.spell(text) for text in texts]
+    if one.is_sized:
+        return [NOTHING if text is None else _sized(text) for text in spelled]
+    return [NOTHING if text is None else text for text in spelled]
+
+
+def _hashes_of(parts: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    """`_hash` of many rows, as bytes."""
+    return (sha256(text.encode("utf-8", "surrogatepass")).digest() for text in map("|".join, zip(*parts, strict=True)))
 
 
 def _sized(text: str) -> str:

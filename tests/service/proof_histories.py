@@ -1,9 +1,10 @@
-"""Random histories with crashes, proven after each part: `python -m tests.service.proof_histories TRIALS SEED`.
+"""Random histories with crashes, proven on the way: `python -m tests.service.proof_histories TRIALS SEED [TARGET]`.
 
-A history has rows that come, change, move to another key and go in three tables, DDLs, repeated messages, and runs that
-are killed at any step in any consistency; in between the tables are proven, at once or piece by piece. No table may
-differ. At its end somebody changes one cell or one row of the target: the next proof has to name that table, and no
-other one. Errors name the seed of the trial.
+A history has rows that come, change, move to another key and go in four tables, one of them without a key, DDLs,
+repeated messages, and runs that are killed at any step in any consistency; in between the tables are proven, at once or
+piece by piece, also right after a kill. No table may differ. At its end somebody changes one cell or one row of the
+target: the next proof has to name that table, and no other one. Errors name the seed of the trial. TARGET: sqlite,
+mariadb or postgres.
 """
 
 import random
@@ -11,26 +12,32 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
-from uuid import uuid4
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.proof import scrub as scrubbing
 from consumer.proof.report import Proof, ProofVerdict
 from consumer.proof.run import Proving
 from consumer.proof.scrub import Scrub
+from consumer.wiring import target_of
 from sinks.steps import Step
-from tests.service.cells import SqliteCells
+from tests.embedded.mariadb import MariaDbServer
+from tests.embedded.postgres import PostgresServer
+from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.local import Killed, LocalFeed
 from tests.service.messages import ddl, delete, insert, keyed, update, watermarks
+from tests.service.postgres_cells import PostgresCells
 
 TABLES = {
     "t": ("CREATE TABLE `t` (id INT PRIMARY KEY, v INT, s VARCHAR(20))", ("id",)),
     "k": ("CREATE TABLE `k` (id VARCHAR(20) PRIMARY KEY, v INT, s VARCHAR(20))", ("id",)),
     "c": ("CREATE TABLE `c` (id INT, v INT, s VARCHAR(20), PRIMARY KEY (id, v))", ("id", "v")),
+    "n": ("CREATE TABLE `n` (id INT, v INT, s VARCHAR(20))", ()),
 }
 DDLS = ("CREATE INDEX `i{n}` ON `{t}` (`s`)", "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT", "TRUNCATE TABLE `{t}`")
 PARTS = 5
@@ -91,7 +98,8 @@ class History:
         touched: set[tuple[object, ...]] = set()
         for _ in range(self.chance.randrange(1, 5)):
             new = self.row(name)
-            key = tuple(new[column] for column in keys)
+            # a row without a key has a number that nobody sends
+            key = tuple(new[column] for column in keys) if keys else (self.chance.randrange(20),)
             if key in touched:
                 continue
             touched.add(key)
@@ -101,7 +109,7 @@ class History:
 
     def change(self, name: str, key: tuple[object, ...], old: Row | None, new: Row) -> Iterator[Message]:
         """One row comes, changes or goes."""
-        place = hash_of(key)
+        place = hash_of(key) if TABLES[name][1] else 0
         if old is None:
             self.rows[name][key] = new
             yield insert(f"d.{name}", self.number, place, **new)
@@ -132,18 +140,17 @@ class Trial:
     """A history, a target and its proofs. `counts`: what was tried."""
 
     seed: int
-    place: Path
     counts: Counter[str]
-    feed: LocalFeed = field(init=False)
+    feed: LocalFeed
     chance: random.Random = field(init=False)
     at: float = 0.0
+    windows: int = 0
+    """All that its changefeed has applied so far."""
     scrub: Scrub | None = None
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        target = self.place / f"target{self.seed}"
-        cells = SqliteCells(target)
-        self.feed = LocalFeed(None, "nowhere:1", f"t{uuid4().hex[:8]}", f"sqlite:///{target}", cells, self.place)  # type: ignore[arg-type]
+        self.feed.with_(filter={"force-replicate": True}, source={"equal-rows": "count"})
 
     def play(self) -> None:
         """The whole of it. Raises AssertionError that names the seed."""
@@ -157,6 +164,7 @@ class Trial:
         for _ in range(2):  # the second one compares what a DDL has made start over
             final = self.prove()
         assert set(verdicts(final).values()) == {"equal"}, (self.seed, final.as_json())
+        self.counts["windows"] += self.windows
         self.corrupt(history)
 
     def apply(self) -> None:
@@ -170,8 +178,19 @@ class Trial:
                 if not next(left):
                     raise Killed
 
-            self.counts["kills"] += not self.feed.lives(kill)
-        self.feed.apply()
+            if not self.feed.lives(kill):
+                self.counts["kills"] += 1
+                self.look_after_kill()
+        self.windows = self.feed.once().counts.windows
+
+    def look_after_kill(self) -> None:
+        """Prove what a killed run has left, unless it left a window that is half done."""
+        with closing(target_of(self.feed.config)) as target:
+            stored = target.stored(self.feed.name)
+        if stored is not None and stored.progress.window is None and not stored.progress.is_torn:
+            self.counts["proofs after kills"] += 1
+            found = self.prove()
+            assert found.having(ProofVerdict.DIFFERENT) == [], (self.seed, found.as_json())
 
     def look(self) -> None:
         """Prove at once, piece by piece, or not; by another process at times."""
@@ -205,11 +224,12 @@ class Trial:
             return
         name = self.chance.choice(filled)
         row = self.chance.choice(list(history.rows[name].values()))
-        where = " AND ".join(f"{column} = {sql(row[column])}" for column in TABLES[name][1])
+        where = " AND ".join(is_sql(column, row[column]) for column in TABLES[name][1] or row)
         columns = [column for column in row if column not in TABLES[name][1]]
         column = self.chance.choice(columns)
+        one, two = ("'q'", "'r'") if column == "s" else ("1", "2")
         what = {
-            "cell": f"UPDATE {name} SET {column} = CASE WHEN {column} IS 1 THEN 2 ELSE 1 END WHERE {where}",
+            "cell": f"UPDATE {name} SET {column} = CASE WHEN {column} = {one} THEN {two} ELSE {one} END WHERE {where}",
             "lost row": f"DELETE FROM {name} WHERE {where}",
             "foreign row": f"INSERT INTO {name} (id, v) VALUES ({sql('other') if name == 'k' else 999}, 1)",
             "moved row": f"UPDATE {name} SET id = {sql('other') if name == 'k' else 999} WHERE {where}",
@@ -222,6 +242,11 @@ class Trial:
         self.counts[kind] += 1
 
 
+def is_sql(column: str, value: object) -> str:
+    """The condition that a column has this value."""
+    return f"{column} IS NULL" if value is None else f"{column} = {sql(value)}"
+
+
 def sql(value: object) -> str:
     """A value as SQL spells it."""
     return f"'{value}'" if isinstance(value, str) else str(value)
@@ -232,22 +257,38 @@ def verdicts(proof: Proof) -> dict[str, str]:
     return {name.table: one.verdict.value for name, (_, one) in proof.tables.items()}
 
 
-def play(trials: int, first: int, place: Path) -> Counter[str]:
+def play(trials: int, first: int, place: Path, kind: str = "sqlite") -> Counter[str]:
     """So many trials, each with a seed of its own; what was tried."""
     counts: Counter[str] = Counter()
-    with patch.object(scrubbing, "LOCKED_ROWS", 3):
+    with patch.object(scrubbing, "LOCKED_ROWS", 3), patch.object(scrubbing, "PIECE_ROWS", 3), ExitStack() as stack:
+        server = None if kind == "sqlite" else stack.enter_context(SERVERS[kind](place))
         for seed in range(first, first + trials):
-            Trial(seed, place, counts).play()
+            feed = feed_into(server, place / f"target{seed}", place)
+            Trial(seed, counts, feed).play()
+            if not isinstance(feed.cells, SqliteCells):
+                feed.cells.drop(["d"])
+                feed.cells.close()
             counts["trials"] += 1
             if counts["trials"] % 50 == 0:
                 print(dict(counts), flush=True)
     return counts
 
 
+SERVERS: dict[str, Any] = {"mariadb": MariaDbServer, "postgres": PostgresServer}
+
+
+def feed_into(server: Any, target: Path, place: Path) -> LocalFeed:
+    """A new changefeed, into a new target or one that a trial has left empty."""
+    if server is None:
+        return LocalFeed.into(f"sqlite:///{target}", SqliteCells(target), place)
+    cells = PostgresCells(server.uri) if isinstance(server, PostgresServer) else MariaDbCells(server.uri)
+    return LocalFeed.into(server.uri, cells, place)
+
+
 def main() -> int:
     """Play."""
     with tempfile.TemporaryDirectory() as place:
-        print(dict(play(int(sys.argv[1]), int(sys.argv[2]), Path(place))))
+        print(dict(play(int(sys.argv[1]), int(sys.argv[2]), Path(place), *sys.argv[3:4])))
     return 0
 
 

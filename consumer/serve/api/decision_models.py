@@ -89,3 +89,22 @@ class TopicDecided(ApiModel):
 
     topic: str
     retired: bool
+
+
+class WindowLine(ApiModel):
+    """An applied window: what of commitTs in (above_ts, checkpoint_ts] was written, and by which leader."""
+
+    above_ts: Tso
+    checkpoint_ts: Tso
+    epoch: int
+    applied_at: str
+    duration_ms: int
+    rows: int
+    rows_by_table: Annotated[dict[str, int] | None, Field(description="null: a crash has lost of which tables")]
+
+
+class WindowList(ApiModel):
+    """Applied windows, newest first; none without `target.audit`."""
+
+    total: int
+    items: list[WindowLine]

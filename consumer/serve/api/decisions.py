@@ -1,4 +1,4 @@
-"""The API's log of DDLs and its quarantine, and what an operator decides about both. These ask the target."""
+"""The API's log of DDLs, its quarantine and the list of windows, and what an operator decides. These ask the target."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query
 
 from consumer.config.model import Config
 from consumer.operate import quarantine as held
+from consumer.operate.audit import audit_of
 from consumer.operate.decisions import ddl_log, decide_ddl, retire_topic, return_topic
 from consumer.operate.status import told_of
 from consumer.quarantine.content import told_content
@@ -23,6 +24,8 @@ from consumer.serve.api.decision_models import (
     TopicDecided,
     VerdictLine,
     Verdicts,
+    WindowLine,
+    WindowList,
 )
 from consumer.serve.api.errors import NotFoundError, RequestError
 from consumer.serve.api.models import DdlLine, DdlListing
@@ -47,7 +50,16 @@ def deciding_router(fleet: Fleet, operations: Operations) -> APIRouter:
     _ddls(router, fleet)
     _quarantine(router, fleet, operations)
     _topics(router, fleet, operations)
+    _audit(router, fleet)
     return router
+
+
+def _audit(router: APIRouter, fleet: Fleet) -> None:
+    @router.get("/changefeeds/{changefeed_id}/audit", operation_id="listWindows", tags=["changefeeds"])
+    async def audit(changefeed_id: ChangefeedId, limit: _Limit = 50) -> WindowList:
+        """The windows applied last, where `target.audit` keeps the list."""
+        lines = await questioned(fleet.feed(changefeed_id), lambda config: audit_of(config, limit))
+        return WindowList(total=len(lines), items=[WindowLine.model_validate(line) for line in lines])
 
 
 def _ddls(router: APIRouter, fleet: Fleet) -> None:

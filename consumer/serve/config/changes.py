@@ -27,8 +27,8 @@ REFUSED = {
 """Key, or section -> why it stays."""
 CHANGEABLE = re.compile(
     r"(filter|limits|quarantine|redis|proof)\..+|target\.(uri|consistency|invalid-dates|volatile-defaults|cdc-write-source"
-    r"|concurrent-indexes|on-drift)|source\.(bootstrap-servers|kafka|claim-check|upstream|unproven-beginning|equal-rows"
-    r"|storage-options|csv|lossy-values|watermark-(from|changefeed|keyspace))(\..+)?"
+    r"|concurrent-indexes|on-drift|audit|audit-days)|source\.(bootstrap-servers|kafka|claim-check|upstream"
+    r"|unproven-beginning|equal-rows|storage-options|csv|lossy-values|watermark-(from|changefeed|keyspace))(\..+)?"
 )
 
 

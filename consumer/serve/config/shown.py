@@ -13,6 +13,7 @@ _SHOWN = re.compile(
     r"changefeed|source\.(bootstrap-servers|topics|storage|protocol|start-ts|time-zone|unproven-beginning|equal-rows"
     r"|lossy-values|watermark-(changefeed|keyspace))|source\.claim-check\.(locations|map\..+)"
     r"|target\.(consistency|invalid-dates|volatile-defaults|cdc-write-source|concurrent-indexes|on-drift)"
+    r"|target\.audit(-days)?"
     r"|(limits|quarantine|filter|proof)\..+|sink\.(dispatchers|column-selectors)(\..+)?"
     r"|sink\.column-masks(\.(matcher|columns|hash-length))?"
     r"|source\.kafka\.(security\.protocol|sasl\.mechanisms?|sasl\.username|sasl\.oauthbearer\.(method|client\.id|scope)"

@@ -1,0 +1,105 @@
+"""The table `ticdc_reconciler.audit`: which windows were applied, in SQL that all targets speak.
+
+A line is written in the transaction that saves the progress which it tells of, so it is there exactly if its rows are.
+It is made where `target.audit` asks for it. Lines go by their age.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from ordering.quarantine import AppliedWindow
+from sinks.bookkeeping.progress_rows import Lease
+from sinks.bookkeeping.tables import Book
+
+_PRUNE_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """A line as it is kept: who wrote it, and when (UTC, by the writer's clock, never before the line before)."""
+
+    window: AppliedWindow
+    epoch: int
+    applied_at: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        one = self.window
+        return {
+            "above_ts": one.above_ts,
+            "checkpoint_ts": one.upto_ts,
+            "epoch": self.epoch,
+            "applied_at": self.applied_at.isoformat(timespec="milliseconds"),
+            "duration_ms": one.duration_ms,
+            "rows": one.rows,
+            "rows_by_table": None if one.tables is None else dict(sorted(one.tables.items())),
+        }
+
+
+class AuditTable:
+    """What was applied. Raises TargetError and its kinds."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._pruned: datetime | None = None
+        self._last: datetime | None = None
+
+    @property
+    def _table(self) -> str:
+        return self._book.place("audit")
+
+    def make(self) -> None:
+        """Make the table where it is missing; not inside a transaction."""
+        types = self._book.types
+        columns = (
+            f"changefeed {types.short} NOT NULL, applied_at {types.short} NOT NULL, above_ts {types.tso} NOT NULL,"
+            f" checkpoint_ts {types.tso} NOT NULL, epoch BIGINT NOT NULL, duration_ms BIGINT NOT NULL,"
+            f" row_count BIGINT NOT NULL, rows_before BIGINT NOT NULL, rows_by_table {types.text} NOT NULL,"
+            " PRIMARY KEY (changefeed, applied_at)"
+        )
+        self._book.run(f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}){types.tail}")
+
+    def add(self, lease: Lease, windows: Sequence[AppliedWindow]) -> None:
+        """Add lines, in the transaction that has begun."""
+        for window in windows:
+            self._last = max(datetime.now(UTC), self._after(lease.changefeed))
+            told = "" if window.tables is None else orjson.dumps(dict(window.tables)).decode()
+            values = (window.above_ts, window.upto_ts, lease.epoch, window.duration_ms, window.rows, window.rows_before)
+            insert = f"INSERT INTO {self._table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 constants
+            self._book.run(insert, (lease.changefeed, self._last.isoformat(timespec="microseconds"), *values, told))
+
+    def prune(self, changefeed: str, kept: timedelta) -> None:
+        """Let lines go that are older, once a minute; in a transaction or outside."""
+        now = datetime.now(UTC)
+        if self._pruned is not None and now - self._pruned < _PRUNE_EVERY:
+            return
+        self._pruned = now
+        before = (now - kept).isoformat(timespec="microseconds")
+        delete = f"DELETE FROM {self._table} WHERE changefeed = ? AND applied_at < ?"  # noqa: S608 constants
+        self._book.run(delete, (changefeed, before))
+
+    def latest(self, changefeed: str, limit: int) -> list[AuditLine]:
+        """The latest lines, newest first; none where the table was never made. Changes nothing."""
+        if not self._book.has("audit"):
+            return []
+        names = "above_ts, checkpoint_ts, duration_ms, row_count, rows_before, rows_by_table, epoch, applied_at"
+        sql = f"SELECT {names} FROM {self._table} WHERE changefeed = ? ORDER BY applied_at DESC LIMIT {limit:d}"  # noqa: S608 constants
+        return [_line(row) for row in self._book.query(sql, (changefeed,))]
+
+    def _after(self, changefeed: str) -> datetime:
+        """Just after the latest line: another machine's clock may be ahead."""
+        if self._last is None:
+            latest = self.latest(changefeed, 1)
+            self._last = latest[0].applied_at if latest else datetime.min.replace(tzinfo=UTC)
+        return self._last + timedelta(microseconds=1)
+
+
+def _line(row: Sequence[Any]) -> AuditLine:
+    above, upto, duration, rows, before, told, epoch, at = row
+    tables: Mapping[str, int] | None = orjson.loads(told) if told else None
+    window = AppliedWindow(int(above), int(upto), int(duration), int(rows), int(before), tables)
+    return AuditLine(window, int(epoch), datetime.fromisoformat(str(at)))
