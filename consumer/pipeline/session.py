@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 from consumer.config.changefeed_filter import read_filter
@@ -12,7 +13,6 @@ from consumer.config.zone import in_zone
 from consumer.large_messages.fetch import Bodies
 from consumer.pipeline.acting_tables import ActingTables
 from consumer.pipeline.apply_mode import ApplyMode, mode_of
-from consumer.pipeline.audit import WindowAudit
 from consumer.pipeline.drift import DriftJudge
 from consumer.quarantine.collector import Quarantine
 from consumer.redis.ledger import Ledger
@@ -30,6 +30,7 @@ from ordering.progress import Progress, refuse_unfinished_load
 from ordering.quarantine import Changes
 from ordering.timestamps import CheckpointTs
 from ordering.window import Window
+from sinks.bookkeeping.audit import WindowAudit
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.bookkeeping.write_permits import PartDone
 from sinks.rows.spool import RowCounts, Spool
@@ -90,7 +91,8 @@ class Session:
         self.schemas, self.awaited = schemas_of(config, target), AwaitedSchemas(source)
         self.quarantine = Quarantine(config, target, source)
         self.drifting, self.acting = DriftJudge(config, target.name), ActingTables()
-        self.audit = WindowAudit(config, target, self.progress)
+        kept = timedelta(days=config.target.audit_days) if config.target.audit else None
+        self.audit = WindowAudit(target.audit, config.changefeed, self.progress, kept)
         self.planner = Planner(config.limits.window_rows, tuning.most_segments)
 
     @property

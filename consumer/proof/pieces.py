@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from consumer.codec.canal_json import Image
-from ordering.rows.content_sums import ContentSum, RowDigest, added, rows_in, step
+from ordering.rows.content_sums import ContentSum, ContentSums, RowDigest, added, rows_in, step
 from ordering.rows.identity import commit_ts_of
 from sinks.compare.canonical import CanonicalColumn, CanonicalRows, table_sums
 from sinks.compare.digests import Span, TableReader, own_rows
@@ -64,6 +64,16 @@ class TablePass:
         first = self.rows.keys[0]
         text = first.spell(image[first.column.name] or "")
         return bisect_left(self._bounds, int(text or 0))
+
+
+def whole_sums(rows: CanonicalRows, reader: TableReader) -> ContentSums | None:
+    """The sums of all rows in one snapshot; None where the server can't make a row's text. Raises TargetError."""
+    if not reader.piece_rows:
+        return table_sums(rows, reader)
+    one = TablePass(rows)
+    while not one.is_done:
+        one.read(reader, 0, one.next_span(reader, reader.piece_rows))
+    return one.sums
 
 
 def has_more_rows(rows: CanonicalRows, reader: TableReader, span: Span, most: int) -> bool:

@@ -19,7 +19,7 @@ from consumer.proof.events_log import EventsLog
 from consumer.proof.expectation import TOO_LONG, Expectations
 from consumer.proof.interval import IntervalReading, TableInterval
 from consumer.proof.keyless import PassOrder
-from consumer.proof.pieces import TablePass
+from consumer.proof.pieces import TablePass, whole_sums
 from consumer.proof.present import Present, at_rest, present_of
 from consumer.proof.report import Proof, ProofOf, ProofVerdict
 from consumer.proof.state import ProofState, first_state, state_of
@@ -30,7 +30,6 @@ from ordering.errors import ConfigError
 from ordering.events import TableName
 from ordering.rows.content_sums import ContentSums
 from sinks.bookkeeping.ddl_log import KEPT
-from sinks.compare.canonical import table_sums
 
 
 def carried(
@@ -104,7 +103,7 @@ class Proving:
         """
         with at_rest(self.config) as (side, progress):
             present = present_of(self.config, side, progress)
-            sums = {name: table_sums(rows, side.readers[0]) for name, rows in present.rows.items()}
+            sums = {name: whole_sums(rows, side.readers[0]) for name, rows in present.rows.items()}
             has_upstream = bool(self.config.source.upstream.uri)
             upstream = UpstreamSums.begun(self.config, side, present.checkpoint_ts) if has_upstream else None
             return present, sums, upstream

@@ -4,18 +4,23 @@ A line is written in the transaction that saves the progress which it tells of, 
 It is made where `target.audit` asks for it. Lines go by their age.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
-from ordering.quarantine import AppliedWindow
+from ordering.progress import Progress
+from ordering.quarantine import AppliedWindow, Changes
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.bookkeeping.tables import Book
+from sinks.rows.spool import RowCounts
 
-_PRUNE_EVERY = timedelta(minutes=1)
+_LINE_S = 1.0
+_PRUNE_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class AuditTable:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._pruned: datetime | None = None
+        self._pruned: float | None = None
         self._last: datetime | None = None
 
     @property
@@ -74,11 +79,10 @@ class AuditTable:
 
     def prune(self, changefeed: str, kept: timedelta) -> None:
         """Let lines go that are older, once a minute; in a transaction or outside."""
-        now = datetime.now(UTC)
-        if self._pruned is not None and now - self._pruned < _PRUNE_EVERY:
+        if self._pruned is not None and time.monotonic() - self._pruned < _PRUNE_EVERY_S:
             return
-        self._pruned = now
-        before = (now - kept).isoformat(timespec="microseconds")
+        self._pruned = time.monotonic()
+        before = (datetime.now(UTC) - kept).isoformat(timespec="microseconds")
         delete = f"DELETE FROM {self._table} WHERE changefeed = ? AND applied_at < ?"  # noqa: S608 constants
         self._book.run(delete, (changefeed, before))
 
@@ -96,6 +100,62 @@ class AuditTable:
             latest = self.latest(changefeed, 1)
             self._last = latest[0].applied_at if latest else datetime.min.replace(tzinfo=UTC)
         return self._last + timedelta(microseconds=1)
+
+
+class WindowAudit:
+    """The audit of one session: a line for each window. `kept`: for how long; None: there is none. Raises TargetError.
+
+    `transaction` consistency commits many times a window, and a line each would cost as much as a small transaction's
+    rows. So there one line stands for all of a second, or of the rest of the window. If a crash takes what was counted
+    for a line, the next instance writes one for those commits: how many rows there were is known, of which tables is
+    not.
+    """
+
+    def __init__(self, table: AuditTable, changefeed: str, progress: Progress, kept: timedelta | None) -> None:
+        self._table, self._changefeed, self._kept = table, changefeed, kept
+        self._rows: Counter[str] = Counter()
+        self._begun = time.monotonic()
+        self._told = progress
+        """At the last line."""
+        self._lost: tuple[AppliedWindow, ...] = ()
+        if kept is not None:
+            self._table.make()
+            self._take_up(progress)
+
+    def _take_up(self, progress: Progress) -> None:
+        latest = self._table.latest(self._changefeed, 1)
+        last = latest[0].window if latest else None
+        if last is not None:
+            lost, before = progress.counts.rows_written - last.rows - last.rows_before, last.rows + last.rows_before
+            if lost > 0 and progress.checkpoint_ts >= last.upto_ts:
+                at = int(progress.checkpoint_ts)
+                self._lost = (AppliedWindow(last.upto_ts, at, 0, lost, before, None),)
+
+    def begin(self) -> None:
+        """A window begins to be applied."""
+        self._begun = time.monotonic()
+
+    def with_lines(self, changes: Changes, written: Iterable[RowCounts], after: Progress, *, ends: bool) -> Changes:
+        """What changes with the progress `after`, with the lines that are due. `ends`: its window is over."""
+        if self._kept is None:
+            return changes
+        for rows in written:
+            self._rows.update({str(name): count for name, count in rows.items() if count})
+        duration = time.monotonic() - self._begun
+        if not (ends or duration >= _LINE_S) or not (self._rows or self._lost):
+            return changes
+        self._table.prune(self._changefeed, self._kept)
+        own = AppliedWindow(
+            int(self._told.checkpoint_ts), int(after.checkpoint_ts), round(duration * 1000),
+            sum(self._rows.values()), self._told.counts.rows_written, dict(self._rows),
+        )  # fmt: skip
+        return replace(changes, applied=(*self._lost, *((own,) if self._rows else ())))
+
+    def committed(self, changes: Changes, after: Progress) -> None:
+        """The target holds them now."""
+        if changes.applied:
+            self._lost, self._told, self._begun = (), after, time.monotonic()
+            self._rows.clear()
 
 
 def _line(row: Sequence[Any]) -> AuditLine:

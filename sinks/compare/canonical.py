@@ -181,9 +181,7 @@ def table_sums(rows: CanonicalRows, reader: TableReader, span: Span = _ALL) -> C
     late = rows.late
     late_rows = f"({' OR '.join(one.lateness(reader) for one in late)})" if late else ""
     always = any(one.is_late and not one.column.nullable for one in late)
-    found = (
-        {} if always else _computed(rows, reader, [*span.conditions(reader), *([f"NOT {late_rows}"] if late else [])])
-    )
+    found = {} if always else _computed(rows, reader, span, [f"NOT {late_rows}"] if late else [])
     if found is None or not late:
         return found
     more = _fetched(rows, reader, [*span.conditions(reader), late_rows])
@@ -194,12 +192,14 @@ def table_sums(rows: CanonicalRows, reader: TableReader, span: Span = _ALL) -> C
     return found
 
 
-def _computed(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]) -> dict[int, ContentSum] | None:
+def _computed(
+    rows: CanonicalRows, reader: TableReader, span: Span, conditions: Sequence[str]
+) -> dict[int, ContentSum] | None:
     """The sums of these rows, which have no late value: one query, a line for each bucket."""
     high, low = (reader.added(reader.number_of("h", at, _HALF)) for at in (1, 1 + _HALF))
-    bucket = f"SUBSTR(k, 1, {_BUCKET_DIGITS})"
-    inner = _hashes(rows, reader, conditions)
-    sql = f"SELECT {bucket} AS b, COUNT(*) AS n, COUNT(h) AS m, {high} AS u, {low} AS v FROM ({inner}) AS x GROUP BY {bucket}"  # noqa: S608, E501 quoted
+    cut = {"k": _BUCKET_DIGITS, "h": 2 * _HALF}
+    inner = _hashes(rows, reader, [*span.conditions(reader), *conditions], cut=cut) + reader.once(span)
+    sql = f"SELECT k AS b, COUNT(*) AS n, COUNT(h) AS m, {high} AS u, {low} AS v FROM ({inner}) AS x GROUP BY k"  # noqa: S608 quoted
     found: dict[int, ContentSum] = {}
     for digits, count, hashed, upper, lower in reader.query(sql):
         if digits is None or count != hashed:
@@ -225,12 +225,20 @@ def _fetched(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]
     return found
 
 
-def _hashes(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str], more: Sequence[str] = ()) -> str:
-    """The query for the digest of each row's key (k) and of its text (h), and for more."""
-    row, key = (_hashed_row(some, reader) for some in (rows.columns, rows.keys or rows.columns))
+def _hashes(
+    rows: CanonicalRows,
+    reader: TableReader,
+    conditions: Sequence[str],
+    more: Sequence[str] = (),
+    cut: Mapping[str, int] | None = None,
+) -> str:
+    """The query for the digest of each row's key (k) and of its text (h), `cut` to so many digits, and for more."""
+    hashed = {"k": _hashed_row(rows.keys or rows.columns, reader), "h": _hashed_row(rows.columns, reader)}
+    if cut is not None:
+        hashed = {name: f"SUBSTR({text}, 1, {cut[name]})" for name, text in hashed.items()}
     wanted = [*own_rows(rows.schema, reader), *conditions]
     where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
-    chosen = ", ".join([f"{key} AS k", f"{row} AS h", *more])
+    chosen = ", ".join([*(f"{text} AS {name}" for name, text in hashed.items()), *more])
     return f"SELECT {chosen} FROM {reader.place(rows.schema.here)}{where}"  # noqa: S608 quoted
 
 

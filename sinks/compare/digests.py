@@ -60,6 +60,8 @@ class TableReader(ABC):
     """Whether more than one can read the same snapshot at once."""
     calendar_only = False
     """Whether its dates are those of the calendar alone: no zero dates, no 31 February."""
+    piece_rows = 0
+    """How many rows at once cost least; 0: all of a table."""
 
     @abstractmethod
     def begin(self, snapshot: str = "") -> str:
@@ -131,6 +133,14 @@ class TableReader(ABC):
     @abstractmethod
     def hashed(self, text: str) -> str:
         """An expression for the SHA-256 of a text as hexadecimal digits in lower case; NULL where that can't be had."""
+
+    def once(self, span: Span) -> str:
+        """What ends a query in FROM so that each of its columns is computed once a row, not once a use; "" for nothing.
+
+        Servers put the expressions in the columns' places else.
+        """
+        del span
+        return ""
 
     @abstractmethod
     def number_of(self, digits: str, at: int, count: int) -> str:

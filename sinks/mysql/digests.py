@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ordering.events import TableName
-from sinks.compare.digests import DIGITS, TableReader
+from sinks.compare.digests import DIGITS, Span, TableReader
 from sinks.compare.value_forms import Form, Trait
 from sinks.mysql.catalog import place_of, quoted, read_catalog
 from sinks.mysql.connection import MysqlConnection
@@ -27,6 +27,7 @@ _FORMS = {
     Shape.TIME: Form.TIME,
     Shape.JSON: Form.JSON,
 }
+_ALL_ROWS = (1 << 64) - 1
 _FRACTIONS = {Form.DATETIME, Form.TIMESTAMP, Form.TIME}
 
 
@@ -42,6 +43,9 @@ def _scale(column: Column) -> int:
 
 class MysqlReader(TableReader):
     """MySQL and MariaDB: each connection has a snapshot of its own."""
+
+    piece_rows = 50_000
+    """What is kept of them fits into 16 MiB, the default of `tmp_table_size`."""
 
     def __init__(self, db: MysqlConnection) -> None:
         self._db = db
@@ -158,6 +162,10 @@ class MysqlReader(TableReader):
     def hashed(self, text: str) -> str:
         """See `TableReader.hashed`."""
         return f"SHA2({text}, 256)"
+
+    def once(self, span: Span) -> str:
+        """See `TableReader.once`: it is a table then that is kept until its end, in memory if it is small."""
+        return f" LIMIT {_ALL_ROWS}" if span.column else ""
 
     def number_of(self, digits: str, at: int, count: int) -> str:
         """See `TableReader.number_of`."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ordering.events import TableName
-from sinks.compare.digests import DIGITS, TableReader
+from sinks.compare.digests import DIGITS, Span, TableReader
 from sinks.compare.value_forms import Form, Trait
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
@@ -135,6 +135,11 @@ class PostgresReader(TableReader):
     def hashed(self, text: str) -> str:
         """See `TableReader.hashed`."""
         return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
+
+    def once(self, span: Span) -> str:
+        """See `TableReader.once`."""
+        del span
+        return " OFFSET 0"
 
     def number_of(self, digits: str, at: int, count: int) -> str:
         """See `TableReader.number_of`."""

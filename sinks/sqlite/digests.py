@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ordering.events import TableName
-from sinks.compare.digests import DIGITS, TableReader
+from sinks.compare.digests import DIGITS, Span, TableReader
 from sinks.compare.value_forms import Form, Trait, real_text
 from sinks.rows.schema import Catalog, Column, Shape
 from sinks.sqlite.catalog import place_of
@@ -154,6 +154,11 @@ class SqliteReader(TableReader):
     def hashed(self, text: str) -> str:
         """See `TableReader.hashed`."""
         return f"{_HASHED}(CAST({text} AS BLOB))"
+
+    def once(self, span: Span) -> str:
+        """See `TableReader.once`."""
+        del span
+        return " LIMIT -1"
 
     def number_of(self, digits: str, at: int, count: int) -> str:
         """See `TableReader.number_of`."""

@@ -13,9 +13,10 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from consumer.proof.pieces import whole_sums
 from ordering.events import TableName
 from ordering.rows.content_sums import rows_in
-from sinks.compare.canonical import canonical_rows, table_sums
+from sinks.compare.canonical import canonical_rows
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from tests.bench.measure import execute
@@ -86,7 +87,7 @@ def measured(kind: str, rows: int, *, documents: bool) -> Cost:
             reader.begin()
             table = canonical_rows(reader.catalog().tables[NAME], reader, ValueRules())
             own, cpu, begun = _own_cpu(), _server_cpu(server.pid), time.monotonic()
-            sums = table_sums(table, reader)
+            sums = whole_sums(table, reader)
             wall = time.monotonic() - begun
             assert sums is not None
             assert rows_in(sums) == rows

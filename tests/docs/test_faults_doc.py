@@ -17,12 +17,14 @@ DATES_FOR_PEOPLE = {
     "consumer/source/outside_watermark.py",  # refuses what is a day ahead
     "consumer/verify/resume_file.py",
     "consumer/operate/status.py",
+    "consumer/proof/loaded.py",
     "consumer/proof/report.py",
     "consumer/run/live_status.py",
     "consumer/run/progress_log.py",
     "consumer/embedded/trust_store.py",
     "consumer/serve/observed/history.py",
     "sinks/bookkeeping/tables.py",
+    "sinks/bookkeeping/audit.py",  # by it lines go, as those of proofs do
     "sinks/bookkeeping/proofs.py",
     "sinks/bookkeeping/quarantine.py",
     "sinks/iceberg/expiry.py",  # for readers; files of leaders go by the pointer: test_iceberg_expiry.py

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from consumer.operate.audit import audit_of
-from consumer.pipeline import audit
 from consumer.wiring import target_of
+from sinks.bookkeeping import audit
 from sinks.steps import Step
 from tests.service.commands.test_prove import changes, every, feed
 from tests.service.lab import Feed

@@ -165,15 +165,15 @@ def test_a_ddl_that_is_executed_amid_a_proof_is_no_difference(
 ) -> None:
     """PostgreSQL shows such a table as an empty one to a snapshot that is older."""
     proven(every)
-    sums = run.table_sums
+    sums = run.whole_sums
 
     def meanwhile(*args: Any) -> Any:
-        monkeypatch.setattr(run, "table_sums", sums)
+        monkeypatch.setattr(run, "whole_sums", sums)
         every.send([ddl("d.t", 20, sql, kind=sql.split(maxsplit=1)[0]), *watermarks(21)])
         every.apply()
         return sums(*args)
 
-    monkeypatch.setattr(run, "table_sums", meanwhile)
+    monkeypatch.setattr(run, "whole_sums", meanwhile)
     assert verdicts(prove(every)) == {"t": "base", "other": "equal"}
     assert verdicts(prove(every)) == {"t": "base", "other": "equal"}
     assert verdicts(prove(every)) == {"t": "equal", "other": "equal"}
