@@ -67,7 +67,7 @@ class ExtractTableSection(Section):
 
     table_regexp: Annotated[str, AfterValidator(checks.extraction)] = ""
     """What the expression (Go's, RE2) finds in the table's name, in lower case: its groups, one after the other."""
-    target_column: Annotated[str, AfterValidator(checks.origin_column)] = ""
+    target_column: Annotated[str, AfterValidator(checks.origin_text)] = ""
     """The column of the target that holds it; `""`: none. No table upstream may have a column of this name."""
 
 
@@ -76,16 +76,16 @@ class ExtractSchemaSection(Section):
 
     schema_regexp: Annotated[str, AfterValidator(checks.extraction)] = ""
     """The same for the schema's name."""
-    target_column: Annotated[str, AfterValidator(checks.origin_column)] = ""
+    target_column: Annotated[str, AfterValidator(checks.origin_text)] = ""
     """The column of the target that holds it; `""`: none."""
 
 
 class ExtractSourceSection(Section):
     """A column that holds the same in every row of this changefeed: several may fill one table."""
 
-    source: Annotated[str, AfterValidator(checks.origin_value)] = ""
+    source: Annotated[str, AfterValidator(checks.origin_text)] = ""
     """What the column holds, at most 64 characters."""
-    target_column: Annotated[str, AfterValidator(checks.origin_column)] = ""
+    target_column: Annotated[str, AfterValidator(checks.origin_text)] = ""
     """The column of the target that holds it; `""`: none."""
 
 

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from consumer.config.redis_uri import check_redis_uri
 from consumer.filters.columns import name_rules
 from consumer.filters.events import condition_or_none, ignored_events, ignored_sql
+from consumer.filters.origins import LONGEST
 from consumer.filters.tables import table_filter
 from consumer.formats.debezium.columns import LOSSES
 from consumer.go_regex import compiled
@@ -25,7 +26,6 @@ from sinks.uri import parse_target_uri, parse_upstream_uri
 
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _PORTS = 65536
-_LONGEST_NAME = 64
 _STORES = ("s3", "gs", "azure", "file")
 T = TypeVar("T")
 
@@ -136,18 +136,10 @@ def _compiled(text: str) -> Any:
         raise ValueError(_joined(error)) from error
 
 
-def origin_column(value: str) -> str:
-    """The name of a column that tells whose a row is."""
-    if len(value) > _LONGEST_NAME or "\0" in value or value != value.strip():
-        message = f"must be the name of a column, of at most {_LONGEST_NAME} characters"
-        raise ValueError(message)
-    return value
-
-
-def origin_value(value: str) -> str:
-    """What such a column holds in all rows of a changefeed."""
-    if len(value) > _LONGEST_NAME or "\0" in value or value != value.strip():
-        message = f"must be a text of at most {_LONGEST_NAME} characters, without blanks around it"
+def origin_text(value: str) -> str:
+    """The name of a column that tells whose a row is, or what it holds in all rows of a changefeed."""
+    if len(value) > LONGEST or "\0" in value or value != value.strip():
+        message = f"must be a text of at most {LONGEST} characters, without blanks around it"
         raise ValueError(message)
     return value
 

@@ -13,7 +13,7 @@ from consumer.codec.canal_json import Image
 from ordering.rows.content_sums import ContentSum, ContentSums, RowDigest, added, rows_in, step
 from ordering.rows.identity import commit_ts_of
 from sinks.compare.canonical import CanonicalColumn, CanonicalRows, table_sums
-from sinks.compare.digests import Span, TableReader, own_rows
+from sinks.compare.digests import Span, TableReader, rows_where
 from sinks.compare.value_forms import Form
 
 _LARGEST_BOUND = (1 << 63) - 1
@@ -78,9 +78,8 @@ def whole_sums(rows: CanonicalRows, reader: TableReader) -> ContentSums | None:
 
 def has_more_rows(rows: CanonicalRows, reader: TableReader, span: Span, most: int) -> bool:
     """Whether a piece has more than so many rows; it reads no more of them. Raises TargetError."""
-    where = " AND ".join([*own_rows(rows.schema, reader), *span.conditions(reader)])
-    place = reader.place(rows.schema.here) + (f" WHERE {where}" if where else "")
-    ((found,),) = reader.query(f"SELECT COUNT(*) FROM (SELECT 1 AS one FROM {place} LIMIT {most + 1}) AS x")  # noqa: S608 quoted
+    some = rows_where(rows.schema, reader, span.conditions(reader))
+    ((found,),) = reader.query(f"SELECT COUNT(*) FROM (SELECT 1 AS one FROM {some} LIMIT {most + 1}) AS x")  # noqa: S608 quoted
     return int(found) > most
 
 
@@ -92,9 +91,8 @@ def _range_column(rows: CanonicalRows, reader: TableReader) -> CanonicalColumn |
 def _bound(rows: CanonicalRows, reader: TableReader, column: CanonicalColumn, low: int | None, size: int) -> int | None:
     """The value up to which about so many rows lie above `low`; None if there are fewer."""
     name = reader.quoted(column.column.name)
-    where = " AND ".join([*own_rows(rows.schema, reader), *Span(column.column.name, low).conditions(reader)])
-    place = reader.place(rows.schema.here) + (f" WHERE {where}" if where else "")
-    found = reader.query(f"SELECT {name} AS k FROM {place} ORDER BY {name} LIMIT 1 OFFSET {size - 1}")  # noqa: S608 quoted
+    some = rows_where(rows.schema, reader, Span(column.column.name, low).conditions(reader))
+    found = reader.query(f"SELECT {name} AS k FROM {some} ORDER BY {name} LIMIT 1 OFFSET {size - 1}")  # noqa: S608 quoted
     bound = int(found[0][0]) if found else None
     if bound is None or bound > _LARGEST_BOUND or bound == low:
         return None  # what somebody wrote by hand may lie between two whole numbers: the rest is one piece

@@ -16,7 +16,7 @@ from struct import Struct
 from typing import Any
 
 from ordering.rows.content_sums import BUCKETS, EMPTY, ContentSum, ContentSums, RowDigest, sums_of
-from sinks.compare.digests import NOTHING, Span, TableReader, own_rows
+from sinks.compare.digests import NOTHING, Span, TableReader, rows_where
 from sinks.compare.spelling import LATE, Spell, spelling_of
 from sinks.compare.value_forms import PLAIN_FROM, PLAIN_TO, Form, Trait
 from sinks.rows.schema import Column, Shape, TableSchema
@@ -236,10 +236,8 @@ def _hashes(
     hashed = {"k": _hashed_row(rows.keys or rows.columns, reader), "h": _hashed_row(rows.columns, reader)}
     if cut is not None:
         hashed = {name: f"SUBSTR({text}, 1, {cut[name]})" for name, text in hashed.items()}
-    wanted = [*own_rows(rows.schema, reader), *conditions]
-    where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
     chosen = ", ".join([*(f"{text} AS {name}" for name, text in hashed.items()), *more])
-    return f"SELECT {chosen} FROM {reader.place(rows.schema.here)}{where}"  # noqa: S608 quoted
+    return f"SELECT {chosen} FROM {rows_where(rows.schema, reader, conditions)}"  # noqa: S608 quoted
 
 
 def _hashed_row(columns: Sequence[CanonicalColumn], reader: TableReader) -> str:

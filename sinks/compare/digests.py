@@ -156,9 +156,14 @@ class TableReader(ABC):
         return trait is not None and trait.form is Form.NUMBER and trait.scale == 0
 
 
-def own_rows(table: TableSchema, reader: TableReader) -> list[str]:
-    """The SQL conditions that hold for just the rows of a table that is merged with others; none for others."""
-    return [f"{reader.quoted(column)} = {reader.mender().text(value)}" for column, value in table.origin]
+def rows_where(table: TableSchema, reader: TableReader, conditions: Sequence[str]) -> str:
+    """What stands behind FROM for the rows of a table that meet SQL conditions.
+
+    If the table is merged with others here, these are its own rows only.
+    """
+    own = [f"{reader.quoted(column)} = {reader.mender().text(value)}" for column, value in table.origin]
+    where = " AND ".join([*own, *conditions])
+    return reader.place(table.here) + (f" WHERE {where}" if where else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +221,4 @@ class Selection:
 
     def _from(self, span: Span, *conditions: str) -> str:
         """The table, and which rows of it."""
-        own = own_rows(self.table, self.reader)
-        where = " AND ".join(filter(None, (*own, *span.conditions(self.reader), *conditions)))
-        return self.reader.place(self.table.here) + (f" WHERE {where}" if where else "")
+        return rows_where(self.table, self.reader, [*span.conditions(self.reader), *filter(None, conditions)])
