@@ -4,6 +4,8 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import names_of, read_routes
 from consumer.filters.selected_columns import SelectedColumns
+from consumer.formats.avro.protocol import Avro
+from consumer.formats.avro.registry import SchemaRegistry
 from consumer.formats.canal_json import CANAL_JSON, CanalJson
 from consumer.formats.debezium.protocol import Debezium
 from consumer.formats.known_schemas import KnownSchemas
@@ -45,9 +47,16 @@ def _format_of(config: Config) -> MessageFormat:
     protocol = config.source.protocol
     if protocol == "simple":
         return Simple(config.source.time_zone)
+    if protocol == "avro":
+        return Avro(registry_of(config))
     if protocol == "debezium":
         return Debezium(config.source.time_zone, accepts=config.source.lossy_values == "accept")
     return OpenProtocol() if protocol == "open-protocol" else CANAL_JSON
+
+
+def registry_of(config: Config) -> SchemaRegistry:
+    """Where the schemas of Avro are."""
+    return SchemaRegistry(config.source.schema_registry, config.source.schema_registry_ca)
 
 
 def storage_of(config: Config) -> StorageRoot:

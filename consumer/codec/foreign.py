@@ -30,6 +30,16 @@ OURS = (
     "set protocol=canal-json&enable-tidb-extension=true, protocol=simple or protocol=open-protocol in its sink URI;"
     " begin with a new topic"
 )
+GLUE_HINT = (
+    "AWS Glue's registry is not read: set schema-registry instead of glue-schema-registry-config in the changefeed's"
+    f" sink; or {OURS}"
+)
+FOREIGN_AVRO = f"the changefeed writes Debezium's format in Avro (debezium-avro), which is not read: {OURS}"
+_AVRO = (
+    'the changefeed writes Avro: set source.protocol = "avro" and source.schema-registry, and'
+    " enable-tidb-extension=true&avro-enable-watermark=true in its sink URI; or Debezium's format in Avro, which is not"
+    f" read: {OURS}"
+)
 
 
 def refused(fact: str, value: bytes, where: str, otherwise: str) -> InputError:
@@ -73,7 +83,7 @@ def _of_bytes(value: bytes, head: bytes) -> str:
     if _is_open(value):
         return 'the changefeed writes the Open Protocol: set source.protocol = "open-protocol"'
     if _is_avro(value):
-        return f"the changefeed writes Avro, whose DELETEs and topics lack commitTs and watermarks: {OURS}"
+        return GLUE_HINT if is_of_glue(value) else _AVRO
     if _CANAL_PACKET.match(head):
         return f"the changefeed writes Canal's protobuf, which has neither commitTs nor watermarks: {OURS}"
     if _CSV.match(head):
@@ -86,9 +96,14 @@ def _is_open(value: bytes) -> bool:
     return len(value) >= _LENGTH and int.from_bytes(value[:_LENGTH], "big") <= len(value) - _LENGTH
 
 
+def is_of_glue(value: bytes) -> bool:
+    """Whether a message names a schema of AWS Glue's registry."""
+    return value.startswith(_GLUE_HEADER) and len(value) > _GLUE_SIZE
+
+
 def _is_avro(value: bytes) -> bool:
     """Avro and Debezium-Avro look alike: a schema's number, or Glue's id, and Avro; or the marks of their own."""
-    if value.startswith(_GLUE_HEADER) and len(value) > _GLUE_SIZE:
+    if is_of_glue(value):
         return True
     if _AVRO_MARK.fullmatch(value) or value.startswith(_AVRO_DDL):
         return True

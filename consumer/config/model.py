@@ -117,13 +117,22 @@ class SourceSection(Section):
     """Settings of that store, named as in the `obstore` library: credentials, `endpoint`, `region`, ..."""
     csv: CsvSection = CsvSection()
     protocol: Annotated[
-        Literal["canal-json", "simple", "open-protocol", "debezium", "csv"], BeforeValidator(checks.read_protocol)
+        Literal["canal-json", "simple", "open-protocol", "avro", "debezium", "csv"],
+        BeforeValidator(checks.read_protocol),
     ] = "canal-json"
-    """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, `"simple"` and
+    """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, `"simple"`, `"avro"` and
     `"debezium"`; from files also `"csv"`. See `docs/changefeed.md`."""
     lossy_values: Literal["refuse", "stop", "accept"] = "refuse"
     """Only for `protocol = "debezium"`, in which TiCDC loses values: refuse that protocol; or read it and end with an
     error at a value that a float may have changed; or write what the message holds. See `docs/changefeed.md`."""
+    schema_registry: Annotated[str, AfterValidator(checks.schema_registry)] = ""
+    """Only for `protocol = "avro"`: address of the Confluent schema registry that the changefeed's sink names
+    (`"http://registry:8081"`, `USER:PASSWORD@` if it asks for a login). See `docs/changefeed.md`."""
+    schema_registry_ca: Annotated[str, AfterValidator(checks.authorities)] = ""
+    """For a registry with `https://`: PEM file, or directory, of the authorities to trust. Empty: the system's."""
+    avro_enable_watermark: bool = False
+    """Only for `protocol = "avro"`: whether the changefeed's sink URI has `avro-enable-watermark=true`, without which
+    topics have neither watermarks nor DDLs. See `docs/changefeed.md`."""
     watermark_from: Annotated[str, AfterValidator(checks.watermark_api)] = ""
     """Address of the TiCDC server (`"http://ticdc:8300"`, `USER:PASSWORD@` if it asks for a login), whose API gives the
     changefeed's checkpoint: a watermark for topics that hold none, or get none any more. See
@@ -167,6 +176,9 @@ class SourceSection(Section):
         """Either Kafka or files, with a protocol that TiCDC writes there."""
         if not self.storage:
             checks.kafka_source(self.protocol, self.lossy_values)
+            if self.protocol == "avro":
+                asked = bool(self.watermark_from)
+                checks.avro_source(self.schema_registry, has_watermarks=self.avro_enable_watermark, is_asked_for=asked)
             return self
         checks.storage_source(bool(self.bootstrap_servers or self.topics or self.kafka), self.protocol)
         checks.store_opens(self.storage, self.storage_options)

@@ -6,7 +6,7 @@ They connect to nothing and open nothing. Their texts name no value that may be 
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from consumer.config.redis_uri import check_redis_uri
@@ -74,18 +74,38 @@ def addresses(value: str) -> str:
 
 def watermark_api(value: str) -> str:
     """The address of TiCDC's API, or nothing. The value may hold a login, so it is not quoted."""
-    if not value:
-        return value
-    try:
-        parts = urlsplit(value)
-        port, host = 1 if parts.port is None else parts.port, parts.hostname
-    except ValueError:
-        port, host, parts = 0, None, urlsplit("")
-    rest = parts.path.rstrip("/") or parts.query or parts.fragment
-    if parts.scheme not in ("http", "https") or not host or not 0 < port < _PORTS or rest:
+    parts = _server(value) if value else urlsplit("")
+    if parts is None or parts.path.rstrip("/"):
         message = 'must be the address of a TiCDC server and nothing behind it, as in "http://ticdc:8300"'
         raise ValueError(message)
     return value
+
+
+def schema_registry(value: str) -> str:
+    """The address of a schema registry, or nothing. The value may hold a login, so it is not quoted."""
+    if value and _server(value) is None:
+        message = 'must be the address of a schema registry, as in "http://registry:8081"'
+        raise ValueError(message)
+    return value
+
+
+def authorities(value: str) -> str:
+    """A file or directory of authorities, or nothing."""
+    if value and (not value.startswith("/") or "\0" in value):
+        message = "must be the absolute path of a PEM file, or of a directory of such"
+        raise ValueError(message)
+    return value
+
+
+def _server(value: str) -> SplitResult | None:
+    """The parts of an HTTP server's address; None for what is none, or has a query or fragment."""
+    try:
+        parts = urlsplit(value)
+        port = 1 if parts.port is None else parts.port
+    except ValueError:
+        return None
+    odd = parts.scheme not in ("http", "https") or not parts.hostname or not 0 < port < _PORTS
+    return None if odd or parts.query or parts.fragment else parts
 
 
 def topics(value: list[str]) -> list[str]:
@@ -248,7 +268,6 @@ def store_opens(uri: str, options: Mapping[str, str]) -> None:
 
 
 _UNREAD_PROTOCOLS = {
-    "avro": "DELETEs have no commitTs there, and topics no watermarks",
     "debezium-avro": "topics have no watermarks there",
     "canal": "Canal's protobuf has neither commitTs nor watermarks",
     "maxwell": "it has neither commitTs nor watermarks",
@@ -279,6 +298,21 @@ def kafka_source(protocol: str, lossy_values: str) -> None:
             ' lossy-values = "stop" (a value with more digits than a float keeps ends the run) or "accept" (it is'
             " written as the message holds it); or set protocol=canal-json&enable-tidb-extension=true, protocol=simple"
             " or protocol=open-protocol in the changefeed's sink URI"
+        )
+        raise ValueError(message)
+
+
+def avro_source(registry: str, *, has_watermarks: bool, is_asked_for: bool) -> None:
+    """What Avro needs. `is_asked_for`: whether watermarks come from outside."""
+    if not registry:
+        message = 'protocol = "avro" needs schema-registry, the address in the changefeed\'s sink (schema-registry)'
+        raise ValueError(message)
+    if not has_watermarks and not is_asked_for:
+        message = (
+            'protocol = "avro": topics have neither watermarks nor DDLs, and DELETEs no commitTs, unless'
+            " enable-tidb-extension=true&avro-enable-watermark=true stand in the changefeed's sink URI. Add them, begin"
+            " with a new topic, and say so by avro-enable-watermark = true here; or set source.watermark-from, with"
+            " enable-tidb-extension=true&avro-include-before-value=true upstream"
         )
         raise ValueError(message)
 

@@ -6,22 +6,17 @@ Each type of column is sent in one branch of a value's union (TiCDC's `pkg/sink/
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
-from math import isfinite
-from struct import Struct
 from typing import Any, NamedTuple
 
 import msgspec
 
+from consumer.formats.numbers import plain_double, plain_float
 from consumer.formats.sent_rows import RowReader, into_zone
 from consumer.formats.sent_schema import SentSchema
 from consumer.formats.simple_avro import Branch, Value, avro_image
 
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "year", "enum", "set"}
-_SINGLE = Struct("<f")
 _WORD = 2**64
-_FLOAT_DIGITS = range(1, 10)
-"""Nine always tell a FLOAT from the next; the smallest ones need but one."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -32,34 +27,6 @@ class _Column(NamedTuple):
     branch: Branch
     text: Callable[[Any], str]
     stored: Callable[[Any], bytes]
-
-
-def _plain_double(number: float) -> str:
-    """The shortest digits that name a DOUBLE, without an exponent. Raises ValueError."""
-    return _plain(number, repr(number))
-
-
-def _plain_float(number: float) -> str:
-    """The shortest digits that name a FLOAT, without an exponent. Raises ValueError."""
-    for digits in _FLOAT_DIGITS:
-        text = f"{number:.{digits}g}"
-        if not isfinite(number) or _same_float(text, number):
-            break
-    return _plain(number, text)
-
-
-def _same_float(text: str, number: float) -> bool:
-    try:
-        return bool(_SINGLE.unpack(_SINGLE.pack(float(text)))[0] == number)
-    except OverflowError:
-        return False
-
-
-def _plain(number: float, text: str) -> str:
-    if not isfinite(number):
-        message = f"a number was expected, not {number!r}"
-        raise ValueError(message)
-    return format(Decimal(text), "f").removesuffix(".0")
 
 
 def _latin(value: bytes) -> str:
@@ -88,8 +55,8 @@ def _plain_text(name: str, kind: str) -> tuple[Callable[[Any], str], Branch]:
     if name in _NUMBERS:
         return (_member if name in ("enum", "set") else str), Branch.LONG
     if name == "float":
-        return _plain_float, Branch.FLOAT
-    return (_plain_double, Branch.DOUBLE) if name == "double" else (str, Branch.STRING)
+        return plain_float, Branch.FLOAT
+    return (plain_double, Branch.DOUBLE) if name == "double" else (str, Branch.STRING)
 
 
 def _utc(value: tuple[str, str]) -> bytes:

@@ -18,7 +18,7 @@ from consumer.operate.files import looked_at_files
 from consumer.source.offer import Probe
 from consumer.source.probe import Source
 from consumer.spark.master import check_master
-from consumer.wiring import bodies_of, format_of, target_of
+from consumer.wiring import bodies_of, format_of, registry_of, target_of
 from ordering.errors import ConfigError, InputError, ReconcilerError, SourceError, TargetError
 from ordering.events import Position
 from ordering.progress import Progress
@@ -67,10 +67,12 @@ def findings(config: Config) -> Iterator[Finding]:
         yield from _tried("storage", lambda: looked_at_files(config, _progress(config)))
     else:
         yield from _tried("kafka", lambda: _kafka(config))
+    if config.source.protocol == "avro":
+        yield from _tried("schema registry", lambda: [registry_of(config).check()])
     upstream = bodies_of(config).upstream
     if upstream is not None:
         yield from _tried("upstream", lambda: [upstream.check()])
-    if lost := told_of_losses(config.source.protocol):
+    if lost := told_of_losses(config.source):
         yield Finding("protocol", lost, is_whole=False)
     if told_there := told_of_repeats(config.source.time_zone):
         yield Finding("time zone", told_there, is_whole=False)

@@ -8,6 +8,7 @@ repetitions that the ledger proves are none of that.
 
 from collections.abc import Iterator, Sequence
 
+from consumer.ddl.avro_names import refused_names
 from consumer.ddl.check_columns import refused_spellings
 from consumer.ddl.routing import with_rows
 from consumer.ddl.table_changes import Altered
@@ -40,6 +41,8 @@ def judged_progress(session: Session, read: WindowRead) -> Progress:
     check_retired(reports, session.progress, session.ledger)
     refused_rows(reports)
     refused_columns(reports, session.routes.columns)
+    if session.config.source.protocol == "avro":
+        refused_names(reports, catalog)
     refused_tables(reports, catalog, session.config.source.time_zone)
     if session.config.source.protocol == "debezium":
         refused_spellings(reports, catalog)

@@ -7,7 +7,7 @@ import msgspec
 
 from consumer.config.model import Config
 from consumer.wiring import format_of
-from ordering.errors import InputError
+from ordering.errors import InputError, SourceError
 from ordering.events import Position
 from ordering.quarantine import Quarantined
 
@@ -37,7 +37,7 @@ def _plain(value: bytes | None, position: Position, config: Config) -> tuple[byt
     """A value decompressed, in the form that is read, a line for each of its events; or why there is none."""
     try:
         found = list(format_of(config).shown(value, position, config.limits.message_bytes))
-    except InputError as error:
+    except (InputError, SourceError) as error:
         return None, error.fact
     parts = [one for one in found if one is not None]
     return (b"\n".join(parts), "") if parts else (None, "the message has no value: a tombstone")

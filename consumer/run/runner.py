@@ -168,7 +168,7 @@ class Runner:
     def _run(self, started: float) -> None:
         tell_choice(self.config.spark.native)
         warn_of_repeats(self.config.source.time_zone)
-        warn_of_losses(self.config.source.protocol)
+        warn_of_losses(self.config.source)
         self._retrying(self._warm)
         self._stepping_down(self._connected)
         self.outcome.start_s = time.monotonic() - started

@@ -42,7 +42,8 @@ def test_their_commands_exist(name: str) -> None:
 
 
 def test_the_changefeed_that_works_is_one() -> None:
-    feed, simple, opened, debezium, outside, ours = (tomllib.loads(block) for block in blocks("changefeed", "toml"))
+    samples = (tomllib.loads(block) for block in blocks("changefeed", "toml"))
+    feed, simple, opened, debezium, avro, outside, ours = samples
     (uri,) = re.findall(r'--sink-uri="(.+)"', TEXTS["changefeed"])
     assert {"protocol=canal-json", "enable-tidb-extension=true"} <= set(uri.partition("?")[2].split("&"))
     assert ours["filter"]["rules"] == feed["filter"]["rules"]
@@ -52,7 +53,7 @@ def test_the_changefeed_that_works_is_one() -> None:
     assert opened["source"]["protocol"] == opened["sink"]["protocol"] == "open-protocol"
     for source in (simple["source"], opened["source"]):
         config_from({**LEAST, "source": {**LEAST["source"], **source}}, "")  # type: ignore[dict-item]
-    for source in (debezium["source"], outside["source"]):
+    for source in (debezium["source"], avro["source"], outside["source"]):
         config_from({**LEAST, "source": {**LEAST["source"], **source}}, "")  # type: ignore[dict-item]
     places = [feed["sink"]["kafka-config"]["large-message-handle"]["claim-check-storage-uri"]]
     config_from({**LEAST, "source": {**LEAST["source"], "claim-check": {"locations": places}}}, "")  # type: ignore[dict-item]

@@ -20,14 +20,16 @@ class Keyed(bytes):
     """A value whose message has a key."""
 
     beside: bytes
+    is_null: bool
+    """Whether there is no value, but the key alone."""
 
     @classmethod
     def of(cls, message: Message) -> bytes:
         """A message's value, with its key where it has one."""
         if message.key is None:
             return message.value
-        found = cls(message.value)
-        found.beside = message.key
+        found = cls(message.value or b"")
+        found.beside, found.is_null = message.key, message.value is None
         return found
 
 
@@ -52,7 +54,7 @@ class Stored:
 
     def value(self) -> bytes | None:
         """Its bytes."""
-        return self.content
+        return None if isinstance(self.content, Keyed) and self.content.is_null else self.content
 
 
 class Gap(Enum):

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from consumer.formats.numbers import plain_number, whole_number
+from consumer.formats.numbers import enum_text, members_of, plain_number, set_text, whole_number
 from consumer.formats.sent_rows import into_zone
 
 LOSSES = (
@@ -153,43 +153,12 @@ def _time(raw: bytes) -> str:
     return f"{'-' if micros < 0 else ''}{hour:02}:{minute:02}:{second:02}{_fraction(rest)}"
 
 
-def _members(allowed: str, *, is_enum: bool) -> dict[str, int]:
-    """The number of each member, as far as its spelling here tells exactly one; commas of an ENUM's are escaped."""
-    names = allowed.split(",")
-    if is_enum:
-        names, open_ = [], ""
-        for part in allowed.split(","):
-            joined = open_ + part
-            open_ = joined[:-1] + "," if joined.endswith("\\") else ""
-            names += [] if open_ else [joined]
-        if open_ or "\\" in allowed.replace("\\,", ""):
-            return {}  # a backslash at a member's end looks like an escaped comma
-    return {name: number for number, name in enumerate(names) if names.count(name) == 1 and "'" not in name}
-
-
 def _enum(raw: bytes, *, members: Mapping[str, int]) -> str:
-    """The member's name, which a target refuses if it lacks it; "" may also be what TiDB stores for an invalid one."""
-    text = _text(raw)
-    if (text == "" or text.isdigit()) and text in members:
-        return str(members[text] + 1)
-    return "0" if text == "" else _name(text)
+    return enum_text(_text(raw), members)
 
 
 def _set(raw: bytes, *, members: Mapping[str, int]) -> str:
-    text = _text(raw)
-    names = text.split(",") if text else []
-    if not any(name.isdigit() for name in names):
-        return text or "0"
-    if all(name in members for name in names):
-        return str(sum(1 << members[name] for name in names))
-    return ",".join(map(_name, names))
-
-
-def _name(text: str) -> str:
-    if text.isdigit():
-        message = f"{text[:40]!r} is a member's name that looks like a number, and its schema does not tell which"
-        raise ValueError(message)
-    return text
+    return set_text(_text(raw), members)
 
 
 _PLAIN: dict[str, tuple[str, Convert]] = {
@@ -217,8 +186,8 @@ def kind_of(field: Field, zone: str, *, accepts: bool) -> tuple[str, Convert]:
         "decimal": partial(_decimal, accepts=accepts),
         "datetime": partial(_datetime, unit=1 if field.name == _MICROS else 1000),
         "timestamp": partial(_timestamp, zone=zone),
-        "enum": partial(_enum, members=_members(allowed, is_enum=True)),
-        "set": partial(_set, members=_members(allowed, is_enum=False)),
+        "enum": partial(_enum, members=members_of(allowed, is_enum=True)),
+        "set": partial(_set, members=members_of(allowed, is_enum=False)),
     }
     if base not in others:
         message = f"column {field.field[:80]!r} has the unknown type {field.tidb_type[:80]!r}"

@@ -24,8 +24,9 @@ from sinks.uri import PATHS, parse_target_uri
 HIDDEN = "***"
 """Stands for what is not shown of a config."""
 _TARGET = "target.uri"
-URIS = frozenset({_TARGET, "redis.uri", "source.upstream.uri", "source.watermark-from"})
+URIS = frozenset({_TARGET, "redis.uri", "source.upstream.uri", "source.watermark-from", "source.schema-registry"})
 _KAFKA = "source.kafka."
+_REGISTRY_CA = "source.schema-registry-ca"
 _OPTIONS = re.compile(r"source\.(?:claim-check\.|storage-)options\.(.*)", re.DOTALL)
 _STORAGE = "source.storage"
 _KAFKA_SECRETS = frozenset({
@@ -177,7 +178,7 @@ def _holds_a_secret(key: str) -> bool:
 
 
 def _holds_authorities(key: str) -> bool:
-    return key in URIS or key.startswith(_KAFKA)
+    return key in URIS or key == _REGISTRY_CA or key.startswith(_KAFKA)
 
 
 def _check_option(key: str, option: str) -> None:
@@ -193,7 +194,7 @@ def _files_in(key: str, value: str) -> Iterator[str]:
     if key in URIS:
         yield from (given for name, given in parse_qsl(_query(value)) if name.lower() in _FILES)
         yield from _sockets(value)
-    elif key.startswith(_KAFKA) and key.endswith(".location") and value != "probe":
+    elif (key == _REGISTRY_CA and value) or (key.startswith(_KAFKA) and key.endswith(".location") and value != "probe"):
         yield value
 
 

@@ -11,7 +11,7 @@ from consumer.serve.config.references import HIDDEN, URIS
 
 _SHOWN = re.compile(
     r"changefeed|source\.(bootstrap-servers|topics|storage|protocol|start-ts|time-zone|unproven-beginning|equal-rows"
-    r"|lossy-values|watermark-(changefeed|keyspace))|source\.claim-check\.(locations|map\..+)"
+    r"|lossy-values|watermark-(changefeed|keyspace)|schema-registry-ca|avro-enable-watermark)|source\.claim-check\.(locations|map\..+)"
     r"|target\.(consistency|invalid-dates|volatile-defaults|cdc-write-source|concurrent-indexes|on-drift)"
     r"|target\.audit(-days)?"
     r"|(limits|quarantine|filter|proof)\..+|sink\.(dispatchers|column-selectors)(\..+)?"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from consumer.codec import canal_json
+from consumer.formats.avro.protocol import Avro
 from consumer.formats.canal_json import CANAL_JSON
 from consumer.formats.message_format import MessageFormat
 from consumer.formats.open_protocol import OpenProtocol
@@ -20,9 +21,10 @@ from tests.simple_protocol import COMPRESSIONS, encoded
 
 AT, LIMIT = Position("t", 1, 42), 1 << 20
 FORMATS: dict[str, MessageFormat] = {
-    "canal-json": CANAL_JSON, "simple": Simple(), "open-protocol": OpenProtocol()
+    "canal-json": CANAL_JSON, "simple": Simple(), "open-protocol": OpenProtocol(), "avro": Avro(),
 }  # fmt: skip
 SWITCH = "protocol=canal-json&enable-tidb-extension=true"
+AVRO = 'source.protocol = "avro"'
 
 
 class Form(NamedTuple):
@@ -62,12 +64,13 @@ FORMS = {
     "debezium watermark": Form("debezium", encoded({"payload": {"source": SOURCE, "op": "m"}}), SWITCH),
     "debezium, lz4": Form("debezium", COMPRESSIONS["lz4"](encoded({"payload": PAYLOAD, "schema": SCHEMA})), SWITCH),
     "debezium, snappy": Form("debezium", COMPRESSIONS["snappy"](encoded({"payload": PAYLOAD})), SWITCH),
-    "avro or debezium-avro": Form("avro", b"\0\0\0\0\7\2\2a", SWITCH, b"\0\0\0\0\6\2"),
-    "avro, a large number": Form("avro", b"\0\0\1\x86\xa0\2\2abcdefgh", SWITCH),
-    "avro of Glue": Form("avro", b"\3\0" + bytes(range(16)) + b"\2\2a", SWITCH),
-    "avro watermark": Form("avro", b"\2" + (7 << 40).to_bytes(8, "big"), SWITCH),
-    "avro DELETE with its commitTs": Form("avro", b"\3" + (7 << 40).to_bytes(8, "big"), SWITCH),
-    "avro DDL": Form("avro", b'\1{"query":"CREATE TABLE t (id INT)","type":3}', SWITCH),
+    "avro or debezium-avro": Form("avro", b"\0\0\0\0\7\2\2a", AVRO, b"\0\0\0\0\6\2"),
+    "avro, a large number": Form("avro", b"\0\0\1\x86\xa0\2\2abcdefgh", AVRO),
+    "avro of Glue": Form("", b"\3\0" + bytes(range(16)) + b"\2\2a",
+                         "schema-registry instead of glue-schema-registry-config"),
+    "avro watermark": Form("avro", b"\2" + (7 << 40).to_bytes(8, "big"), AVRO),
+    "avro DELETE with its commitTs": Form("avro", b"\3" + (7 << 40).to_bytes(8, "big"), AVRO),
+    "avro DDL": Form("avro", b'\1{"query":"CREATE TABLE t (id INT)","type":3}', AVRO),
     "maxwell": Form("maxwell", encoded(MAXWELL), SWITCH, CLASSIC_KEY),
     "maxwell, several": Form("maxwell", encoded(MAXWELL) * 2, SWITCH, CLASSIC_KEY),
     "maxwell DDL": Form("maxwell", encoded({"database": "d", "table": "t", "type": "table-create"}), SWITCH),
@@ -100,7 +103,7 @@ def read(message_format: MessageFormat, key: bytes | None, value: bytes) -> None
     "value", [b"hello", b"{}", b'{"hello":"world"}', b"[1,2]", b"I am,no,line", b"\x10\1\x18", b"\2"]
 )
 def test_what_nobody_knows_is_not_named(value: bytes) -> None:
-    for message_format in (Simple(), OpenProtocol()):
+    for message_format in (Simple(), OpenProtocol(), Avro()):
         with pytest.raises(InputError) as caught:
             read(message_format, None, value)
         assert type(caught.value) is InputError

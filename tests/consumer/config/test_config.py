@@ -78,7 +78,7 @@ ignore-event = ["all dml"]
     assert found.event_filters[0].matcher == ["a.*", "!a.b"]
 
 
-@pytest.mark.parametrize("protocol", ["avro", "debezium-avro", "canal", "maxwell", "craft"])
+@pytest.mark.parametrize("protocol", ["debezium-avro", "canal", "maxwell", "craft"])
 def test_protocols_that_are_not_read_are_refused_with_the_reason(protocol: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config_from(values(source={"protocol": protocol}), "here")

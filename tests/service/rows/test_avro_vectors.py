@@ -1,0 +1,177 @@
+"""The recordings once more in TiCDC's Avro protocol, with their schemas in a registry: every one ends as upstream.
+
+`tests.avro_protocol` writes the messages anew. Run again, nothing changes; sent a second time, nothing changes and
+every repetition is counted.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from consumer.codec.canal_json import WATERMARK
+from consumer.demo.fake_ticdc.changefeed import Message
+from ordering.errors import AnotherProtocolError, TableMismatchError
+from tests.avro_protocol import as_avro
+from tests.service.cells import differences, oracle
+from tests.service.lab import Feed, body, recorded
+from tests.service.local import LocalFeed
+from tests.service.messages import insert, typed, watermarks
+from tests.service.rows.sent_again import check_sent_again
+from tests.service.rows.test_debezium_vectors import killing_after
+from tests.service.rows.test_genuine_formats import genuine, upstream
+from tests.service.rows.test_simple_vectors import CONSISTENCIES
+from tests.service.schema_registry import FakeRegistry, schema_registry
+from tests.service.ticdc_api import ticdc_api
+
+pytestmark = pytest.mark.service
+
+MARKED = (
+    "iv.index-value.split", "ddl-basic.table", "ddl-basic.restarts", "ddl-basic.no-watermark-before-ddl", "crossing-2",
+    "topics.topic-per-table", "unique-moves-250.index-value.split",
+)  # fmt: skip
+"""Those whose rows are deleted from tables with a primary key, and whose key-changing UPDATEs are split."""
+BEFORE = (
+    "split.index-value.raw", "split.ts.raw", "split.table.split", "split.default.split", "split.columns.raw",
+    "split.index-value.restarts", "bank.index-value.restarts", "keys.index-value.split", "iv.index-value.raw",
+    "unique-swaps.index-value.raw",
+)  # fmt: skip
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    with schema_registry() as found:
+        yield found
+
+
+def reading(feed: Feed, registry: FakeRegistry, **source: Any) -> Feed:
+    """The feed, set to read Avro."""
+    told = {"protocol": "avro", "schema-registry": registry.url, "avro-enable-watermark": True}
+    return feed.with_(source={**told, **source})
+
+
+@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.parametrize("recording", MARKED)
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+def test_deletes_that_bring_their_commit_ts(
+    feed: Feed, registry: FakeRegistry, recording: str, consistency: str
+) -> None:
+    reading(feed, registry).with_(target={"consistency": consistency})
+    strings = sum(map(ord, recording + consistency)) % 2 > 0
+    check_sent_again(feed, recording, as_avro(recorded(recording), registry.register, strings=strings))
+    assert any(path.startswith("/schemas/ids/") for path in registry.asked)
+
+
+@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.parametrize("recording", BEFORE)
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+def test_rows_before(feed: Feed, registry: FakeRegistry, recording: str, consistency: str) -> None:
+    reading(feed, registry).with_(target={"consistency": consistency})
+    check_sent_again(feed, recording, as_avro(recorded(recording), registry.register, deletes="before"))
+
+
+@pytest.mark.cells("strings", ("feed", "consistency"))
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+def test_all_types(feed: Feed, registry: FakeRegistry, consistency: str, strings: bool) -> None:
+    recording = [m for m in recorded("types.table") if "odd" not in (body(m)["table"] or "")]
+    reading(feed, registry).with_(target={"consistency": consistency})
+    feed.send(as_avro(recording, registry.register, strings=strings, deletes="before"))
+    feed.once()
+    wanted = {name: table for name, table in oracle("types").items() if "odd" not in name}
+    assert differences(wanted, feed.cells) == []
+
+
+@pytest.mark.cells("feed", "consistency")
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+def test_what_ticdc_itself_wrote_in_canal_json(feed: Feed, registry: FakeRegistry, consistency: str) -> None:
+    reading(feed, registry).with_(target={"consistency": consistency})
+    sent = [m for m in genuine("formats.canal-json") if "ird" not in (body(m)["table"] or "")]  # no name in Avro
+    feed.send(as_avro(sent, registry.register, deletes="before"))
+    feed.once()
+    wanted = {name: table for name, table in upstream().items() if "ird" not in name}
+    assert differences(wanted, feed.cells) == []
+
+
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_a_watermark_from_outside(feed: Feed, registry: FakeRegistry, consistency: str) -> None:
+    whole = recorded("split.ts.raw")
+    last = max(body(m)["_tidb"].get("watermarkTs", 0) for m in whole)
+    ddls = [m for m in whole if body(m)["isDdl"]]
+    rows = [m for m in whole if not body(m)["isDdl"] and body(m)["type"] != WATERMARK]
+    with ticdc_api() as api:
+        api.at(last)
+        source = {"watermark-from": api.url, "watermark-changefeed": "orders"}
+        reading(feed, registry, **source).with_(target={"consistency": consistency})
+        feed.send(as_avro([*ddls, *rows], registry.register, deletes="before"))
+        assert feed.once().checkpoint_ts == last
+    assert differences(oracle("split"), feed.cells) == []
+
+
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+@pytest.mark.parametrize("deletes", ["marked", "before"])
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_killed_at_every_step(feed: LocalFeed, registry: FakeRegistry, deletes: str, consistency: str) -> None:
+    reading(feed, registry).with_(target={"consistency": consistency})
+    recording = "iv.index-value.split" if deletes == "marked" else "iv.index-value.raw"
+    feed.send(as_avro(recorded(recording), registry.register, deletes=deletes))
+    last = 0
+    while not feed.lives(killing_after(last := last + 1)):
+        assert last < 1_000
+    assert last > 5
+    assert differences(oracle("iv"), feed.cells) == []
+
+
+def refused(
+    feed: Feed, registry: FakeRegistry, sent: list[Message], kind: type[Exception] = AnotherProtocolError
+) -> Any:
+    reading(feed, registry).send(sent)
+    return feed.failing(kind)
+
+
+def test_a_delete_without_its_commit_ts(sqlite_feed: Feed, registry: FakeRegistry) -> None:
+    sent = as_avro(recorded("iv.index-value.split"), registry.register, deletes="bare")
+    error = refused(sqlite_feed, registry, sent)
+    assert "can't be ordered" in error.fact
+    assert "avro-enable-watermark=true" in error.hint
+    assert "partition=" in error.where
+    assert "offset=" in error.where
+
+
+def test_a_delete_without_a_key(sqlite_feed: Feed, registry: FakeRegistry) -> None:
+    error = refused(sqlite_feed, registry, as_avro(recorded("split.index-value.split"), registry.register))
+    assert "avro-include-before-value=true" in error.hint
+
+
+def test_rows_without_the_extension(sqlite_feed: Feed, registry: FakeRegistry) -> None:
+    sent = as_avro(recorded("split.index-value.split"), registry.register, extension=False)
+    error = refused(sqlite_feed, registry, sent)
+    assert "enable-tidb-extension=true" in error.hint
+    assert "partition=" in error.where
+
+
+def test_names_that_avro_can_not_hold(sqlite_feed: Feed, registry: FakeRegistry) -> None:
+    error = refused(sqlite_feed, registry, as_avro(recorded("names.table"), registry.register, deletes="before"))
+    assert "Avro can't name" in error.fact
+
+
+TWO = [("t_x", "t-x", "v"), ("t", "u", "a-b")]
+
+
+@pytest.mark.parametrize(("table", "beside", "column"), TWO)
+def test_rows_that_may_be_another_tables(
+    sqlite_feed: Feed, registry: FakeRegistry, table: str, beside: str, column: str
+) -> None:
+    for name in (table, beside):
+        sqlite_feed.make_database("d", f'CREATE TABLE "{name}" (id INT PRIMARY KEY, "{column}" INT)')
+    sent_column = column.replace("-", "_")
+    rows = [typed(insert(f"d.{table}", 1, 0, id=1, **{sent_column: 1}), **{sent_column: "int"}), *watermarks(2)]
+    error = refused(sqlite_feed, registry, as_avro(rows, registry.register), TableMismatchError)
+    assert "under the name" in error.fact
+    assert "offset=0" in error.where
+    assert "canal-json" in error.hint

@@ -1,0 +1,95 @@
+"""A small schema registry that keeps Confluent's HTTP contract, as far as TiCDC and its readers use it.
+
+`POST /subjects/SUBJECT/versions` registers, and gives a schema that is there already its number;
+`GET /schemas/ids/NUMBER` gives it back (Confluent documentation, "Schema Registry API Reference"). A test may have it
+answer otherwise.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+Answer = tuple[int, dict[str, str], bytes]
+_KIND = "application/vnd.schemaregistry.v1+json"
+
+
+@dataclass
+class FakeRegistry:
+    """What it holds, how it answers, and what it was asked."""
+
+    url: str = ""
+    schemas: dict[int, str] = field(default_factory=dict)
+    login: str = ""
+    """Those who ask have to log in so, if any: `USER:PASSWORD`."""
+    instead: Callable[[str], Answer | None] = lambda _: None
+    """Given a path, another answer."""
+    asked: list[str] = field(default_factory=list)
+    logins: list[str | None] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def register(self, subject: str, schema: str) -> int:  # noqa: ARG002 a number is of a schema, whoever names it
+        """The number of a schema."""
+        number = self._numbers.setdefault(schema, len(self._numbers) + 1)
+        self.schemas[number] = schema
+        return number
+
+    def answer(self, path: str, login: str | None) -> Answer:
+        """What a GET is answered."""
+        self.asked.append(path)
+        self.logins.append(login)
+        if (other := self.instead(path)) is not None:
+            return other
+        if self.login and login != "Basic " + base64.b64encode(self.login.encode()).decode():
+            return _json(401, {"error_code": 401, "message": "Unauthorized"})
+        if path in ("/", "/subjects"):
+            return _json(200, {} if path == "/" else [])
+        number = path.removeprefix("/schemas/ids/")
+        if number == path or not number.isdecimal() or int(number) not in self.schemas:
+            return _json(404, {"error_code": 40403, "message": f"Schema {number} not found"})
+        return _json(200, {"schema": self.schemas[int(number)]})
+
+
+def _json(status: int, value: Any) -> Answer:
+    return status, {"Content-Type": _KIND}, json.dumps(value).encode()
+
+
+@contextmanager
+def schema_registry() -> Iterator[FakeRegistry]:
+    """Serves until left."""
+    registry = FakeRegistry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._send(registry.answer(self.path, self.headers["Authorization"]))
+
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            subject = self.path.removeprefix("/subjects/").removesuffix("/versions")
+            self._send(_json(200, {"id": registry.register(subject, sent["schema"])}))
+
+        def _send(self, answer: Answer) -> None:
+            status, headers, body = answer
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Not to stderr."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    registry.url = f"http://127.0.0.1:{server.server_port}"
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
