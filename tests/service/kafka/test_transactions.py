@@ -18,6 +18,7 @@ from sinks.steps import Step
 from tests.service.lab import PARTITIONS, Feed
 from tests.service.messages import at, begun, ddl, insert, watermark, watermarks
 from tests.service.producing import Transaction, aborted_at_last
+from tests.service.ticdc_api import ticdc_api
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
@@ -68,6 +69,19 @@ def test_a_transaction_that_was_opened_between_two_watermarks(known: Feed) -> No
     known.send(watermarks(8))
     assert known.once().checkpoint_ts == at(8)
     assert ids(known) == [1, 10, 11, 12]
+
+
+def test_a_checkpoint_of_ticdc_does_not_pass_what_lies_behind_one(known: Feed) -> None:
+    """TiCDC's own rows are no transaction's: its checkpoint passes them where no reader gets them yet."""
+    with ticdc_api() as api:
+        known.with_(source={"watermark-from": api.url, "watermark-changefeed": "orders"})
+        transaction = Transaction(known)
+        transaction.send(rows(1, 10, ts=9))
+        known.send([*rows(1, 20), *rows(2, 30)])
+        api.at(at(6))
+        assert (known.once().checkpoint_ts, ids(known)) == (at(3), [1])
+        transaction.commit()
+        assert (known.once().checkpoint_ts, ids(known)) == (at(6), [1, 20, 30])
 
 
 def test_an_aborted_transaction_is_none(known: Feed) -> None:
