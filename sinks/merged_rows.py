@@ -46,5 +46,6 @@ class MergedRows:
         schema = catalog.get(catalog.spelled(place))
         if schema is None:
             raise TargetError(f"table {place} is missing in the target", where=self._at.name)
-        named, columns = self._dialect.spelled(schema.name, [column for column, _ in origin])
-        return Spelling(named, tuple(columns), self._at.book.types.mark)
+        own, moved = [column for column, _ in origin], [column.name for column in schema.columns if column.moved]
+        named, columns = self._dialect.spelled(schema.name, [*own, *moved])
+        return Spelling(named, tuple(columns[: len(own)]), self._at.book.types.mark, tuple(columns[len(own) :]))

@@ -19,11 +19,12 @@ class OriginRows(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """How a dialect names a table and its columns."""
+    """How a dialect names a table and its columns. `moved`: those that an UPDATE sets to the present (ON UPDATE)."""
 
     place: str
     columns: tuple[str, ...]
     mark: str
+    moved: tuple[str, ...] = ()
 
 
 def changed_rows(rows: OriginRows, spelling: Spelling) -> Statement:
@@ -32,6 +33,7 @@ def changed_rows(rows: OriginRows, spelling: Spelling) -> Statement:
     if rows.becomes is None:
         return f"DELETE FROM {spelling.place} WHERE {_equal(spelling)}", values  # noqa: S608 quoted
     named = ", ".join(f"{column} = {spelling.mark}" for column in spelling.columns)
+    named += "".join(f", {column} = {column}" for column in spelling.moved)
     new = tuple(value for _, value in rows.becomes)
     return f"UPDATE {spelling.place} SET {named} WHERE {_equal(spelling)}", new + values  # noqa: S608 quoted
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.service.cells import MariaDbCells
 from tests.service.lab import Feed
-from tests.service.messages import ddl, insert
+from tests.service.messages import ddl, insert, typed
 from tests.service.rows.test_merging import MERGED, begun, ran, refused, rows
 
 pytestmark = pytest.mark.service
@@ -55,3 +55,17 @@ def test_shards_of_one_table_are_told_apart_by_the_same_columns(every_feed: Feed
     fact = refused(feed, 6, ddl("s1.t_a", 5, "TRUNCATE TABLE `s1`.`t_a`", kind="TRUNCATE"))
     assert "tell their rows apart by other columns" in fact
     assert len(rows(feed)) == 1
+
+
+def test_a_rename_changes_nothing_but_the_origin(every_feed: Feed) -> None:
+    """Columns with ON UPDATE would be set to the present."""
+    feed = every_feed.with_(sink=MERGED)
+    now = "CURRENT_TIMESTAMP"
+    times = f"`at` TIMESTAMP NOT NULL DEFAULT {now} ON UPDATE {now}, `to` DATETIME(3) NULL ON UPDATE {now}(3)"
+    feed.send([ddl("m.", 1, "CREATE DATABASE `m`", kind="QUERY")])
+    feed.send(ddl(f"s1.t_{name}", 2, f"CREATE TABLE `t_{name}` (`id` INT PRIMARY KEY, {times})") for name in "ab")
+    row = insert("s1.t_a", 3, id=1, at="2020-01-01 00:00:00", to="2020-01-01 00:00:00.123")
+    ran(feed, 4, typed(row, at="timestamp", to="datetime"))
+    (before,) = rows(feed)
+    ran(feed, 6, ddl("s1.t_c", 5, "RENAME TABLE `s1`.`t_a` TO `s1`.`t_c`", kind="RENAME"))
+    assert rows(feed) == [tuple("c" if value == "a" else value for value in before)]
