@@ -10,10 +10,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from consumer.config.model import Config
 from consumer.kafka.properties import producer_settings
-from ordering.errors import SourceUnreachableError
+from ordering.errors import SourceError, SourceUnreachableError
 from ordering.quarantine import Quarantined
 
 _PATIENCE_S = 30.0
+_LARGEST = 1_000_000_000
+"""The most bytes of a message that librdkafka takes for `message.max.bytes`: how large one may be, brokers decide."""
 
 
 class DeadLetterTopic:
@@ -21,34 +23,46 @@ class DeadLetterTopic:
 
     def __init__(self, config: Config) -> None:
         self._changefeed, self._topic, self._source = config.changefeed, config.quarantine.topic, config.source
-        self._failed: list[str] = []
+        self._failed: list[KafkaError] = []
 
     def send(self, messages: Iterable[Quarantined]) -> None:
-        """Send, and wait until they are there. Raises SourceUnreachableError."""
+        """Send, and wait until they are there. Raises SourceUnreachableError, SourceError for one that is too large."""
         messages = list(messages)
         if not self._topic or not messages:
             return
         self._failed = []
         try:
-            producer = Producer(producer_settings(self._source.bootstrap_servers, self._source.kafka))
+            settings = producer_settings(self._source.bootstrap_servers, self._source.kafka)
+            producer = Producer({**settings, "message.max.bytes": _LARGEST})
             for one in messages:
                 headers = self._headers(one)
                 producer.produce(self._topic, one.value, one.key, headers=headers, on_delivery=self._delivered)
             left = producer.flush(_PATIENCE_S)
         except (KafkaException, BufferError) as error:
             raise self._unreachable(str(error)) from error
-        if left or self._failed:
-            raise self._unreachable(self._failed[0] if self._failed else "no answer")
+        if self._failed:
+            raise self._refused(self._failed[0])
+        if left:
+            raise self._unreachable("no answer")
 
     def _headers(self, one: Quarantined) -> list[tuple[str, bytes]]:
         told = {"changefeed": self._changefeed, **one.position._asdict(), "reason": one.reason}
         if one.commit_ts is not None:
             told["commit-ts"] = one.commit_ts
-        return [(name, str(value).encode()) for name, value in told.items()]
+        return [(name, str(value).encode(errors="backslashreplace")) for name, value in told.items()]
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None:
-            self._failed.append(error.str())
+            self._failed.append(error)
+
+    def _refused(self, error: KafkaError) -> SourceError:
+        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            return self._unreachable(error.str())
+        return SourceError(
+            f"a message that is quarantined is too large for topic {self._topic}",
+            where=self._source.bootstrap_servers,
+            hint="set max.message.bytes of that topic as high as that of source.topics, or leave quarantine.topic out",
+        )
 
     def _unreachable(self, why: str) -> SourceUnreachableError:
         return SourceUnreachableError(

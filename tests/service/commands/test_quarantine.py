@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import ConfigResource, ResourceType
 
 from consumer.cli.main import main
-from ordering.errors import ConfigError, InputError, TargetError
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.demo.fake_ticdc.producer import produce
+from ordering.errors import ConfigError, InputError, SourceError, TargetError
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from sinks.steps import Step
 from tests.service.cells import MariaDbCells, SqliteCells
-from tests.service.lab import Feed
+from tests.service.lab import PARTITIONS, Feed
 from tests.service.messages import at, begun, ddl, delete, encoded, insert, lz4, row_value, update, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
@@ -270,6 +273,28 @@ def test_a_topic_of_what_was_set_aside(sqlite_quarantining: Feed) -> None:
     assert (headers["topic"], headers["partition"], headers["offset"]) == (feed.topic.encode(), b"1", b"1")
     with pytest.raises(ConfigError, match=r"quarantine\.topic"):
         _ = feed.with_(quarantine={"topic": feed.topic}).config
+
+
+def test_a_large_message_is_sent_to_the_topic_too(sqlite_quarantining: Feed) -> None:
+    """By itself Kafka's client sends no more than 1,000,000 bytes; a topic may take less than `source.topics`."""
+    feed, aside = sqlite_quarantining, f"{sqlite_quarantining.topic}.aside"
+    feed.make_topic(1, aside, **{"max.message.bytes": "200000"})
+    feed.with_(quarantine={"topic": aside})
+    large = b"{" * 3_000_000
+    room = {"message.max.bytes": 10 << 20, "compression.type": "none"}
+    produce([Message(feed.topic, 1, large)], feed.bootstrap, partitions=PARTITIONS, config=room)
+    error = feed.failing(SourceError)
+    assert "too large" in error.fact
+    assert "max.message.bytes" in error.hint
+    place = ConfigResource(ResourceType.TOPIC, aside, {"max.message.bytes": "8000000"})
+    feed.admin_do(lambda admin: admin.alter_configs([place]))
+    feed.once()
+    consumer = Consumer({"bootstrap.servers": feed.bootstrap, "group.id": feed.name})
+    consumer.assign([TopicPartition(aside, 0, 0)])
+    message = consumer.poll(30)
+    consumer.close()
+    assert message is not None
+    assert message.value() == large
 
 
 def test_tidb_keeps_what_was_set_aside(tidb_feed: Feed) -> None:
