@@ -192,8 +192,11 @@ class Target:
         Raises LeadershipLostError if another one has become the leader since. One that is about to waits for the lock
         of the epoch, and forgets what was kept once it leads.
         """
+        if lease is None and self.is_led(changefeed):
+            return
         with self.session.transaction():
             if lease is not None:
+                self.session.confirm(lease)  # who leads now may hold the lock for long
                 self.session.check_epoch(lease)
             else:
                 self._progress.locked(changefeed)

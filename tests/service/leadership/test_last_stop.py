@@ -1,6 +1,7 @@
 """The error that ended a run is kept, whatever it holds, unless another instance goes on."""
 
-from contextlib import closing
+import time
+from contextlib import closing, nullcontext
 
 import pytest
 
@@ -65,3 +66,21 @@ def test_who_led_until_the_end_keeps_its_error(every_feed: Feed) -> None:
         stop = target.stops.last(name)
     assert stop is not None
     assert stop.error == "what ended it"
+
+
+@pytest.mark.parametrize("has_led", [True, False])
+def test_who_ends_does_not_wait_for_the_one_who_leads(mariadb_feed: Feed, has_led: bool) -> None:
+    """A leader holds the lock of the epoch as long as its unit takes."""
+    name = mariadb_feed.name
+    with closing(connected(mariadb_feed)) as ended, closing(connected(mariadb_feed)) as other:
+        lease = Lease(name, ended.claim(name, Progress()).epoch) if has_led else None
+        ended.close()
+        eventually("the server notices that the leader is gone", lambda: other.try_lead(name))
+        theirs = Lease(name, other.claim(name, Progress()).epoch)
+        ended.connect()
+        with other.session.led_transaction(theirs):
+            begun = time.monotonic()
+            with nullcontext() if lease is None else pytest.raises(LeadershipLostError):
+                ended.note_stop(name, 3, "what ended it", lease)
+            assert time.monotonic() - begun < 20
+        assert other.stops.last(name) is None
