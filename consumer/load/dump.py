@@ -33,6 +33,8 @@ _FORMS = {
 _PROVEN = (".gz", ".gzip", ".zst", ".zstd")
 """Forms of packed files that end with a mark; snappy's has none."""
 _SHOWN = 10
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+"""What a name holds that is no UTF-8: Dumpling writes none."""
 Name = TypeVar("Name")
 _LAST_TSO = 2**63 - 1
 _HINT = "let Dumpling finish, or make a new dump"
@@ -102,7 +104,7 @@ def _sort_in(dump: Dump, path: Path) -> bool:
     """Put a file where it belongs, if its name tells."""
     matches = ((kind, form.fullmatch(path.name)) for kind, form in _FORMS.items())
     kind, match = next(((kind, match) for kind, match in matches if match), ("", None))
-    if match is None:
+    if match is None or _NO_TEXT.search(path.name):
         return False
     names = {key: unquote(text) for key, text in match.groupdict().items() if text and key in {"database", "table"}}
     if kind == "database":

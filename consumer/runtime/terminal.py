@@ -6,6 +6,7 @@ Standard Annex 9; CVE-2021-42574). So each such character is printed as its esca
 through `say` and `say_json`; log lines go through `without_controls`.
 """
 
+import json
 import re
 import sys
 from collections.abc import MutableMapping
@@ -31,7 +32,10 @@ def safe(text: str, *, lines: bool = False) -> str:
 
 def safe_json(told: Any, *, indent: bool = False) -> str:
     """JSON whose texts hold no control character either: it is JSON with more escapes than it needs."""
-    text = orjson.dumps(told, option=orjson.OPT_INDENT_2 if indent else 0).decode()
+    try:
+        text = orjson.dumps(told, option=orjson.OPT_INDENT_2 if indent else 0).decode()
+    except TypeError:  # halves of characters, as in names of files that are no UTF-8
+        text = json.dumps(told, indent=2 if indent else None, default=str)
     return _CONTROL.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 
 

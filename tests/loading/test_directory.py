@@ -105,3 +105,9 @@ def test_rows_alone_need_no_definition(tmp_path: Path) -> None:
 def test_parquet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Parquet"):
         read_dump(made(tmp_path, *WHOLE, "d.t.1.parquet"))
+
+
+@pytest.mark.parametrize("name", ["d.t\udcff.000000001.sql", "d\udcff.t-schema.sql", "\udcff-schema-create.sql"])
+def test_names_that_are_no_text_are_not_dumplings(tmp_path: Path, name: str) -> None:
+    assert "not Dumpling's" in refused(tmp_path, *WHOLE, name)
+    assert read_dump(tmp_path, ["*\udcff*"]).left == [name]

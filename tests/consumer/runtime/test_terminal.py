@@ -183,3 +183,9 @@ def test_nothing_else_prints() -> None:
     }
     ours = {"consumer/reference/__main__.py", "tests/embedded/tidb_build.py", "consumer/spark/executor_pod.py"}
     assert found - ours == PRINTS_NOTHING_OF_OTHERS
+
+
+@pytest.mark.parametrize("indent", [True, False])
+def test_json_holds_names_that_are_no_utf_8(indent: bool) -> None:
+    told = {"file": "a\udcff.sql", "rows": 3, "more": ["\x1b", None]}
+    assert json.loads(terminal.safe_json(told, indent=indent)) == told
