@@ -195,11 +195,7 @@ class Target:
         if lease is None and self.is_led(changefeed):
             return
         with self.session.transaction():
-            if lease is not None:
-                self.session.confirm(lease)  # who leads now may hold the lock for long
-                self.session.check_epoch(lease)
-            else:
-                self._progress.locked(changefeed)
+            self.session.hold(changefeed, lease)
             if lease is not None or not self.is_led(changefeed):
                 self.stops.note(changefeed, exit_code, error)
 

@@ -154,6 +154,17 @@ class TargetSession(Generic[S]):
         """Lock the row of the progress; raise LeadershipLostError if epoch or last save is no longer ours."""
         self._compare(self.books.progress.locked(lease.changefeed), lease)
 
+    def hold(self, changefeed: str, lease: Lease | None) -> None:
+        """Keep everybody from becoming the leader until the transaction ends. `lease`: as `check_epoch`.
+
+        Who leads now may hold the lock for long: who does no longer need not wait for that.
+        """
+        if lease is None:
+            self.books.progress.locked(changefeed)
+        else:
+            self.confirm(lease)
+            self.check_epoch(lease)
+
     def confirm(self, lease: Lease, session: S | None = None) -> None:
         """As `check_epoch`, without a lock: right before what is no part of a transaction.
 
