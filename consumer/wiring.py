@@ -19,6 +19,8 @@ from consumer.large_messages.fetch import Bodies
 from consumer.storage.csv_file import CsvRules
 from consumer.storage.place import StorageRoot
 from consumer.storage.reader import FileReaders
+from ordering.errors import ConfigError
+from ordering.progress import Progress
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from sinks.target import Target
@@ -31,6 +33,33 @@ def target_of(config: Config) -> Target:
     rules = ValueRules(config.source.time_zone, target.invalid_dates, target.volatile_defaults)
     concurrent, names = target.concurrent_indexes, names_of(read_routes(config.sink))
     return open_target(target.uri, rules, target.cdc_write_source, concurrent_indexes=concurrent, names=names)
+
+
+def archive_of(config: Config) -> Config:
+    """The config of a changefeed that reads the archive of this one as its source."""
+    source = config.source
+    files = {
+        "storage": source.archive,
+        "storage_options": source.archive_options,
+        "protocol": source.archive_protocol,
+        "csv": source.archive_csv,
+    }
+    none = {"bootstrap_servers": "", "topics": [], "kafka": {}, "watermark_from": "", "archive": ""}
+    return config.model_copy(update={"source": source.model_copy(update={**files, **none})})
+
+
+def reading(config: Config, progress: Progress) -> Config:
+    """The config of what is read at this progress: of the topics or files that it names, or of its archive.
+
+    Raises ConfigError where the archive that is read is not the one that is named.
+    """
+    if not progress.archived:
+        return config
+    archive = config.source.archive
+    if not (archive and progress.archived.startswith(f"{archive}: ")):
+        fact = f"the changefeed reads on from an archive, and source.archive is now {archive!r}"
+        raise ConfigError(fact, where=progress.archived, hint="set it back until the topics are read again")
+    return archive_of(config)
 
 
 def format_of(config: Config) -> MessageFormat:

@@ -8,7 +8,7 @@ began with (`start-ts`, a loaded dump) counts as having executed all up to and a
 
 from collections.abc import Container, Iterable, Sequence
 
-from ordering.events import DdlEvent, TableName
+from ordering.events import DdlEvent, TableName, any_ddl_at
 from ordering.timestamps import CheckpointTs, CommitTs, ResolvedTs
 
 
@@ -18,7 +18,8 @@ def pending(
     """The DDLs still to be executed, each once, in commitTs order; at one commitTs in the order of their messages."""
     found: dict[str, DdlEvent] = {}
     for ddl in sorted(ddls, key=lambda ddl: (ddl.commit_ts, ddl.position)):
-        done = ddl.commit_ts < checkpoint or (int(ddl.commit_ts) == checkpoint and ddl.identity in executed)
+        known = not executed.isdisjoint((ddl.identity, any_ddl_at(ddl.commit_ts)))
+        done = ddl.commit_ts < checkpoint or (int(ddl.commit_ts) == checkpoint and known)
         if not done and ddl.commit_ts > start:
             found.setdefault(ddl.identity, ddl)
     return list(found.values())

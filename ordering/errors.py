@@ -4,6 +4,7 @@
     ├── ConfigError        2     the user: usage, config file, environment
     │   └── ClusterUnreachableError  worth a retry: no master of Spark answers
     ├── InputError         3     the operator: the input is broken at a position, or lost (R8)
+    │   ├── BeginningLostError       retention deleted what is needed: an archive may have it
     │   ├── AnotherProtocolError     a message of a protocol that is not the expected one
     │   ├── LateEventError           an event below the checkpoint that was never applied
     │   └── UnfitRowError            a row that the schema known now does not fit: counts once the row does (R14)
@@ -67,6 +68,10 @@ class InputError(ReconcilerError):
     """A message can't be used, or input that should be there is gone (R8)."""
 
     exit_code = 3
+
+
+class BeginningLostError(InputError):
+    """What is needed next is not in Kafka any more: an archive may hold it."""
 
 
 class AnotherProtocolError(InputError):

@@ -132,3 +132,13 @@ class DdlEvent:
 def ddl_identity(commit_ts: int, database: str, table: str, sql: str) -> str:
     """What makes two messages one DDL: commitTs, place in the schema, statement. Several DDLs share a commitTs."""
     return f"{commit_ts}|{database}|{table}|{sql}"
+
+
+def any_ddl_at(commit_ts: int) -> str:
+    """Among identities: every DDL of a commitTs, however it is spelled. One statement has a commitTs for itself."""
+    return ddl_identity(commit_ts, "", "", "")
+
+
+def commit_ts_of(identity: str) -> int:
+    """The commitTs of a DDL by its identity."""
+    return int(identity.partition("|")[0])

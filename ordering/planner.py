@@ -81,7 +81,7 @@ class Planner:
         unseen = (replace(r, start=max(r.start, self._looked.get(r.partition, 0))) for r in ranges)
         left = tuple(r for r in unseen if r.start < r.stop)
         checkpoint = progress.checkpoint_ts
-        if resolved is None and checkpoint == progress.start_ts:
+        if resolved is None and checkpoint == progress.began_ts:
             left = before_first(left)
         high = ResolvedTs(checkpoint)
         return Window(checkpoint, progress.base_ts, high, high, left, to_end=True) if left else None

@@ -23,14 +23,15 @@ from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs, utc_text
 from ordering.window import Range, Window
 
 _FLAGS = ("complete", "ended", "retired")
-FORMAT = 4
+FORMAT = 5
 """Of what is stored: the latest that is known here. Raised where a version that does not know the new format would go
 wrong; what such a version may leave unread does not raise it. Progress without a number is of the first."""
 _WHOLE = 1
 """The format of a progress that is stored in whole. Of the second is what moves inside a window (`Progress.moves`)."""
-_MOVES, _ROUTED, _MERGED = 2, 3, 4
-"""The format of what moves; of a progress with routes, without which rows would go to other tables; and of one with
-merged tables, which one shard's DDL would change for all."""
+_MOVES, _ROUTED, _MERGED, _JOINED = 2, 3, 4, 5
+"""The format of what moves; of a progress with routes, without which rows would go to other tables; of one with merged
+tables, which one shard's DDL would change for all; and of one that went over to another source, up to where nothing of
+this one counts."""
 _MOVING = ("checkpoint_ts", "executed", "counts")
 """What commits inside a window change; all else stays as the window found it."""
 
@@ -132,11 +133,20 @@ class Progress:
     """What was found since the changefeed began, by table: see `ordering.drift`."""
     kept_keys: KeptKeys = field(default_factory=dict)
     """Indexes that upstream has lost and the target has kept: see `ordering.kept_keys`."""
+    joined_ts: CheckpointTs = BEGINNING
+    """Where it went over to the source that it reads now: see `ordering.sources.archive`. 0: it never did."""
+    archived: str = ""
+    """Which archive is read, and not the topics, and why: `URI: reason`; "": the topics are."""
 
     @classmethod
     def first(cls, start_ts: CheckpointTs, filter_digest: str, ledger: str, routes: str = "") -> "Progress":
         """The progress of a new changefeed: everything up to `start_ts` counts as applied."""
         return cls(start_ts, start_ts, start_ts, filter_digest=filter_digest, ledger=ledger, routes=routes)
+
+    @property
+    def began_ts(self) -> CheckpointTs:
+        """Up to where nothing of the source counts that is read now: all of it was in the target already."""
+        return max(self.start_ts, self.joined_ts)
 
     @property
     def untouched(self) -> bool:
@@ -176,7 +186,7 @@ class Progress:
     def state(self) -> dict[str, Any]:
         """All but checkpoint, offsets, and the ledger's key and terms, to be shown."""
         return {
-            "format": _MERGED if self.merged else _ROUTED if self.routes else _WHOLE,
+            "format": self._format(),
             "base_ts": self.base_ts,
             "start_ts": self.start_ts,
             "topics": {name: _topic_state(topic) for name, topic in sorted(self.topics.items())},
@@ -192,7 +202,14 @@ class Progress:
             **({"merged": [[*at, one.stored()] for at, one in sorted(self.merged.items())]} if self.merged else {}),
             **({"drift": [[*table, *found] for table, found in sorted(self.drift.items())]} if self.drift else {}),
             **({"kept_keys": stored(self.kept_keys)} if self.kept_keys else {}),
+            **({"joined_ts": self.joined_ts} if self.joined_ts else {}),
+            **({"archived": self.archived} if self.archived else {}),
         }
+
+    def _format(self) -> int:
+        if self.joined_ts or self.archived:
+            return _JOINED
+        return _MERGED if self.merged else _ROUTED if self.routes else _WHOLE
 
     def kept_state(self) -> dict[str, Any]:
         """The `state` column: `state()` with the ledger's key and terms."""
@@ -228,6 +245,8 @@ class Progress:
             merged={TableName(*one[:2]): MergedTable.restored(one[2]) for one in state.get("merged", [])},
             drift={TableName(*one[:2]): Drift(*one[2:]) for one in state.get("drift", [])},
             kept_keys=restored(state.get("kept_keys", [])),
+            joined_ts=CheckpointTs(state.get("joined_ts", 0)),
+            archived=state.get("archived", ""),
         )
 
     def goes_on_from(self, start: "Progress") -> bool:

@@ -6,6 +6,8 @@ every table. Rows that were seen are flushed, and `metadata` written, whenever a
 """
 
 import json
+import os
+import re
 from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -223,3 +225,15 @@ def write(files: Files, root: Path) -> None:
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content)
+
+
+_STAMPS = re.compile(rb"(?<![0-9])[0-9]{18}(?![0-9])")
+"""TSOs of our time."""
+
+
+def write_dated(files: Files, root: Path) -> None:
+    """Write files as of when what they hold was committed, by the last TSO in each."""
+    write(files, root)
+    for path, content in files.items():
+        if stamps := [int(found) for found in _STAMPS.findall(content)]:
+            os.utime(root / path, ns=((max(stamps) >> 18) * 1_000_000,) * 2)

@@ -48,6 +48,8 @@ def status_lines(found: dict[str, Any], lease_s: float) -> Iterator[str]:
         missing, unexpected = (plural(one[kind], "row") for kind in ("missing", "unexpected"))
         yield f"drift        {one['table']}: {missing} missing, {unexpected} unexpected"
     yield from _proof(found["proof"])
+    if found["archived"]:
+        yield f"archive      read instead of the topics: {cut(found['archived'], _STATE)}"
     for name in found["retired_topics"]:
         yield f"retired      topic {name}: nothing more is expected from it; `reconciler topic return` takes that back"
     yield f"kafka        {cut(source['state'], _STATE)}; held back by: {_held_back(source)}"

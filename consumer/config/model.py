@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from consumer.config import validators as checks
 from consumer.config.faults import said_of
+from consumer.config.file_sections import CsvSection
 from consumer.config.table_sections import FilterSection, Section, SinkSection
 from consumer.config.text import Values, read_text, values_of, with_rule_files
 from consumer.kafka.topic_names import matcher
@@ -76,32 +77,6 @@ class UpstreamSection(Section):
     """`tidb://USER:PASSWORD@HOST:4000`; its user needs SELECT. Empty: none."""
 
 
-class CsvSection(Section):
-    """The format of CSV files: the keys and defaults of the changefeed's `[sink.csv]`."""
-
-    delimiter: Annotated[str, Field(min_length=1, max_length=3)] = ","
-    """The separator between two fields: one to three characters."""
-    quote: Annotated[str, Field(max_length=1)] = '"'
-    """The quote around texts; `""`: none, special characters are then escaped by a backslash."""
-    null: Annotated[str, Field(min_length=1)] = "\\N"
-    """The text that means NULL."""
-    include_commit_ts: bool = True
-    """Must be true, upstream too: without commitTs nothing can be ordered."""
-    binary_encoding_method: Literal["", "base64", "hex"] = ""
-    """How binary values are written. Empty: base64, and a file in which they may as well be hexadecimal is refused."""
-    terminator: str = ""
-    """The end of a line; `""`: CRLF or LF."""
-    output_old_value: bool = False
-    """Both values work: the files themselves show it."""
-    output_field_header: bool = False
-    """Both values work: the files themselves show it."""
-
-    @model_validator(mode="after")
-    def _can_be_told_apart(self) -> Self:
-        checks.csv_rules(self.delimiter, self.quote, self.null, include_commit_ts=self.include_commit_ts)
-        return self
-
-
 class SourceSection(Section):
     """Where the messages come from."""
 
@@ -122,6 +97,15 @@ class SourceSection(Section):
     ] = "canal-json"
     """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, `"simple"`, `"avro"` and
     `"debezium"`; from files also `"csv"`. See `docs/changefeed.md`."""
+    archive: Annotated[str, AfterValidator(checks.storage)] = ""
+    """The directory of another changefeed of TiCDC, over the same tables, that writes files: read in the place of the
+    topics from where retention has deleted what is needed next, until the topics hold all that follows. See
+    `docs/storage.md`."""
+    archive_options: dict[str, str] = {}
+    """Settings of that store, as `storage-options`."""
+    archive_protocol: Literal["canal-json", "csv"] = "canal-json"
+    """The `protocol` of the changefeed that writes the archive: `"canal-json"` or `"csv"`."""
+    archive_csv: CsvSection = CsvSection()
     lossy_values: Literal["refuse", "stop", "accept"] = "refuse"
     """Only for `protocol = "debezium"`, in which TiCDC loses values: refuse that protocol; or read it and end with an
     error at a value that a float may have changed; or write what the message holds. See `docs/changefeed.md`."""
@@ -179,9 +163,12 @@ class SourceSection(Section):
             if self.protocol == "avro":
                 asked = bool(self.watermark_from)
                 checks.avro_source(self.schema_registry, has_watermarks=self.avro_enable_watermark, is_asked_for=asked)
+            if self.archive:
+                checks.store_opens("archive", self.archive, self.archive_options)
             return self
+        checks.no_archive(self.archive)
         checks.storage_source(bool(self.bootstrap_servers or self.topics or self.kafka), self.protocol)
-        checks.store_opens(self.storage, self.storage_options)
+        checks.store_opens("storage", self.storage, self.storage_options)
         return self
 
 
@@ -361,8 +348,8 @@ class Config(Section):
         """What counts messages one by one can't be had where a message holds a batch of rows."""
         wanted = {"quarantine.enabled": self.quarantine.enabled, "filter.force-replicate": self.filter.force_replicate}
         found = [key for key, is_wanted in wanted.items() if is_wanted]
-        if found and (self.source.protocol == "open-protocol" or self.source.storage):
-            message = f"{found[0]} needs messages of one row each: Canal-JSON or the Simple protocol, from Kafka"
+        if found and (self.source.protocol == "open-protocol" or self.source.storage or self.source.archive):
+            message = f"{found[0]} needs messages of one row each: Canal-JSON or Simple, from Kafka without an archive"
             raise ValueError(message)
         if self.proof.enabled and self.target.uri.startswith("iceberg"):
             message = "proof.enabled is not of Iceberg: `prove` does not read its tables"

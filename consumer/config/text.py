@@ -18,7 +18,7 @@ from ordering.errors import ConfigError
 TOKEN_VARIABLE = "RECONCILER_TOKEN"  # noqa: S105 the variable's name
 """Holds the API's token: no config may refer to it."""
 FILE_MARK = "file:"
-_PLACES = re.compile(r"source\.(storage|claim-check\.(locations|map\..+))|api\.(claim-check|storage)-locations")
+_PLACES = re.compile(r"source\.(storage|archive|claim-check\.(locations|map\..+))|api\.(claim-check|storage)-locations")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 

@@ -248,7 +248,7 @@ def storage(value: str) -> str:
     try:
         place = place_of(value)
     except ValueError as error:
-        hint = ": parameters belong to [source.storage-options]" if "?" in value else ""
+        hint = ": parameters belong to the options of the store" if "?" in value else ""
         message = f"{shown(value)} is no directory of a store: it {error}{hint}"
         raise ValueError(message) from None
     if place.scheme not in _STORES:
@@ -257,13 +257,13 @@ def storage(value: str) -> str:
     return value.rstrip("/")
 
 
-def store_opens(uri: str, options: Mapping[str, str]) -> None:
+def store_opens(key: str, uri: str, options: Mapping[str, str]) -> None:
     """Open a store once, which connects to nothing. The library may quote a value, so only names are shown."""
     try:
         check_opens(place_of(uri), options)
     except ValueError as error:
         named = ", ".join(sorted(options)) or "none"
-        message = f"storage: no store of {place_of(uri).scheme}:// can be opened with source.storage-options {named}"
+        message = f"{key}: no store of {place_of(uri).scheme}:// can be opened with source.{key}-options {named}"
         raise ValueError(message) from error
 
 
@@ -324,6 +324,13 @@ def storage_source(is_kafka: bool, protocol: str) -> None:
         raise ValueError(message)
     if protocol not in ("canal-json", "csv"):
         message = f"protocol = {protocol!r} is not written to files: TiCDC's storage sink has canal-json and csv"
+        raise ValueError(message)
+
+
+def no_archive(archive: str) -> None:
+    """Files have no archive."""
+    if archive:
+        message = "archive is read in the place of topics, and storage excludes these: name one of both"
         raise ValueError(message)
 
 

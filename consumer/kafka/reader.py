@@ -19,7 +19,7 @@ from consumer.native import Core, Wanted, chosen
 from consumer.native.forks import ClientHolder
 from consumer.native.kafka_client import CoreConsumer, RefusedSetting
 from consumer.native.kafka_messages import CoreBatch, CoreRun
-from ordering.errors import InputError, PackedBatchError, SourceError, SourceUnreachableError
+from ordering.errors import BeginningLostError, PackedBatchError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 
 _BATCH = 2_000
@@ -80,9 +80,9 @@ def _place_of(message: Message) -> tuple[str, int, bool]:
     return message.topic(), message.partition(), message.error() is not None
 
 
-def gone(partition: Partition, offset: int) -> InputError:
+def gone(partition: Partition, offset: int) -> BeginningLostError:
     """The error of an offset that the log does not hold any more."""
-    return InputError(
+    return BeginningLostError(
         "Kafka no longer has the offset to read on from: retention deleted it, or the log lost its end",
         where=f"{partition} offset={offset}",
         hint="raise the topic's retention; rebuild the target from a dump, then set start-ts to its position",

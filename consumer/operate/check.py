@@ -18,10 +18,11 @@ from consumer.operate.files import looked_at_files
 from consumer.source.offer import Probe
 from consumer.source.probe import Source
 from consumer.spark.master import check_master
-from consumer.wiring import bodies_of, format_of, registry_of, target_of
-from ordering.errors import ConfigError, InputError, ReconcilerError, SourceError, TargetError
+from consumer.wiring import archive_of, bodies_of, format_of, registry_of, target_of
+from ordering.errors import BeginningLostError, ConfigError, InputError, ReconcilerError, SourceError, TargetError
 from ordering.events import Position
 from ordering.progress import Progress
+from ordering.sources.archive import taken_up
 from sinks.rows.schema import Catalog
 from sinks.uri import parse_target_uri
 from sinks.wording import plural
@@ -69,6 +70,8 @@ def findings(config: Config) -> Iterator[Finding]:
         yield from _tried("kafka", lambda: _kafka(config))
     if config.source.protocol == "avro":
         yield from _tried("schema registry", lambda: [registry_of(config).check()])
+    if config.source.archive:
+        yield from _tried("archive", lambda: _archive(config))
     upstream = bodies_of(config).upstream
     if upstream is not None:
         yield from _tried("upstream", lambda: [upstream.check()])
@@ -178,7 +181,13 @@ def _spark(config: Config) -> str:
 def _kafka(config: Config) -> list[str]:
     """What the topics hold. Raises SourceError and InputError; what is wrong with the target has its own line."""
     with closing(Source.of(config)) as source:
-        probe = source.probe(_progress(config))
+        progress = _progress(config)
+        try:
+            probe = source.probe(taken_up(progress, because="", ledger="") if progress.archived else progress)
+        except BeginningLostError as lost:
+            if not config.source.archive:
+                raise
+            return [f"{lost.fact} ({lost.where}); the archive is read instead"]
         if not probe.topics:
             raise InputError(
                 f"no topic matches {', '.join(config.source.topics)}",
@@ -188,6 +197,14 @@ def _kafka(config: Config) -> list[str]:
         _look_at_messages(source, probe)
     held = "" if probe.resolved.ts else "; no watermark yet in " + ", ".join(map(str, probe.resolved.held_back_by))
     return [f"{plural(len(probe.topics), 'topic')}, {plural(len(probe.partitions), 'partition')}{held}"]
+
+
+def _archive(config: Config) -> list[str]:
+    """What the archive holds above the checkpoint. Raises SourceError and InputError."""
+    progress = _progress(config)
+    if not progress.archived:
+        progress = taken_up(progress, because=config.source.archive, ledger="")
+    return looked_at_files(archive_of(config), progress)
 
 
 def _progress(config: Config) -> Progress:

@@ -16,15 +16,17 @@ from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
-from consumer.source.offer import Probe, added
-from consumer.source.port import source_of
-from consumer.source.probe import Source, retired_end
-from consumer.wiring import format_of, target_of
-from ordering.errors import ConfigError, InputError, LeadershipLostError
+from consumer.source.file_source import FileSource
+from consumer.source.offer import Probe, added, retired_end
+from consumer.source.port import ChangeSource, source_of
+from consumer.source.probe import Source
+from consumer.wiring import format_of, reading, target_of
+from ordering.errors import BeginningLostError, ConfigError, InputError, LeadershipLostError
 from ordering.events import Partition, Position, TableName, ddl_identity
 from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, QuarantineState
 from ordering.rewind import reached, rewound
+from ordering.sources.archive import begun_again, taken_up
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.bookkeeping.definitions import Definition, Wanted
@@ -34,6 +36,7 @@ from sinks.target import Target
 FORMAT = 1
 """Of exported progress."""
 
+_DUMP = "load a dump again (`reconciler progress reset`), or restore a backup with its progress"
 _ENDING_S = 2.0
 _LOOK_S = 0.05
 
@@ -122,7 +125,7 @@ def exported(config: Config) -> dict[str, Any]:
         aside = [[*one.position, one.state.value] for one in target.quarantine.all(config.changefeed)]
     finally:
         target.close()
-    with closing(source_of(config)) as source:
+    with closing(source_of(reading(config, progress))) as source:
         cluster = source.identity()
     return {
         "format": FORMAT,
@@ -160,17 +163,47 @@ def read_export(config: Config, value: Any) -> Export:
         aside = {Position(*place): QuarantineState(state) for *place, state in value["quarantine"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the export is damaged: {type(error).__name__} {error}") from error
-    with closing(source_of(config)) as source:
-        cluster = source.identity()
-        if value["kafka_cluster"] != cluster:
+    return Export(_as_read_here(config, progress, str(value["kafka_cluster"])), definitions, aside)
+
+
+def _as_read_here(config: Config, progress: Progress, cluster: str) -> Progress:
+    """An exported progress as this config reads on from it: between topics and files it keeps the checkpoint alone.
+
+    Topics created again, topics that are gone, retention, and files that begin too late are refused here.
+    """
+    with closing(source_of(reading(config, progress))) as source:
+        here = source.identity()
+        if here == cluster:
+            _look(config, source, progress)
+            return progress
+        if not progress.checkpoint_ts or _is_store(here) == _is_store(cluster):
             raise ConfigError(
-                f"the export is of Kafka cluster {value['kafka_cluster']}, not of {cluster}",
+                f"the export is of Kafka cluster {cluster}, not of {here}",
                 where=config.source.storage or config.source.bootstrap_servers,
                 hint="offsets mean nothing in another cluster",
             )
-        # topics created again, topics that are gone, and retention are refused here
+        moved = replace(taken_up(progress, because="", ledger=uuid4().hex), topics={})
+        if isinstance(source, FileSource):
+            probe = source.probe(moved)
+            source.check_holds(progress, reached(progress))
+            return begun_again(moved, probe.ranges)
+        if progress.window is not None:
+            hint = "finish it by `reconciler run --once` with the config that names the files, and export again"
+            raise ConfigError("a window was begun with rows of files", where=cluster, hint=hint)
+        _look(config, source, moved)
+        return moved
+
+
+def _look(config: Config, source: ChangeSource, progress: Progress) -> None:
+    try:
         source.probe(progress)
-    return Export(progress, definitions, aside)
+    except BeginningLostError:
+        if not config.source.archive:  # else the next run reads on from that
+            raise
+
+
+def _is_store(identity: str) -> bool:
+    return "://" in identity
 
 
 def import_progress(config: Config, export: Export) -> None:
@@ -221,10 +254,11 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
     `slack_s`: how far the clocks of upstream and Kafka may differ, in seconds. Raises ConfigError or InputError.
     """
     if config.source.storage:
-        hint = "load a dump again (`reconciler progress reset`), or restore a backup with its progress"
-        raise ConfigError("files can't be rewound to an earlier commitTs", where=config.source.storage, hint=hint)
+        raise ConfigError("files can't be rewound to an earlier commitTs", where=config.source.storage, hint=_DUMP)
     with opened(config) as target, sourced(config) as source:
         stored = stored_of(config, target).progress
+        if stored.archived:
+            raise ConfigError("files can't be rewound to an earlier commitTs", where=stored.archived, hint=_DUMP)
         refuse_living_leader(config, target)
         _check_bounds(stored, to)
         probe = source.probe(stored)
@@ -271,10 +305,12 @@ def _commit_ts(config: Config, target: Target, one: Quarantined) -> int:
 def _check_bounds(progress: Progress, to: int) -> None:
     if to >= progress.checkpoint_ts:
         raise ConfigError(f"commitTs {to} is not below the checkpoint {progress.checkpoint_ts}")
-    if to < progress.start_ts:
+    if to < progress.began_ts:
         raise ConfigError(
-            f"commitTs {to} lies below the start-ts {progress.start_ts} of this changefeed",
-            hint="what lies below came with a dump: load one again",
+            f"commitTs {to} lies below the start-ts {progress.start_ts} of this changefeed"
+            if to < progress.start_ts
+            else f"commitTs {to} lies below {progress.joined_ts}, where the topics were taken up",
+            hint="what lies below came with a dump, or from files: load a dump again",
         )
 
 

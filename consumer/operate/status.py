@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from consumer.native import Wanted, chosen
 from consumer.proof.state import TableJudgement, state_of
 from consumer.run.live_status import counts_told, resolved_told
 from consumer.source.port import source_of
-from consumer.wiring import target_of
+from consumer.wiring import reading, target_of
 from ordering.errors import ConfigError, ReconcilerError
 from ordering.events import TableName
 from ordering.progress import Progress
@@ -107,6 +108,7 @@ def told(config: Config, target_name: str, known: TargetState, progress: Progres
         ],
         "proof": [_judged(table, one) for table, one in sorted(known.judged.items())],
         "last_stop": _stop(known.stop),
+        "archived": progress.archived,
         "retired_topics": sorted(name for name, topic in progress.topics.items() if topic.retired),
     }
 
@@ -183,10 +185,8 @@ def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
 
 
 def _source_state(config: Config, progress: Progress) -> dict[str, Any]:
-    source = source_of(config)
     try:
-        return {"state": "connected", **resolved_told(progress, source.probe(progress))}
+        with closing(source_of(reading(config, progress))) as source:
+            return {"state": "connected", **resolved_told(progress, source.probe(progress))}
     except ReconcilerError as error:
         return {"state": str(error)}
-    finally:
-        source.close()

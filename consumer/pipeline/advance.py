@@ -90,7 +90,7 @@ def refused_new_topics(reports: Sequence[Report], progress: Progress, ledger: Le
     the ledger proves all of them: where partitions are added, TiCDC goes on from its own checkpoint, and what it sends
     again may lie in the new ones.
     """
-    if progress.base_ts <= progress.start_ts:
+    if progress.base_ts <= progress.began_ts:
         return
     for report in reports:
         known = progress.partitions.get(report.range.partition)

@@ -82,6 +82,8 @@ def may_have_segments(session: Session, window: Window) -> bool:
     """Whether a window is read by what is known of DDLs alone: it may be read in one go, and apart from its turn."""
     if session.schemas.format.keeps_schemas:  # a row may wait for a schema that lies elsewhere
         return False
+    if not window.ranges:  # files of DDLs alone: no task would answer for a segment
+        return False
     begun = window.to_end or window.rewound or window == session.progress.window or session.mode.begun
     by_schema = session.config.filter.force_replicate or session.filter.for_rows(session.target.catalog()) is not None
     return not (begun or by_schema or session.quarantine.marks.tolerant)

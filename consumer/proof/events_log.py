@@ -49,7 +49,7 @@ class EventsLog:
         """What lies between a proof and the present progress; or why that does not tell what happened."""
         if state is None:
             return [], "this is the first proof"
-        if self.config.source.storage:
+        if self.config.source.storage or progress.archived:
             return [], NO_LOG
         if state.lineage != lineage_of(progress) or state.checkpoint_ts > progress.checkpoint_ts:
             return [], RESET

@@ -103,7 +103,7 @@ def lineage_of(progress: Progress) -> str:
 
 def first_state(progress: Progress) -> ProofState | None:
     """The state before the topics' first message, where nothing was; None where others filled the tables before."""
-    return None if progress.start_ts else ProofState(0, lineage_of(progress), {}, {})
+    return None if progress.began_ts else ProofState(0, lineage_of(progress), {}, {})
 
 
 def state_of(text: str) -> ProofState | None:

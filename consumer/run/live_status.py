@@ -11,7 +11,8 @@ from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 
 def live_status(progress: Progress, probe: Probe) -> dict[str, Any]:
     """What the running instance publishes after each round."""
-    return {"checkpoint_ts": progress.checkpoint_ts, **resolved_told(progress, probe), **counts_told(progress)}
+    told = {"checkpoint_ts": progress.checkpoint_ts, "archived": progress.archived}
+    return {**told, **resolved_told(progress, probe), **counts_told(progress)}
 
 
 def counts_told(progress: Progress) -> dict[str, int]:

@@ -21,19 +21,20 @@ from consumer.pipeline.session import Session
 from consumer.run.heartbeat import Heartbeat, RedisLease
 from consumer.run.live_status import live_status
 from consumer.run.progress_log import Display
+from consumer.run.sides import Sides
 from consumer.run.stalled_watermarks import Stalls
 from consumer.run.standby import StandBy
 from consumer.runtime.logs import about
 from consumer.runtime.retry import Patience, retried
 from consumer.runtime.scratch import scratch_directory
 from consumer.runtime.signals import Stopped, StopRequest, stopped_by_signals
-from consumer.source.port import source_of
 from consumer.spark.context import warm_up
 from consumer.spark.jobs import SparkJobs
 from consumer.spark.provider import GivenSpark, OwnSpark, SparkProvider
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import readers_of, target_of
 from ordering.errors import (
+    BeginningLostError,
     LeaderLivesError,
     LeadershipLostError,
     ReconcilerError,
@@ -42,7 +43,7 @@ from ordering.errors import (
     TargetUnreachableError,
 )
 from ordering.events import Partition
-from ordering.progress import Counts
+from ordering.progress import Counts, Progress
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.steps import Observer, Step
 from sinks.target import Target
@@ -117,7 +118,7 @@ class Runner:
         self._patience = Patience(config.limits.retry_seconds)
         own = OwnSpark(config.changefeed, config.spark) if spark is None else spark
         self._spark: SparkProvider = GivenSpark(own) if isinstance(own, SparkContext) else own
-        self._source = source_of(config, tuning)
+        self._sides = Sides.of(config, tuning)
         self._target: Target = target_of(config)
         lease_s = config.limits.lease_seconds
         self._redis_lease = RedisLease(config.redis.uri, config.changefeed, lease_s)
@@ -193,7 +194,7 @@ class Runner:
         """Fork Spark's workers and connect to everything at the same time; a stand-by is ready to lead."""
         with ThreadPoolExecutor(1) as pool:
             warming = pool.submit(warm_up, self._spark.context(self._scratch))
-            self._source.reach()
+            self._sides.reach()
             self._target.connect()
             warming.result()
 
@@ -266,7 +267,7 @@ class Runner:
             self.display.left(self._session)
             self._session.end()
             self._session = None
-        self._source.close()
+        self._sides.close()
         if isinstance(error, TargetError) and not isinstance(error, TargetBusyError):
             self._target.close()
 
@@ -278,17 +279,8 @@ class Runner:
         if self._session is None:
             self._target.connect()
             held = self._lease or self._turn()
-            jobs = SparkJobs(self._spark.context(self._scratch), readers_of(self.config))
-            self._session = Session(
-                self.config,
-                self._source,
-                self._target,
-                jobs,
-                self._step,
-                held,
-                tuning=self._tuning,
-                written=self.display.written,
-            )
+            stored = self._target.stored(self.config.changefeed)
+            self._session = self._led(Progress() if stored is None else stored.progress, held)
             self._lease = self._session.lease
             self.presence.lead(self._lease.epoch)
             self._target.stops.forget(self.config.changefeed)
@@ -296,6 +288,18 @@ class Runner:
                 self.outcome.before, self._first = self._session.progress.counts, False
             self._note(self._session)
         return self._session
+
+    def _led(self, known: Progress, held: Lease | None) -> Session:
+        """The changefeed, which this instance leads from now on. `known`: its progress as it was read before."""
+        while True:
+            config, source = self._sides.read_at(known)
+            jobs = SparkJobs(self._spark.context(self._scratch), readers_of(config))
+            written, tuning = self.display.written, self._tuning
+            session = Session(config, source, self._target, jobs, self._step, held, tuning=tuning, written=written)
+            if bool(session.progress.archived) == bool(known.archived):
+                return session
+            session.end()  # another instance went over to the other side meanwhile
+            known, held = session.progress, session.lease
 
     def _turn(self) -> Lease | None:
         """Wait until this instance may lead; the leadership that it takes over from, if there is one."""
@@ -310,14 +314,14 @@ class Runner:
             raise Stopped
 
     def _until_done(self) -> None:
-        session = self._connected()
+        self._connected()
         if self._caps is None:
-            self._caps = self._source.ends()
-        while self._one(session, to_end=True):
+            self._caps = self._sides.ends()
+        while self._one(to_end=True):
             pass
 
     def _until_stopped(self) -> None:
-        session = self._connected()
+        self._connected()
         if self._beside is not None:
             self._beside.start(lambda: self.leads)
         idle_since = time.monotonic()
@@ -325,18 +329,27 @@ class Runner:
             if self._beside is not None:
                 self._beside.check()
             rested = time.monotonic() - idle_since > REST_S
-            if self._one(session, to_end=rested):
+            if self._one(to_end=rested):
                 idle_since = time.monotonic()
             else:
                 self.stopping.wait(POLL_S)
 
-    def _one(self, session: Session, *, to_end: bool) -> bool:
-        begun = time.monotonic()
+    def _one(self, *, to_end: bool) -> bool:
+        session, begun = self._connected(), time.monotonic()
         before = session.progress
         if self.presence.is_superseded:  # where nothing is to be written, nothing else would tell
             raise LeadershipLostError("another instance leads", where=self._target.name)
         with about(window=before.counts.windows + 1):
-            more = Round(session).run(self._caps, to_end=to_end)
+            if self._sides.goes_back(session):
+                self._give_up(Stopped())
+                return True
+            try:
+                more = Round(session).run(self._caps, to_end=to_end)
+            except BeginningLostError as lost:
+                self._give_up(Stopped())
+                self._sides.go_to_archive(self._connected(), lost)
+                self._give_up(Stopped())
+                return True
             self._patience.succeeded()
             self.trouble = None
             self._note(session)
@@ -357,4 +370,4 @@ class Runner:
         if session.probe is not None:
             session.ledger.publish(live_status(session.progress, session.probe))
             offsets = {p: at.start for p, at in session.progress.partitions.items()}
-            self._source.commit_lazily(offsets)
+            session.source.commit_lazily(offsets)

@@ -149,6 +149,7 @@ def _gauges(statuses: list[Status]) -> Iterator[Metric]:
             "Commit time up to which everything is in the target, since 1970.",
             lambda s: (s.checkpoint_ts >> 18) / 1000,
         ),
+        "reads_archive": ("1: the archive is read instead of the topics.", lambda s: float(bool(s.archived))),
         "lag_seconds": ("Checkpoint behind this machine's clock.", lambda s: s.lag_now_seconds),
         "watermark_lag_seconds": ("Checkpoint behind the global resolvedTs.", lambda s: s.source.lag_seconds),
         "stalled_partitions": (

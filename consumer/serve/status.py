@@ -151,6 +151,7 @@ _UNREADABLE: dict[str, Any] = {
     "drift": [],
     "proof": [],
     "last_stop": None,
+    "archived": "",
     "retired_topics": [],
     "ddl_history": [],
     "target_seen_seconds_ago": None,

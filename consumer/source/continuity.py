@@ -18,13 +18,11 @@ from consumer.kafka.account import Epochs
 from consumer.kafka.admin import End, Topic
 from consumer.kafka.reader import Messages
 from consumer.tasks.report import Report
-from ordering.errors import InputError
+from ordering.errors import BeginningLostError, InputError
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, TopicProgress
-from ordering.timestamps import physical_ms, utc_text
-
-CLOCK_SLACK_MS = 600_000
-"""By so much the clocks of upstream and Kafka may differ, and a message may wait in its producer."""
+from ordering.sources.retention import may_lack
+from ordering.timestamps import utc_text
 
 LOST = (
     "messages that were read are gone: a leader without them was elected (unclean.leader.election.enable), or a broker"
@@ -158,17 +156,13 @@ def check_beginnings(
     start_ts: int,
     first_times: Callable[[Mapping[Partition, int]], Mapping[Partition, int]],
 ) -> None:
-    """Raise InputError unless nothing above `start_ts` was deleted from partitions that are read from their beginning.
+    """Raise BeginningLostError unless nothing above `start_ts` was deleted from partitions that are read from there on.
 
-    Watermarks prove nothing here, for rows run ahead of them. A log that begins with its first message lacks nothing.
-    Else Kafka's time of the first message that is left decides: what was deleted was written before it, and nothing is
-    written before it was committed. `first_times`: these times of some partitions, in ms; left out where there is none.
+    See `may_lack`. `first_times`: asked for these times of the partitions whose beginning was deleted.
     """
     cut = {p: begin for p, begin in begins.items() if begin > 0}
-    times = first_times(cut) if cut and start_ts else {}
-    for p, begin in sorted(cut.items()):
-        if p not in times or times[p] + CLOCK_SLACK_MS > physical_ms(start_ts):
-            raise _cut(p, begin, start_ts)
+    for p in may_lack(cut, first_times(cut) if cut and start_ts else {}, start_ts):
+        raise _cut(p, cut[p], start_ts)
 
 
 def check_uncompacted(
@@ -211,14 +205,15 @@ def _thinned(report: Report, gap: int) -> InputError:
     )
 
 
-def _cut(partition: Partition, begin: int, start_ts: int) -> InputError:
+def _cut(partition: Partition, begin: int, start_ts: int) -> BeginningLostError:
     since = f"start-ts {start_ts} ({utc_text(start_ts)} UTC)" if start_ts else "the topic began"
-    return InputError(
+    return BeginningLostError(
         f"the log begins after start-ts: retention deleted offsets before {begin}, and rows since {since} may have been"
         " among them",
         where=f"{partition} offset={begin}",
-        hint="take a newer dump, and its position as start-ts; or, if the target holds all that was deleted,"
-        ' set source.unproven-beginning = "accept" for one run',
+        hint="take a newer dump, and its position as start-ts; or set source.archive to files of a changefeed that has"
+        " all of it; or, if the target holds all that was deleted, set source.unproven-beginning ="
+        ' "accept" for one run',
     )
 
 
@@ -237,10 +232,11 @@ def _firsts(reader: Messages, spans: Mapping[Partition, tuple[int, int]]) -> Ite
 
 
 def check_retention(partition: Partition, begin: int, at: PartitionProgress) -> None:
-    """Raise InputError where the log begins behind what is needed next."""
+    """Raise BeginningLostError where the log begins behind what is needed next."""
     if begin > at.start:
-        raise InputError(
+        raise BeginningLostError(
             f"retention deleted messages not applied yet: offset {at.start} is gone, the log begins at {begin}",
             where=f"{partition} offset={at.start}",
-            hint="rebuild the target from a dump and set start-ts to its position; raise the topic's retention",
+            hint="rebuild the target from a dump and set start-ts to its position, or set source.archive to files that"
+            " have all of it (`reconciler help storage`); raise the topic's retention",
         )

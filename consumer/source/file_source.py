@@ -16,7 +16,6 @@ from dataclasses import replace
 import structlog
 
 from consumer.config.model import Config
-from consumer.source.continuity import CLOCK_SLACK_MS
 from consumer.source.offer import Kept, PartitionProbe, Probe
 from consumer.storage.layout import METADATA, Listing, RowFile, SchemaFileName
 from consumer.storage.place import GoneError, StorageRoot, Vouched
@@ -25,12 +24,13 @@ from consumer.tasks.report import RawDdl, Report
 from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
+from ordering.sources.archive import FILES, is_half_done
+from ordering.sources.retention import CLOCK_SLACK_MS
 from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 from ordering.watermark import Resolved
 
 SCHEMAS = Partition("metadata", 0)
 """Stands for the schema files: always there, and never read by tasks."""
-_ID = "storage"
 _EVENT_BYTES = 100.0
 """Of a row, while none was read."""
 _AT_ONCE = 8
@@ -54,8 +54,13 @@ _LAGS = (
 )
 
 _OTHER_SOURCE = (
-    "a changefeed does not move between Kafka and files: give it another name, and set source.start-ts to the"
-    " checkpoint; the files have to hold all that came after it"
+    "`reconciler progress export` with the config that names the topics, then `reconciler progress import` with this"
+    " one, moves the changefeed; the files have to hold all that came after the checkpoint"
+)
+_HALF_DONE = "`reconciler help runbook` describes how to finish it by hand"
+_NOT_SO_OLD = (
+    "files may have expired (file-expiration-days), or the changefeed that writes them began later. If they hold all"
+    ' that came after it, set source.unproven-beginning = "accept" for one run; else rebuild the target from a dump'
 )
 
 log = structlog.get_logger()
@@ -149,10 +154,33 @@ class FileSource:
             found = self._series(Partition(series, 0), files, progress, oldest_ms)
             if found is not None:
                 partitions[Partition(series, 0)] = replace(found, watermark=resolved)
-        topics = {p.topic: progress.topics.get(p.topic, TopicProgress(_ID)) for p in partitions}
+        topics = {name: topic for name, topic in progress.topics.items() if progress.archived and topic.id != FILES}
+        topics |= {p.topic: progress.topics.get(p.topic, TopicProgress(FILES)) for p in partitions}
         held_back = () if resolved else (SCHEMAS,)
         ddls = tuple(_raw(ddl) for ts, some in sorted(self._ddls.items()) if ts >= progress.base_ts for ddl in some)
         return Probe(topics, partitions, Resolved(resolved, held_back), ddls)
+
+    def check_holds(self, progress: Progress, upto: int) -> None:
+        """Raise unless the files hold all that came after the checkpoint, up to `upto` at least: that was just probed.
+
+        InputError where they may begin after it: whole directories expire without a trace, but the oldest first. So a
+        file that was written before the checkpoint proves it. SourceUnreachableError where they are not so far yet.
+        """
+        at, reached = progress.checkpoint_ts, self._bounded() or ResolvedTs(0)
+        written = [file.modified_ms for files in self._listing.series.values() for file in files.values()]
+        if reached < upto:
+            fact = f"the files reach {reached} ({utc_text(reached)} UTC), not yet {upto} ({utc_text(upto)} UTC)"
+            raise SourceUnreachableError(fact, where=self._root.uri, hint="see whether their changefeed runs")
+        if (
+            self.config.source.unproven_beginning == "error"
+            and min(written, default=at) > physical_ms(at) - CLOCK_SLACK_MS
+        ):
+            fact = f"no file was written before {at} ({utc_text(at)} UTC): the files may begin after it"
+            raise InputError(fact, where=self._root.uri, hint=_NOT_SO_OLD)
+        parts = {(one.database, one.table, one.query) for ts, one in self._schemas.values() if ts == at and one.query}
+        if is_half_done(progress.executed, at, len(parts)):
+            fact = f"of the DDL at {at} some parts were executed, and not all: they come as one from files"
+            raise InputError(fact, where=self._root.uri, hint=_HALF_DONE)
 
     def _look(self, progress: Progress) -> None:
         """Read `metadata`, and list all files if it has moved: without that nothing new counts."""
@@ -234,7 +262,8 @@ class FileSource:
         if known is None and not needed:
             return None
         at = known or PartitionProgress(min(needed), min(needed))
-        if lowest > at.start or (known is None and lowest > 1):
+        # numbers rise as files are written: if the first that is left is too old to matter, so were those before it
+        if lowest > at.start or (known is None and 1 < lowest == at.start):
             self._refuse_cut(partition, at, lowest)
         if at.start > highest + 1:
             fact = f"file number {at.start - 1} was read, and now number {highest} is the last"

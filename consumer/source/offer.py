@@ -87,3 +87,15 @@ def added(progress: Progress, probe: Probe | None) -> Progress:
     """The progress with all partitions that were found, also empty ones: later their beginning may be gone."""
     found = probe.partitions if probe else {}
     return replace(progress, partitions={p: at.progress for p, at in found.items()} | dict(progress.partitions))
+
+
+def has_a_say(known: Progress, partition: Partition, found: PartitionProbe) -> bool:
+    """Whether a partition counts for the global resolvedTs: not if its topic ended and nothing in it is unread."""
+    return not known.topics[partition.topic].ended or found.progress.start < found.end
+
+
+def retired_end(known: Progress, partition: Partition, start: int, end: int) -> int:
+    """Up to where a partition may be read: what came before its topic was retired is read apart from what came then."""
+    topic = known.topics[partition.topic]
+    until = topic.retired_to.get(partition.partition, 0) if topic.retired else 0
+    return min(end, until) if start < until else end

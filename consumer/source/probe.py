@@ -27,7 +27,7 @@ from consumer.source.continuity import (
 from consumer.source.equal_rows import check_sent_once
 from consumer.source.first_ddls import first_ddls
 from consumer.source.first_messages import check_protocol
-from consumer.source.offer import Kept, PartitionProbe, Probe
+from consumer.source.offer import Kept, PartitionProbe, Probe, has_a_say, retired_end
 from consumer.source.outside_watermark import OutsideWatermark, outside_of
 from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED, Tuning
@@ -35,6 +35,7 @@ from consumer.wiring import format_of
 from ordering.errors import InputError, SourceError
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
+from ordering.sources.retention import may_lack
 from ordering.timestamps import ResolvedTs
 from ordering.watermark import global_resolved, raised
 from ordering.window import budget, shares
@@ -95,6 +96,10 @@ class Source:
     def of(cls, config: Config, tuning: Tuning = MEASURED) -> Self:
         """The topics that a config names, on its brokers; connects when it is first asked."""
         return cls(config, KafkaAdmin(config.source.bootstrap_servers, config.source.kafka), tuning=tuning)
+
+    def begin_anew(self) -> None:
+        """Forget what was seen: another source is read meanwhile, and then the topics from where they begin."""
+        self._memory, self._starts, self._spoken, self._first_ddls = {}, {}, set(), None
 
     def _reader(self) -> Messages:
         if self.marks is None:
@@ -190,7 +195,7 @@ class Source:
                 break
             listed = again
         alive = {p: found for p, found in probes.items() if not known.topics[p.topic].retired}
-        counted = {p: found for p, found in alive.items() if _counts(known, p, found)}
+        counted = {p: found for p, found in alive.items() if has_a_say(known, p, found)}
         resolved = global_resolved({p: found.watermark for p, found in (counted or alive).items()})
         self._check_protocol({p: alive[p] for p in resolved.held_back_by if alive[p].watermark is None})
         return Probe(known.topics, probes, resolved, self._beginning(known, probes), self.tuning.small_topic)
@@ -205,7 +210,7 @@ class Source:
 
     def _came_back(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> bool:
         """Whether a partition that was left out has got a message since: whatever holds events <= R exists by now."""
-        left_out = [p for p, found in probes.items() if not _counts(known, p, found)]
+        left_out = [p for p, found in probes.items() if not has_a_say(known, p, found)]
         return any(end > probes[p].end for p, end in self.control.written_ends(left_out).items())
 
     def _registered(self, progress: Progress, listed: list[Topic]) -> Progress:
@@ -220,7 +225,7 @@ class Source:
         partitions |= {p: PartitionProgress(start, start, is_new=True) for p, start in starts.items()}
         for topic in listed:
             if topic.name not in topics:
-                complete = progress.start_ts == 0 and not any(starts[p] for p in topic.partitions)
+                complete = progress.began_ts == 0 and not any(starts[p] for p in topic.partitions)
                 topics[topic.name] = TopicProgress(topic.id, complete=complete)
         self._check_gone(progress, listed)
         topics |= self._retired(listed, topics)
@@ -261,16 +266,22 @@ class Source:
     def _new_starts(self, progress: Progress, begins: Mapping[Partition, int]) -> dict[Partition, int]:
         """Where to begin in partitions that are new. Raises InputError where what they lack may be needed."""
         new = {p: begin for p, begin in begins.items() if p not in self._starts}
-        if self.config.source.unproven_beginning == "accept" or not (progress.start_ts or progress.partitions):
-            for p, begin in sorted(new.items()):
-                if begin > 0:
-                    log.warning(
-                        "retention deleted the beginning of a partition; what it held is not applied", at=str(p)
-                    )
+        source = self.config.source
+        accepts = source.unproven_beginning == "accept" and not source.archive  # then it is about the archive's
+        if accepts or not (progress.began_ts or progress.partitions):
+            for p in sorted(p for p, begin in new.items() if begin > 0):
+                log.warning("retention deleted the beginning of a partition; what it held is not applied", at=str(p))
         else:
-            check_beginnings(new, progress.start_ts, self._first_times)
+            check_beginnings(new, progress.began_ts, self._first_times)
         self._starts |= new
         return {p: self._starts[p] for p in begins}
+
+    def lacking(self, ts: int) -> list[Partition]:
+        """The partitions that may lack something above `ts`, see `may_lack`. Raises SourceError if there are none."""
+        begins = self.control.begins([p for topic in self.listed() for p in topic.partitions])
+        if not begins:
+            raise SourceError("no topic is there", where=f"Kafka at {self.config.source.bootstrap_servers}")
+        return may_lack(begins, self._first_times({p: begin for p, begin in begins.items() if begin > 0}), ts)
 
     def _first_times(self, begins: Mapping[Partition, int]) -> dict[Partition, int]:
         ends = self.control.ends(begins)
@@ -320,7 +331,7 @@ class Source:
 
     def _beginning(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> tuple[RawDdl, ...]:
         """The DDLs with which the topics of a new changefeed begin."""
-        if known.checkpoint_ts > known.start_ts:
+        if known.checkpoint_ts > known.began_ts:
             return ()
         spans = {p: (found.progress.start, found.bound) for p, found in probes.items()}
         if max((bound - start for start, bound in spans.values()), default=0) <= self.tuning.few_messages:
@@ -386,15 +397,3 @@ class Source:
         memory = self._memory.setdefault(partition, _Memory())
         memory.looked_to = max(memory.looked_to, upto)
         memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
-
-
-def _counts(known: Progress, partition: Partition, found: PartitionProbe) -> bool:
-    """Whether a partition has a say in the global resolvedTs: not if its topic ended and nothing in it is unread."""
-    return not known.topics[partition.topic].ended or found.progress.start < found.end
-
-
-def retired_end(known: Progress, partition: Partition, start: int, end: int) -> int:
-    """Up to where a partition may be read: what came before its topic was retired is read apart from what came then."""
-    topic = known.topics[partition.topic]
-    until = topic.retired_to.get(partition.partition, 0) if topic.retired else 0
-    return min(end, until) if start < until else end

@@ -59,9 +59,10 @@ def replayed(config: Config, known: Progress, spark: SparkContext | None = None)
 
     A Spark context that is given is shared and not stopped.
     """
-    if known.start_ts:
-        hint = "rows of the dump are in no topic: set source.upstream.uri, or use --against"
-        raise ConfigError(f"the changefeed began at start-ts {known.start_ts}, not with an empty target", hint=hint)
+    if known.began_ts:
+        hint = "not all rows are in what it reads: set source.upstream.uri, or use --against"
+        fact = f"the changefeed began with its source at {known.began_ts}, not with an empty target"
+        raise ConfigError(fact, hint=hint)
     with tempfile.TemporaryDirectory(prefix="ticdc-reconciler-verify-") as directory:
         own = _config(config, Path(directory))
         context = spark or start_spark(f"{config.changefeed} verify", config.spark)

@@ -60,10 +60,12 @@ def test_the_changefeed_that_works_is_one() -> None:
 
 
 def test_files_are_read_as_the_page_says() -> None:
-    (sample,) = (tomllib.loads(block) for block in blocks("storage", "toml"))
+    sample, archived = (tomllib.loads(block) for block in blocks("storage", "toml"))
     source = config_from({**LEAST, "source": sample["source"]}, "docs/storage.md").source
     assert source.protocol == sample["sink"]["protocol"] == "csv"
     assert sample["sink"]["csv"]["include-commit-ts"]
+    kafka = config_from({**LEAST, "source": archived["source"]}, "docs/storage.md").source
+    assert kafka.archive_protocol == "csv"
 
 
 LINES = [*TEXTS["changefeed"].splitlines(), *TEXTS["storage"].splitlines()]

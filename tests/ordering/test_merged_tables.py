@@ -62,5 +62,5 @@ def test_definitions_have_to_agree() -> None:
 
 
 def test_earlier_versions_refuse_a_progress_with_merged_tables() -> None:
-    assert Progress(routes="1:x", merged={PLACE: MergedTable()}).state()["format"] == FORMAT
+    assert Progress(routes="1:x", merged={PLACE: MergedTable()}).state()["format"] == 4
     assert Progress(routes="1:x").state()["format"] < FORMAT

@@ -154,6 +154,7 @@ def status(name: str = "orders", **more: Any) -> Status:
         "drift": [],
         "proof": [],
         "last_stop": None,
+        "archived": "",
         "retired_topics": [],
         "core": {"used": True, "why": ""},
         "ledger": {"state": "connected", "running": True},

@@ -11,6 +11,7 @@ from itertools import pairwise
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.kafka.account import EpochTrail, Reached
 from consumer.kafka.admin import End, Topic
+from consumer.kafka.reader import gone
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.faults import Faults
@@ -39,6 +40,7 @@ class Stored:
 
     at: int
     content: bytes | None
+    ms: int
 
     def offset(self) -> int:
         """Its offset."""
@@ -50,7 +52,7 @@ class Stored:
 
     def timestamp(self) -> tuple[int, int]:
         """Its time, as Kafka's client tells it."""
-        return 1, self.at
+        return 1, self.ms
 
     def value(self) -> bytes | None:
         """Its bytes."""
@@ -129,6 +131,10 @@ class FakeLog:
             self.abort(partition)
         else:
             self.commit_open(partition)
+
+    def time_of(self, partition: Partition, offset: int) -> int:  # noqa: ARG002
+        """When a message was written, in ms: of these tests most ask for no time."""
+        return offset
 
     def commit_open(self, partition: Partition) -> None:
         """Commit the open transaction."""
@@ -274,8 +280,12 @@ class FakeReader:
             upto = min(self._stops[p], at[p] + faults.chance.randrange(1, 9), end)
             if upto <= at[p]:
                 raise SourceUnreachableError("simulated: what was promised does not come", where=str(p))
+            if at[p] < self._log.first.get(p, 0):
+                raise gone(p, at[p])
             run = [
-                Stored(o, message) for o in range(at[p], upto) if not isinstance(message := self._log.held[p][o], Gap)
+                Stored(o, message, self._log.time_of(p, o))
+                for o in range(at[p], upto)
+                if not isinstance(message := self._log.held[p][o], Gap)
             ]
             at[p] = upto
             self._given[p] += len(run)

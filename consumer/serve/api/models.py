@@ -228,6 +228,7 @@ class Status(ApiModel):
     drift: list[Drifted]
     proof: list[TableProof]
     last_stop: LastStop | None
+    archived: Annotated[str, Field(description="why the archive is read instead of the topics; empty: the topics are")]
     retired_topics: Annotated[list[str], Field(description="topics from which nothing more is expected")]
     core: CoreState
     ledger: LedgerState

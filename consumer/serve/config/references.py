@@ -27,8 +27,8 @@ _TARGET = "target.uri"
 URIS = frozenset({_TARGET, "redis.uri", "source.upstream.uri", "source.watermark-from", "source.schema-registry"})
 _KAFKA = "source.kafka."
 _REGISTRY_CA = "source.schema-registry-ca"
-_OPTIONS = re.compile(r"source\.(?:claim-check\.|storage-)options\.(.*)", re.DOTALL)
-_STORAGE = "source.storage"
+_OPTIONS = re.compile(r"source\.(?:claim-check\.|storage-|archive-)options\.(.*)", re.DOTALL)
+_STORAGE = ("source.storage", "source.archive")
 _KAFKA_SECRETS = frozenset({
     "sasl.username", "sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.certificate.pem", "ssl.ca.pem",
     "https.ca.pem", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
@@ -155,7 +155,7 @@ class _Judge:
 
     def _check_place(self, key: str, value: str) -> None:
         what, allowed = "claim-check", self._allowed.claim_check_locations
-        if key == _STORAGE:
+        if key in _STORAGE:
             what, allowed = "storage", self._allowed.storage_locations
         hint = f"the operator lists it in {NAME}: [api] {what}-locations = [...]"
         try:

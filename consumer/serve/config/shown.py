@@ -10,8 +10,9 @@ from consumer.config.text import FILE_MARK, VARIABLE
 from consumer.serve.config.references import HIDDEN, URIS
 
 _SHOWN = re.compile(
-    r"changefeed|source\.(bootstrap-servers|topics|storage|protocol|start-ts|time-zone|unproven-beginning|equal-rows"
-    r"|lossy-values|watermark-(changefeed|keyspace)|schema-registry-ca|avro-enable-watermark)|source\.claim-check\.(locations|map\..+)"
+    r"changefeed|source\.(bootstrap-servers|topics|storage|archive|archive-protocol|protocol|start-ts|time-zone"
+    r"|unproven-beginning|equal-rows|lossy-values|watermark-(changefeed|keyspace)|schema-registry-ca|avro-enable-watermark)"
+    r"|source\.claim-check\.(locations|map\..+)"
     r"|target\.(consistency|invalid-dates|volatile-defaults|cdc-write-source|concurrent-indexes|on-drift)"
     r"|target\.audit(-days)?"
     r"|(limits|quarantine|filter|proof)\..+|sink\.(dispatchers|column-selectors)(\..+)?"
@@ -19,7 +20,7 @@ _SHOWN = re.compile(
     r"|source\.kafka\.(security\.protocol|sasl\.mechanisms?|sasl\.username|sasl\.oauthbearer\.(method|client\.id|scope)"
     r"|(ssl|https)\.(ca|crl|certificate|key)\.location|ssl\.endpoint\.identification\.algorithm"
     r"|enable\.ssl\.certificate\.verification|client\.(id|rack)|(socket|fetch|queued|reconnect)\..+)"
-    r"|source\.csv\..+|source\.storage-options\.(region|endpoint|bucket|container-name|timeout|allow-http)"
+    r"|source\.(archive-)?csv\..+|source\.(storage|archive)-options\.(region|endpoint|bucket|container-name|timeout|allow-http)"
     r"|source\.claim-check\.options\.(region|endpoint|bucket|container-name|timeout|allow-http)"
     r"|spark\.(master|spark\.(ui\.enabled|(driver|executor)\.(memory|cores|instances)|cores\.max|local\.dir|task\..+))"
 )

@@ -13,7 +13,8 @@ FOUND: dict[str, Any] = {
     "rows_written": 0, "ddls": 0, "windows": 0, "leader_epoch": 1, "ledger": {"state": "connected"},
     "core": {"used": True, "why": ""},
     "leader": {"name": "app", "silent_seconds": 0.4}, "stand_bys": [], "ddl_history": [], "drift": [], "proof": [],
-    "retired_topics": [], "last_stop": None, "source": {"state": "connected", "lag_seconds": 0.0, "partitions": []},
+    "retired_topics": [], "archived": "", "last_stop": None,
+    "source": {"state": "connected", "lag_seconds": 0.0, "partitions": []},
 }  # fmt: skip
 STOP = {"at": "2026-11-25T10:00:00.5+00:00", "exit_code": 3, "error": "the row is broken (t/0)\n  hint: mend it"}
 FAILED = {

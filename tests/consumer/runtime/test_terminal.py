@@ -34,7 +34,7 @@ DDL = {
     "statement": FORGED, "database": FORGED,
 }  # fmt: skip
 STATUS: dict[str, Any] = {
-    "changefeed": FORGED, "state": "known", "target": FORGED, "retired_topics": [FORGED],
+    "changefeed": FORGED, "state": "known", "target": FORGED, "retired_topics": [FORGED], "archived": FORGED,
     "last_stop": {"at": FORGED, "exit_code": 3, "error": FORGED},
     "checkpoint_ts": 1, "checkpoint_time": "t", "updated_at": "t",
     **dict.fromkeys(("events", "duplicates", "duplicates_proven", "filtered", "quarantined"), 0),

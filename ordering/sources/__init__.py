@@ -1,0 +1,1 @@
+"""From which source a changefeed reads on: what retention has left, and how it goes over to another one."""

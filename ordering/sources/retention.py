@@ -1,0 +1,23 @@
+"""Whether a log whose beginning retention has deleted still holds all that lies above a commitTs (R8).
+
+Watermarks prove nothing here, for rows run ahead of them: the last row that was deleted may lie above the first
+watermark that is left. Kafka's time of the first message that is left does: what was deleted was written before it, and
+nothing is written before it was committed. A log that begins with its first message lacks nothing.
+"""
+
+from collections.abc import Mapping
+
+from ordering.events import Partition
+from ordering.timestamps import physical_ms
+
+CLOCK_SLACK_MS = 600_000
+"""By so much the clocks of upstream and Kafka may differ, and a message may wait in its producer."""
+
+
+def may_lack(begins: Mapping[Partition, int], times: Mapping[Partition, int], ts: int) -> list[Partition]:
+    """The partitions from which something above `ts` may have been deleted. `begins`: where they begin now.
+
+    `times`: of the first message that is left, in ms since 1970; a partition that holds none, or no time, may lack all.
+    """
+    cut = sorted(p for p, begin in begins.items() if begin > 0)
+    return [p for p in cut if not ts or p not in times or times[p] + CLOCK_SLACK_MS > physical_ms(ts)]

@@ -1,0 +1,198 @@
+"""Real Kafka whose records are deleted under a stopped reader, and files that have them: it goes on and returns."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.operate.check import findings
+from consumer.operate.progress import exported, import_progress, read_export
+from ordering.errors import ConfigError, InputError, SourceUnreachableError
+from tests.service.buckets import Bucket
+from tests.service.lab import PARTITIONS, Feed, body
+from tests.service.messages import at, ddl, insert, watermark, watermarks
+from tests.storage_files import CsvOptions, Files, Storage, write_dated
+
+pytestmark = [pytest.mark.service, pytest.mark.spark]
+
+MINUTE = 60_000
+CREATE = ddl("d.t", 1, "CREATE TABLE `t` (`id` INT PRIMARY KEY)")
+
+
+def history(first: int, last: int) -> list[Message]:
+    """A row every five minutes, over all partitions, and watermarks behind each."""
+    found: list[Message] = []
+    for minute in range(first, last, 5):
+        partition = minute // 5 % PARTITIONS
+        found += [insert("d.t", minute * MINUTE, partition, id=minute), *watermarks(minute * MINUTE + 1)]
+    return found
+
+
+def files_of(messages: Iterable[Message], csv: CsvOptions | None) -> Iterator[Files]:
+    """The same in the files of another changefeed."""
+    moved = [message._replace(partition=0) for message in messages]
+    return Storage(moved, csv=csv).steps()
+
+
+def send(feed: Feed, messages: Iterable[Message]) -> None:
+    """Send messages as of when they were committed."""
+    producer = Producer({"bootstrap.servers": feed.bootstrap, "enable.idempotence": True, "linger.ms": 0})
+    for message in messages:
+        told = body(message)["_tidb"]
+        ms = max(told.get("commitTs", 0), told.get("watermarkTs", 0)) >> 18
+        producer.produce(feed.topic, message.value, partition=message.partition, timestamp=ms)
+    producer.flush(60)
+
+
+class Archive:
+    """Files that are written up to a minute."""
+
+    def __init__(self, root: Path, messages: Iterable[Message], csv: CsvOptions | None) -> None:
+        self.root, self._steps = root, files_of(messages, csv)
+
+    def reach(self, minute: int) -> None:
+        while not (self.root / "metadata").exists() or self.reached < at(minute * MINUTE):
+            write_dated(next(self._steps), self.root)
+
+    @property
+    def reached(self) -> int:
+        return int((self.root / "metadata").read_text().rpartition(":")[2].rstrip("}"))
+
+
+def made(feed: Feed) -> None:
+    feed.make_topic(**{"retention.ms": "-1"})
+    feed.make_database("d", "SELECT 1")
+
+
+def rows(feed: Feed) -> list[int]:
+    return sorted(row["id"] for row in feed.cells.tables(["d"])["d.t"][1])
+
+
+def expired(feed: Feed, messages: Iterable[Message]) -> None:
+    """Let retention delete all that was sent, of which these are the messages."""
+    for partition in range(PARTITIONS):
+        feed.delete_records(partition, sum(message.partition == partition for message in messages))
+
+
+@pytest.fixture(params=["disk", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Where files are written, and how the config names that."""
+    if request.param == "disk":
+        yield tmp_path / "nfs", {"archive": f"file://{tmp_path}/nfs", "archive-protocol": "csv"}
+        return
+    with Bucket(tmp_path) as bucket:
+        options = {
+            "endpoint": bucket.endpoint, "access-key-id": "a", "secret-access-key": "b", "region": "us-east-1",
+            "allow-http": "true",
+        }  # fmt: skip
+        yield tmp_path / "buckets/cdc/orders", {"archive": "s3://cdc/orders", "archive-options": options}
+
+
+def test_deleted_records_come_from_the_archive(sqlite_feed: Feed, place: tuple[Path, dict[str, Any]]) -> None:
+    root, section = place
+    feed = sqlite_feed.with_(source=section)
+    made(feed)
+    first, lost, rest = [CREATE, *history(5, 40)], history(40, 70), history(70, 120)
+    archive = Archive(root, [*first, *lost, *rest], CsvOptions() if "archive-protocol" in section else None)
+    send(feed, first)
+    feed.once()
+    archive.reach(10)
+    send(feed, lost)
+    expired(feed, [*first, *lost])
+    send(feed, rest)
+
+    assert "not yet" in feed.failing(SourceUnreachableError).fact  # the archive lags
+    archive.reach(75)
+    feed.once()  # ten minutes are between the first message that is left and what proves that it is enough
+    assert rows(feed) == list(range(5, 80, 5))
+    told = feed.status()
+    assert told["archived"].startswith(f"{section['archive']}: retention deleted messages not applied yet")
+    assert told["source"]["state"] == "connected"
+    checked = {one.subject: one for one in findings(feed.config)}
+    assert (checked["kafka"].error, checked["archive"].error) == (None, None)
+    archive.reach(90)
+    feed.once()
+    assert rows(feed) == list(range(5, 120, 5))
+    assert feed.status()["archived"] == ""
+    idle = feed.once()
+    assert idle.counts.rows_written == idle.before.rows_written
+    send(feed, history(120, 130))
+    feed.once()
+    assert rows(feed) == list(range(5, 130, 5))
+
+
+def test_topics_that_begin_after_start_ts(sqlite_feed: Feed, tmp_path: Path) -> None:
+    first, rest = [CREATE, *history(5, 70)], history(70, 120)
+    feed = sqlite_feed.with_(source={"archive": f"file://{tmp_path}/nfs", "start-ts": at(30 * MINUTE)})
+    made(feed)
+    feed.cells.run("d", "CREATE TABLE t (id INT PRIMARY KEY)")
+    archive = Archive(tmp_path / "nfs", [*first, *rest], None)
+    send(feed, first)
+    expired(feed, first)
+    send(feed, rest)
+    archive.reach(90)
+    feed.once()
+    assert rows(feed) == list(range(35, 120, 5))
+    assert feed.status()["archived"] == ""
+
+
+def test_an_archive_that_may_begin_too_late_is_refused_until_somebody_knows_better(
+    sqlite_feed: Feed, tmp_path: Path
+) -> None:
+    first, lost = [CREATE, *history(5, 40)], history(40, 60)
+    feed = sqlite_feed.with_(source={"archive": f"file://{tmp_path}/nfs"})
+    made(feed)
+    archive = Archive(tmp_path / "nfs", [*first, *lost], None)
+    send(feed, first)
+    feed.once()
+    send(feed, lost)
+    expired(feed, [*first, *lost])
+    archive.reach(50)
+    for path in (tmp_path / "nfs").rglob("CDC0*"):
+        os.utime(path)  # copied: nothing tells any more when they were written
+    assert "the files may begin after it" in feed.failing(InputError).fact
+    feed.with_(source={"unproven-beginning": "accept"}).once()
+    assert rows(feed) == list(range(5, 55, 5))
+
+
+def test_a_changefeed_moves_from_topics_to_files_and_back(sqlite_feed: Feed, tmp_path: Path) -> None:
+    feed, topics = sqlite_feed, {"bootstrap-servers": sqlite_feed.bootstrap, "topics": [sqlite_feed.topic]}
+    made(feed)
+    messages = [CREATE, *history(5, 40)]
+    archive = Archive(tmp_path / "nfs", [*messages, *history(40, 90)], None)
+    send(feed, messages)
+    feed.once()
+    export = exported(feed.config)
+    files = {"storage": f"file://{tmp_path}/nfs", "bootstrap-servers": None, "topics": None}
+    feed.settings["source"] = dict(files)
+    archive.reach(60)
+    assert "is one of topics" in feed.failing(InputError).fact
+    import_progress(feed.config, read_export(feed.config, export))
+    feed.once()
+    assert rows(feed) == list(range(5, 65, 5))
+    export = exported(feed.config)
+    feed.settings["source"] = topics
+    send(feed, history(40, 90))
+    import_progress(feed.config, read_export(feed.config, export))
+    feed.once()
+    assert rows(feed) == list(range(5, 90, 5))
+
+
+def test_an_archive_that_is_read_stays_named(sqlite_feed: Feed, tmp_path: Path) -> None:
+    feed = sqlite_feed.with_(source={"archive": f"file://{tmp_path}/nfs"})
+    made(feed)
+    first, lost = [CREATE, *history(5, 40)], history(40, 60)
+    archive = Archive(tmp_path / "nfs", [*first, *lost, watermark(61 * MINUTE, 0)], None)
+    send(feed, first)
+    feed.once()
+    send(feed, lost)
+    expired(feed, [*first, *lost])
+    archive.reach(55)
+    feed.once()
+    assert feed.status()["archived"]
+    feed.with_(source={"archive": f"file://{tmp_path}/other"})
+    assert "source.archive is now" in feed.failing(ConfigError).fact
