@@ -15,6 +15,7 @@ from tests.cpu_seconds import CpuSeconds
 from tests.dealing import dealt
 from tests.in_memory import leave_place, take_place
 from tests.needing_tidb import NEEDED
+from tests.service.schema_registry import registry
 from tests.services import (
     database_prefix,
     kafka_broker,
@@ -34,6 +35,7 @@ __all__ = [
     "mysql_server",
     "postgres_server",
     "redis_server",
+    "registry",
     "spark",
     "tidb_server",
     "topic_name",

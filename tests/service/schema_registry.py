@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
 
 Answer = tuple[int, dict[str, str], bytes]
 _KIND = "application/vnd.schemaregistry.v1+json"
@@ -23,6 +27,7 @@ class FakeRegistry:
     """What it holds, how it answers, and what it was asked."""
 
     url: str = ""
+    """With a path of its own: readers keep what they were told of a place, and a port may be another test's later."""
     schemas: dict[int, str] = field(default_factory=dict)
     login: str = ""
     """Those who ask have to log in so, if any: `USER:PASSWORD`."""
@@ -40,6 +45,7 @@ class FakeRegistry:
 
     def answer(self, path: str, login: str | None) -> Answer:
         """What a GET is answered."""
+        path = path.removeprefix(urlsplit(self.url).path)
         self.asked.append(path)
         self.logins.append(login)
         if (other := self.instead(path)) is not None:
@@ -58,19 +64,26 @@ def _json(status: int, value: Any) -> Answer:
     return status, {"Content-Type": _KIND}, json.dumps(value).encode()
 
 
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    """A registry of the test's own."""
+    with schema_registry() as found:
+        yield found
+
+
 @contextmanager
 def schema_registry() -> Iterator[FakeRegistry]:
     """Serves until left."""
-    registry = FakeRegistry()
+    served = FakeRegistry()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._send(registry.answer(self.path, self.headers["Authorization"]))
+            self._send(served.answer(self.path, self.headers["Authorization"]))
 
         def do_POST(self) -> None:
             sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            subject = self.path.removeprefix("/subjects/").removesuffix("/versions")
-            self._send(_json(200, {"id": registry.register(subject, sent["schema"])}))
+            subject = self.path.partition("/subjects/")[2].removesuffix("/versions")
+            self._send(_json(200, {"id": served.register(subject, sent["schema"])}))
 
         def _send(self, answer: Answer) -> None:
             status, headers, body = answer
@@ -84,11 +97,11 @@ def schema_registry() -> Iterator[FakeRegistry]:
             """Not to stderr."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    registry.url = f"http://127.0.0.1:{server.server_port}"
+    served.url = f"http://127.0.0.1:{server.server_port}/{uuid4().hex}"
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield registry
+        yield served
     finally:
         server.shutdown()
         server.server_close()

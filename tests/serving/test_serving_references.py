@@ -59,6 +59,9 @@ LISTED = Api(
         {"source": {"kafka": {"sasl.password": "file:/proc/self/environ"}}},
         {"source": {"kafka": {"client.id": "${ORDERS_X}"}}},
         {"source": {"kafka": {"ssl.key.location": "/root/key.pem"}}},
+        {"source": {"schema-registry-ca": "/root/ca.pem"}},
+        {"source": {"schema-registry-ca": "file:/run/secrets/orders-x"}},
+        {"source": {"schema-registry": "https://u:p@${ORDERS_X}:8081"}},
         {"source": {"claim-check": {"locations": ["file:///etc"]}}},
         {"source": {"claim-check": {"locations": ["${ORDERS_X}"]}}},
         {"source": {"claim-check": {"locations": ["s3://bucket/orders/${ORDERS_X}"]}}},
@@ -95,6 +98,8 @@ def test_references_that_it_may_make_once_they_are_listed(tmp_path: Path) -> Non
         "target": {"uri": "mysql://u:${ORDERS_PASSWORD}@h:3306?ssl-ca=/etc/ssl/certs/ca.pem"},
         "redis": {"uri": "file:/run/secrets/orders-redis"},
         "source": {
+            "schema-registry": "https://u:${ORDERS_PASSWORD}@h:8081",
+            "schema-registry-ca": "/etc/ssl/certs/ca.pem",
             "storage": "s3://cdc/orders",
             "storage-options": {"region": "eu-west-1", "secret-access-key": "file:/run/secrets/orders-s3"},
             "kafka": {"sasl.password": "file:/run/secrets/orders-kafka", "ssl.ca.location": "/etc/ssl/certs/ca.pem"},
@@ -205,6 +210,8 @@ def test_what_is_shown() -> None:
         "redis": {"uri": "redis://:${PASSWORD}@h/0"},
         "source": {
             "bootstrap-servers": "h:1",
+            "schema-registry": "https://u:secret@h:8081/x",
+            "schema-registry-ca": "/ca.pem",
             "kafka": {
                 "sasl.password": "secret",
                 "sasl.username": "u",
@@ -226,6 +233,8 @@ def test_what_is_shown() -> None:
         "redis": {"uri": "redis://:${PASSWORD}@h/0"},
         "source": {
             "bootstrap-servers": "h:1",
+            "schema-registry": "https://u:***@h:8081/x",
+            "schema-registry-ca": "/ca.pem",
             "kafka": {
                 "sasl.password": "***",
                 "sasl.username": "u",

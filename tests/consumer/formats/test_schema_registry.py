@@ -6,6 +6,7 @@ import pickle
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -130,8 +131,9 @@ def test_the_certificate_is_checked(registry: FakeRegistry, tmp_path: Path) -> N
     number = registry.register("t-key", TEXT)
     trusted, other = Authority(tmp_path, "trusted"), Authority(tmp_path, "other")
     shown = trusted.issue("registry", ["127.0.0.1"])
-    with tls_front(int(registry.url.rpartition(":")[2]), shown) as port:
-        url = f"https://127.0.0.1:{port}"
+    plain = urlsplit(registry.url)
+    with tls_front(plain.port or 0, shown) as port:
+        url = f"https://127.0.0.1:{port}{plain.path}"
         assert SchemaRegistry(url, str(trusted.file)).schema(number).name == ("d", "t")
         for authorities in ("", str(other.file)):
             with pytest.raises(SourceError, match="certificate") as caught:

@@ -4,15 +4,23 @@
 every repetition is counted.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from consumer.codec.canal_json import WATERMARK
 from consumer.demo.fake_ticdc.changefeed import Message
-from ordering.errors import AnotherProtocolError, TableMismatchError
+from consumer.operate.check import findings
+from ordering.errors import (
+    AnotherProtocolError,
+    BodyMissingError,
+    InputError,
+    SourceError,
+    SourceUnreachableError,
+    TableMismatchError,
+)
 from tests.avro_protocol import as_avro
+from tests.consumer.formats.test_schema_registry import BODIES
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, body, recorded
 from tests.service.local import LocalFeed
@@ -21,7 +29,7 @@ from tests.service.rows.sent_again import check_sent_again
 from tests.service.rows.test_debezium_vectors import killing_after
 from tests.service.rows.test_genuine_formats import genuine, upstream
 from tests.service.rows.test_simple_vectors import CONSISTENCIES
-from tests.service.schema_registry import FakeRegistry, schema_registry
+from tests.service.schema_registry import FakeRegistry
 from tests.service.ticdc_api import ticdc_api
 
 pytestmark = pytest.mark.service
@@ -36,12 +44,6 @@ BEFORE = (
     "split.index-value.restarts", "bank.index-value.restarts", "keys.index-value.split", "iv.index-value.raw",
     "unique-swaps.index-value.raw",
 )  # fmt: skip
-
-
-@pytest.fixture
-def registry() -> Iterator[FakeRegistry]:
-    with schema_registry() as found:
-        yield found
 
 
 def reading(feed: Feed, registry: FakeRegistry, **source: Any) -> Feed:
@@ -113,6 +115,15 @@ def test_a_watermark_from_outside(feed: Feed, registry: FakeRegistry, consistenc
     assert differences(oracle("split"), feed.cells) == []
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_recordings_through_kafka_and_spark(feed: Feed, registry: FakeRegistry, consistency: str) -> None:
+    reading(feed, registry).with_(target={"consistency": consistency})
+    recording = "split.index-value.restarts"
+    check_sent_again(feed, recording, as_avro(recorded(recording), registry.register, deletes="before"))
+
+
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("deletes", ["marked", "before"])
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
@@ -158,6 +169,51 @@ def test_rows_without_the_extension(sqlite_feed: Feed, registry: FakeRegistry) -
 def test_names_that_avro_can_not_hold(sqlite_feed: Feed, registry: FakeRegistry) -> None:
     error = refused(sqlite_feed, registry, as_avro(recorded("names.table"), registry.register, deletes="before"))
     assert "Avro can't name" in error.fact
+
+
+STATUSES = {404: BodyMissingError, 429: SourceUnreachableError, 503: SourceUnreachableError, 401: SourceError}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_a_registry_that_is_away_and_returns(feed: Feed, registry: FakeRegistry, status: int) -> None:
+    reading(feed, registry).send(as_avro(recorded("iv.index-value.split"), registry.register))
+    registry.instead = lambda _: (status, {}, b"")
+    error = feed.failing(STATUSES[status])
+    assert (type(error), error.exit_code) == (STATUSES[status], 3)
+    assert "source.schema-registry = " in error.where
+    registry.instead = lambda _: None
+    feed.once()
+    assert differences(oracle("iv"), feed.cells) == []
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_a_registry_that_answers_anything_for_one_schema(feed: Feed, registry: FakeRegistry, name: str) -> None:
+    sent = as_avro(recorded("split.index-value.split"), registry.register, deletes="before")
+    reading(feed, registry).send(sent)
+    broken = f"/schemas/ids/{len(registry.schemas) // 2}"
+    registry.instead = lambda path: (200, {}, BODIES[name]) if path == broken else None
+    error = feed.failing(InputError)
+    assert f"topic={feed.topic} partition=" in error.where
+    assert "source.schema-registry = " in error.where
+    registry.instead = lambda _: None
+    feed.once()
+    assert differences(oracle("split"), feed.cells) == []
+
+
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_check_tries_the_registry(feed: Feed, registry: FakeRegistry) -> None:
+    feed.make_topic()
+    reading(feed, registry)
+    assert [f.error for f in findings(feed.config) if f.subject == "schema registry"] == [None]
+    assert not [f for f in findings(feed.config) if f.subject == "protocol"]
+    registry.login = "me:s3cret"
+    with ticdc_api() as api:
+        feed.with_(source={"watermark-from": api.url, "avro-enable-watermark": False})
+        (found, warned) = [f for f in findings(feed.config) if f.subject in ("schema registry", "protocol")]
+    assert "401" in str(found.error)
+    assert "TRUNCATE" in warned.text
 
 
 TWO = [("t_x", "t-x", "v"), ("t", "u", "a-b")]
