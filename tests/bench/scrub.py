@@ -56,7 +56,7 @@ class Cost:
     own_cpu: float
 
 
-def _server_cpu(pid: int) -> float:
+def server_cpu(pid: int) -> float:
     """Of a process and those that it has begun, those that have ended too."""
     total, waiting = 0, [pid]
     while waiting:
@@ -86,13 +86,13 @@ def measured(kind: str, rows: int, *, documents: bool) -> Cost:
             reader = target.reader()
             reader.begin()
             table = canonical_rows(reader.catalog().tables[NAME], reader, ValueRules())
-            own, cpu, begun = _own_cpu(), _server_cpu(server.pid), time.monotonic()
+            own, cpu, begun = _own_cpu(), server_cpu(server.pid), time.monotonic()
             sums = whole_sums(table, reader)
             wall = time.monotonic() - begun
             assert sums is not None
             assert rows_in(sums) == rows
-            server_cpu, own = _server_cpu(server.pid) - cpu, _own_cpu() - own
-            return Cost(rows, documents, *(round(one, 2) for one in (wall, server_cpu, own)))
+            used, own = server_cpu(server.pid) - cpu, _own_cpu() - own
+            return Cost(rows, documents, *(round(one, 2) for one in (wall, used, own)))
 
 
 def _own_cpu() -> float:
