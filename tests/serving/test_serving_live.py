@@ -102,6 +102,7 @@ def test_one_fails_and_the_others_go_on(
     serving: Serving, running: Feed, kafka_broker: KafkaBroker, tmp_path: Path
 ) -> None:
     refused, missing = (feed_into(tmp_path, kafka_broker.bootstrap, f"{running.topic}-{n}") for n in ("a", "b"))
+    refused.with_(target={"audit": True})
     refused.send([*begun(), ddl("d.t", 4, "ALTER TABLE `t` ADD COLUMN `s` BIGINT", kind="ALTER"), *watermarks(9)])
     for one in (refused, missing):
         serving.ask("POST", "", 201, json=config_of(one))
@@ -122,6 +123,8 @@ def test_one_fails_and_the_others_go_on(
     serving.reached(refused.name, at(9))
     log = serving.ask("GET", f"/{refused.name}/ddls", params={"limit": 1})["items"]
     assert [(line["state"], line["reason"]) for line in log] == [("skipped", "not needed")]
+    windows = serving.ask("GET", f"/{refused.name}/audit")["items"]
+    assert [window["rows_by_table"] for window in windows] == [{"d.t": 1}]
     states = {one["id"]: one["state"] for one in serving.ask("GET", "")["items"]}
     assert {states[one.name] for one in (running, refused, missing)} == {"normal"}
 

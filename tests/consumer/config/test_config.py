@@ -48,6 +48,7 @@ def test_the_least_config_is_enough() -> None:
         ({"source": {"topics": []}}, "'source.topics'"),
         ({"source": {"time-zone": "Mars/Base"}}, "'source.time-zone' must be a time zone"),
         ({"limits": {"window-bytes": "many"}}, "'limits.window-bytes' must be a number of bytes"),
+        ({"target": {"uri": "iceberg+sqlite:////c?warehouse=/w", "audit": True}}, "audit is not of Iceberg"),
         ({"target": {"uri": "oracle://h"}}, "unknown scheme 'oracle'"),
         ({"source": {"colour": 1}}, "unknown key 'source.colour'"),
         ({"spark": {"mastr": "local[2]"}}, "'mastr' is neither master, native nor a setting"),
