@@ -42,6 +42,7 @@ SECTIONS = {
         "tail": "the latest messages of a topic, decoded",
         "verify": "compare the target with the upstream",
         "prove": "prove the target by sums of its content",
+        "audit": "the windows applied last, if target.audit lists them",
         "wait": "wait until the target holds a transaction",
     },
     "Decide": {
