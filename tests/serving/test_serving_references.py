@@ -260,7 +260,7 @@ def test_no_part_of_a_password_is_shown(password: str) -> None:
 def test_of_every_key_it_is_known_whether_it_is_shown() -> None:
     hidden = {key for key in keys_of(Config) if shown(_nested(key, "x")) == _nested(key, HIDDEN)}
     assert hidden == URIS | {"source.kafka", "source.claim-check.map", "source.claim-check.options",
-                             "source.storage-options", "spark"}  # fmt: skip
+                             "source.archive-options", "source.storage-options", "spark"}  # fmt: skip
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:
