@@ -17,6 +17,7 @@ from consumer.kafka.allowance import allowance
 from consumer.kafka.reader import KafkaReaders, Readers
 from consumer.native.log_choice import tell_missing
 from consumer.spark.context import FAILURES, how_java_ended, is_alive, telling_lines
+from consumer.spark.local_files import LocalFiles, fetched_chunks, kept_with, local_files
 from consumer.spark.order_ahead import OrderAhead
 from consumer.spark.reports_ahead import Beside, ReportsAhead
 from consumer.tasks.jobs import Outcome, chunks_in
@@ -73,9 +74,10 @@ class SparkJobs:
         if isinstance(readers, KafkaReaders) and takes_in_place(spec):
             readers = replace(readers, native=spec.native)
         with _failures():
-            records = _records(self._spark, ranges, ReadTask(spec, readers))
+            files = local_files(self._spark) if spec.buckets > 1 else None
+            records = _records(self._spark, ranges, ReadTask(spec, readers), files)
         ahead = OrderAhead(spec.segments, self.cores, partial(_ordered, records)) if spec.segments else None
-        return SparkJob(self, ranges, spec, records, ahead=ahead)
+        return SparkJob(self, ranges, spec, records, files=files, ahead=ahead)
 
     def ddls(self, ranges: tuple[Range, ...], spec: ReadSpec) -> list[RawDdl]:
         """See `Jobs.ddls`."""
@@ -153,6 +155,7 @@ class SparkJob:
     ranges: tuple[Range, ...]
     spec: ReadSpec
     records: "RDD[Any]"
+    files: LocalFiles | None = None
     segment: Segment | None = None
     ahead: OrderAhead | None = None
 
@@ -194,14 +197,17 @@ class SparkJob:
         An iterator over partitions begins a job for each, which takes longer than to order and encode its rows.
         """
         rows, at, count = self.records.mapPartitions(work), self._first + 1, self.jobs.cores
+        rows = rows if self.files is None else rows.mapPartitions(self.files.stored_chunks)
         last = self._first + self.parts
         while at <= last:
             group = list(range(at, min(at + count, last + 1)))
+            held = 0
             with self._failures():
                 found = self.records.context.runJob(rows, list, group)
-            yield from map(self._found, found)
+                for outcome in fetched_chunks(found):
+                    held += sum(len(chunk.payload) for chunk in chunks_in([outcome]))
+                    yield self._found(outcome)
             at += len(group)
-            held = sum(len(chunk.payload) for chunk in chunks_in(found))
             count = self.jobs.cores * max(1, _HELD_BYTES * len(group) // max(1, held) // self.jobs.cores)
 
     def reports(self) -> list[Report]:
@@ -261,7 +267,9 @@ def _errors_as_values(
     return values
 
 
-def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> "RDD[Any]":
+def _records(
+    spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, files: LocalFiles | None
+) -> "RDD[Any]":
     """The window's records by bucket, not yet read."""
     buckets = read.spec.buckets
     if buckets == 1:
@@ -271,7 +279,11 @@ def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask) -> 
         parts = divided(ranges, _TASKS_A_CORE * spark.defaultParallelism, read.spec.smallest_range)
     groups = together(parts, _TASKS_A_CORE * spark.defaultParallelism)
     records = spark.parallelize(list(enumerate(groups)), len(groups)).mapPartitions(read)
-    return shuffled(records, buckets + 1)
+    if files is None:
+        return shuffled(records, buckets + 1)
+    rows = shuffled(records.mapPartitions(files.stored), buckets + 1).mapPartitions(files.fetched)
+    kept_with(rows, files)
+    return rows
 
 
 def shuffled(records: "RDD[Any]", partitions: int) -> "RDD[Any]":

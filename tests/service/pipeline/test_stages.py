@@ -88,10 +88,10 @@ class Judged:
         schemas = {TABLE: TableSchema(TABLE, columns, ("id",), (("id",),))}
         return OrderTask(schemas, TextEncoder(), BODIES, whole_transactions=False, accounts=self.accounts)
 
-    def lose_files(self) -> None:
+    def lose_files(self, pattern: str = "shuffle_*") -> None:
         """As if the executor that read were lost."""
         place = self.job.records.context.getConf().get("spark.local.dir")
-        files = list(Path(place or "").rglob("shuffle_*"))
+        files = [file for file in Path(place or "").rglob(pattern) if file.is_file()]
         assert files
         for file in files:
             file.unlink()
@@ -167,4 +167,13 @@ def test_what_was_not_judged_is_refused(
     getattr(judged.messages, what).touch()
     judged.lose_files()
     with pytest.raises(error):
+        way(judged)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_whose_files_are_gone_are_missed(judged: Judged, way: Callable[[Judged], int]) -> None:
+    """They lie beside the shuffle (`consumer.spark.local_files`), which knows nothing of it; a new session reads again."""
+    judged.lose_files("rows-*/*")
+    with pytest.raises(WorkerLostError):
         way(judged)

@@ -1,0 +1,119 @@
+"""Rows that pass Spark by, in files: they come back as they were, or not at all."""
+
+import gc
+import stat
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from consumer.spark.local_files import LocalFiles, Place, PlacedChunk, fetched_chunks, kept_with, local_files
+from consumer.tasks.order import Answered
+from consumer.tasks.shuffle_blocks import REPORTS, Record
+from ordering.events import RowOp, TableName
+from ordering.rows.manifest import Manifest
+from sinks.rows.chunk import Chunk
+
+LARGE, SMALL = bytes(range(256)) * 40, b"few"
+RECORDS: list[Record] = [
+    (2, LARGE),
+    (1, SMALL),
+    (1, LARGE[::-1]),
+    (2, b"x" * (3 << 20)),
+    (1, Manifest(0, b"digest", 2)),
+    (REPORTS, "a report"),
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalFiles:
+    return LocalFiles(str(tmp_path))
+
+
+def names(files: LocalFiles) -> set[Path]:
+    return set(Path(files.directory).iterdir())
+
+
+def test_records_come_back_as_they_were(files: LocalFiles) -> None:
+    stored = list(files.stored(RECORDS))
+    assert [isinstance(payload, Place) for _, payload in stored] == [True, False, True, True, False, False]
+    assert list(files.fetched(stored)) == RECORDS
+    assert list(files.fetched(reversed(stored))) == RECORDS[::-1]  # the shuffle brings them in any order
+
+
+def test_each_attempt_of_a_task_has_a_file_of_its_own_that_others_may_not_read(files: LocalFiles) -> None:
+    first = list(files.stored(RECORDS))
+    before = names(files)
+    again = list(files.stored([(2, SMALL * 5000)]))
+    assert len(names(files) - before) == 1
+    assert list(files.fetched(first)) == RECORDS
+    assert list(files.fetched(again)) == [(2, SMALL * 5000)]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in names(files)} == {0o600}
+
+
+def test_small_rows_make_no_file(files: LocalFiles) -> None:
+    assert list(files.stored([(1, SMALL)])) == [(1, SMALL)]
+    assert not names(files)
+
+
+@pytest.mark.parametrize("left", [0, 1, len(LARGE) - 1])
+def test_a_file_that_was_cut_is_an_error(files: LocalFiles, left: int) -> None:
+    stored = list(files.stored([(1, LARGE)]))
+    (path,) = names(files)
+    path.write_bytes(LARGE[:left])
+    with pytest.raises(EOFError, match="rows are missing"):
+        list(files.fetched(stored))
+
+
+def test_a_file_that_is_gone_is_an_error(files: LocalFiles) -> None:
+    stored = list(files.stored([(1, LARGE)]))
+    for path in names(files):
+        path.unlink()
+    with pytest.raises(FileNotFoundError):
+        list(files.fetched(stored))
+
+
+CHUNK = Chunk(TableName("d", "t"), RowOp.WRITE, ("id",), 7, LARGE, met=3)
+
+
+def test_chunks_come_back_and_leave_no_file(files: LocalFiles) -> None:
+    outcomes = [CHUNK, replace(CHUNK, payload=SMALL), replace(CHUNK, payload=LARGE * 2), Answered(1, 3)]
+    stored = list(files.stored_chunks(outcomes))
+    assert [isinstance(one, PlacedChunk) for one in stored] == [True, False, True, False]
+    assert list(fetched_chunks(stored)) == outcomes
+    assert not names(files)
+
+
+def test_they_are_removed_with_the_records(files: LocalFiles) -> None:
+    class Records:
+        pass
+
+    records = cast("Any", Records())
+    kept_with(records, files)
+    list(files.stored(RECORDS))
+    del records
+    gc.collect()
+    assert not Path(files.directory).exists()
+
+
+def spark(master: str, **settings: str) -> Any:
+    return SimpleNamespace(master=master, getConf=lambda: settings)
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
+def test_tasks_on_other_machines_have_none(master: str, tmp_path: Path) -> None:
+    assert local_files(spark(master, **{"spark.local.dir": str(tmp_path)})) is None
+
+
+def test_a_context_without_a_directory_of_ours_has_none() -> None:
+    assert local_files(spark("local[2]")) is None
+
+
+def test_the_directory_is_its_owners_alone_and_beside_sparks_own(tmp_path: Path) -> None:
+    files = local_files(spark("local[2]", **{"spark.local.dir": f"{tmp_path},/elsewhere"}))
+    assert files is not None
+    directory = Path(files.directory)
+    assert directory.parent == tmp_path
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
