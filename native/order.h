@@ -13,7 +13,7 @@ enum { MOST_COLUMNS = 4096 };
 enum { ALL_ROWS = 0, GONE_ROWS = 1, WRITTEN_ROWS = 2 };
 
 typedef struct {
-    uint32_t *by_table, *starts; /* rows grouped by table in the order in which they came; where each group begins */
+    uint32_t *by_table, *starts; /* rows grouped by table, in the order of their keys' bytes; where each group begins */
     uint32_t tables;
     sink lines;
     uint8_t *scratch;
@@ -152,6 +152,82 @@ static int find_tables(const rows *net, name_table *all, uint32_t *of) {
     return USUAL;
 }
 
+typedef struct {
+    uint64_t head; /* the first bytes of the key behind what all keys of the table begin with */
+    uint32_t number;
+} keyed;
+
+static uint64_t head_of(const row *one, uint32_t from) {
+    uint64_t head = 0;
+    for (uint32_t i = from; i < from + 8; i++) head = head << 8 | (i < one->key_len ? one->key[i] : 0);
+    return head;
+}
+
+static bool goes_before(const rows *net, const keyed *a, const keyed *b) {
+    if (a->head != b->head) return a->head < b->head;
+    const row *left = &net->rows[a->number], *right = &net->rows[b->number];
+    uint32_t len = left->key_len < right->key_len ? left->key_len : right->key_len;
+    int found = memcmp(left->key, right->key, len);
+    return found != 0 ? found < 0 : left->key_len < right->key_len;
+}
+
+/* What the keys of some rows begin with, in bytes. */
+static uint32_t common_in(const rows *net, const uint32_t *some, uint32_t count) {
+    const row *first = &net->rows[some[0]];
+    uint32_t common = first->key_len;
+    for (uint32_t i = 1; i < count && common > 0; i++) {
+        const row *one = &net->rows[some[i]];
+        if (one->key_len < common) common = one->key_len;
+        if (memcmp(one->key, first->key, common) == 0) continue;
+        uint32_t same = 0;
+        while (one->key[same] == first->key[same]) same++;
+        common = same;
+    }
+    return common;
+}
+
+/* Merge two halves, each of which is in order, from one array into another. */
+static void merge_halves(const rows *net, const keyed *from, keyed *to, uint32_t low, uint32_t middle, uint32_t high) {
+    uint32_t left = low, right = middle;
+    bool ordered = middle == high || !goes_before(net, &from[middle], &from[middle - 1]);
+    for (uint32_t at = low; at < high; at++) {
+        bool of_right = !ordered && right < high && (left == middle || goes_before(net, &from[right], &from[left]));
+        to[at] = from[of_right ? right++ : left++];
+    }
+}
+
+/* Order some rows by the bytes of their keys; `work` has room for twice as many. No more than MOST_ROWS. */
+static void sort_rows(const rows *net, uint32_t *some, uint32_t count, keyed *work) {
+    keyed *from = work, *to = work + count;
+    uint32_t begin = common_in(net, some, count);
+    for (uint32_t i = 0; i < count; i++) from[i] = (keyed){head_of(&net->rows[some[i]], begin), some[i]};
+    for (uint32_t width = 1; width < count; width *= 2) {
+        for (uint32_t low = 0; low < count; low += 2 * width) {
+            uint32_t middle = low + width < count ? low + width : count;
+            uint32_t high = low + 2 * width < count ? low + 2 * width : count;
+            merge_halves(net, from, to, low, middle, high);
+        }
+        keyed *merged = from;
+        from = to;
+        to = merged;
+    }
+    for (uint32_t i = 0; i < count; i++) some[i] = from[i].number;
+}
+
+/* Order the rows of each table: a database writes neighbours faster. */
+static bool sort_tables(ordering *o, const rows *net) {
+    uint32_t most = 0;
+    for (uint32_t t = 0; t < o->tables; t++)
+        if (o->starts[t + 1] - o->starts[t] > most) most = o->starts[t + 1] - o->starts[t];
+    keyed *work = malloc(((size_t)most * 2 + 1) * sizeof *work);
+    if (work == NULL) return false;
+    for (uint32_t t = 0; t < o->tables; t++)
+        if (o->starts[t + 1] > o->starts[t])
+            sort_rows(net, &o->by_table[o->starts[t]], o->starts[t + 1] - o->starts[t], work);
+    free(work);
+    return true;
+}
+
 static int group_rows(ordering *o, const rows *net) {
     name_table all = {.room = 0};
     uint32_t *of = malloc(((size_t)net->count + 1) * sizeof *of);
@@ -166,6 +242,7 @@ static int group_rows(ordering *o, const rows *net) {
         for (uint32_t i = 0; i < net->count; i++) o->starts[of[i] + 2]++;
         for (uint32_t t = 2; t < all.count + 2; t++) o->starts[t] += o->starts[t - 1];
         for (uint32_t i = 0; i < net->count; i++) o->by_table[o->starts[of[i] + 1]++] = i;
+        if (!sort_tables(o, net)) found = NO_MEMORY;
     }
     free(of);
     free(all.names);

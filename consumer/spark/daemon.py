@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 
-TASKS = ("consumer.tasks.order", "consumer.tasks.write", "consumer.tasks.second_look", "pyspark.worker")
+TASKS = (
+    "consumer.tasks.order",
+    "consumer.tasks.write",
+    "consumer.tasks.second_look",
+    "consumer.spark.local_files",
+    "pyspark.worker",
+)
 
 _NEW_OBJECTS = 100_000
 

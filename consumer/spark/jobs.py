@@ -17,7 +17,7 @@ from consumer.kafka.allowance import allowance
 from consumer.kafka.reader import KafkaReaders, Readers
 from consumer.native.log_choice import tell_missing
 from consumer.spark.context import FAILURES, how_java_ended, is_alive, telling_lines
-from consumer.spark.local_files import LocalFiles, fetched_chunks, kept_with, local_files
+from consumer.spark.local_files import LocalFiles, fetched_chunks, local_files
 from consumer.spark.order_ahead import OrderAhead
 from consumer.spark.reports_ahead import Beside, ReportsAhead
 from consumer.tasks.jobs import Outcome, chunks_in
@@ -74,10 +74,13 @@ class SparkJobs:
         if isinstance(readers, KafkaReaders) and takes_in_place(spec):
             readers = replace(readers, native=spec.native)
         with _failures():
-            files = local_files(self._spark) if spec.buckets > 1 else None
+            files = None if spec.buckets == 1 else self._files()
             records = _records(self._spark, ranges, ReadTask(spec, readers), files)
         ahead = OrderAhead(spec.segments, self.cores, partial(_ordered, records)) if spec.segments else None
         return SparkJob(self, ranges, spec, records, files=files, ahead=ahead)
+
+    def _files(self) -> LocalFiles | None:
+        return local_files(self._spark.master, self._spark.getConf().get("spark.local.dir", ""))
 
     def ddls(self, ranges: tuple[Range, ...], spec: ReadSpec) -> list[RawDdl]:
         """See `Jobs.ddls`."""
@@ -267,9 +270,7 @@ def _errors_as_values(
     return values
 
 
-def _records(
-    spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, files: LocalFiles | None
-) -> "RDD[Any]":
+def _records(spark: SparkContext, ranges: tuple[Range, ...], read: ReadTask, files: LocalFiles | None) -> "RDD[Any]":
     """The window's records by bucket, not yet read."""
     buckets = read.spec.buckets
     if buckets == 1:
@@ -282,7 +283,7 @@ def _records(
     if files is None:
         return shuffled(records, buckets + 1)
     rows = shuffled(records.mapPartitions(files.stored), buckets + 1).mapPartitions(files.fetched)
-    kept_with(rows, files)
+    files.kept_with(rows)
     return rows
 
 

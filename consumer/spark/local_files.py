@@ -17,8 +17,6 @@ from typing import IO, Any, NamedTuple, Self
 from uuid import uuid4
 from weakref import finalize
 
-from pyspark import RDD, SparkContext
-
 from consumer.tasks.shuffle_blocks import Record
 from sinks.private_files import open_file
 from sinks.rows.chunk import Chunk
@@ -48,6 +46,10 @@ class LocalFiles:
     """A directory for the files of one job."""
 
     directory: str
+
+    def kept_with(self, owner: object) -> None:
+        """Be removed once nobody has this object any more."""
+        finalize(owner, shutil.rmtree, self.directory, ignore_errors=True)
 
     def stored(self, records: Iterable[Record]) -> Iterator[Record]:
         """The records of a reading task, with places instead of blocks. Raises OSError."""
@@ -113,7 +115,8 @@ class Reader:
     def bytes_at(self, place: Place) -> bytes:
         """The bytes. Raises OSError, and EOFError for a file that was cut."""
         if place.path not in self._files:
-            self._files[place.path] = self._open.enter_context(Path(place.path).open("rb")).fileno()
+            file = self._open.enter_context(open_file(Path(place.path), "rb"))
+            self._files[place.path] = file.fileno()
         found = os.pread(self._files[place.path], place.size, place.at)
         if len(found) != place.size:
             raise EOFError(f"rows are missing in a file: {place.path}")
@@ -135,14 +138,12 @@ def _is_large(payload: object) -> bool:
     return isinstance(payload, bytes) and len(payload) >= _LEAST_BYTES
 
 
-def local_files(spark: SparkContext) -> LocalFiles | None:
-    """A new directory beside Spark's own files; None where tasks may run on other machines. Raises OSError."""
-    place = spark.getConf().get("spark.local.dir", "").partition(",")[0]
-    if not spark.master.startswith("local") or not place:
+def local_files(master: str, places: str) -> LocalFiles | None:
+    """A new directory beside Spark's own files; None where tasks may run on other machines. Raises OSError.
+
+    `places`: directories for Spark's files, with commas between them.
+    """
+    place = places.partition(",")[0]
+    if not master.startswith("local") or not place:
         return None
     return LocalFiles(tempfile.mkdtemp(prefix="rows-", dir=place))
-
-
-def kept_with(records: "RDD[Any]", files: LocalFiles) -> None:
-    """Remove the files once nobody can ask for these records any more."""
-    finalize(records, shutil.rmtree, files.directory, ignore_errors=True)

@@ -11,6 +11,15 @@ from ordering.rows.net_effect import KeyChange, NetEffect
 from ordering.rows.transactions import sort_key
 
 _FLUSH_BYTES = 32 << 20
+_RUN_DIGITS = 3
+
+
+def bucket_hash(key: bytes) -> int:
+    """What says in which bucket a row is, by its row key: the same of up to a thousand rows whose numbers follow.
+
+    Databases write neighbours faster than rows that lie between those of other buckets.
+    """
+    return crc32(key[:-_RUN_DIGITS] if key[-_RUN_DIGITS:].isdigit() else key)
 
 
 def is_full(spec: ReadSpec, rows: int, held: int) -> bool:
@@ -68,6 +77,7 @@ class Reduction:
         spread: dict[int, list[KeyChange]] = {}
         count, by_commit = self.spec.buckets, self.spec.spread
         for half in halves:
-            at = crc32(half[0]) % count if by_commit is None else by_commit.bucket(half[1] >> 1, crc32(half[0]))
+            hashed = bucket_hash(half[0])
+            at = hashed % count if by_commit is None else by_commit.bucket(half[1] >> 1, hashed)
             spread.setdefault(at + 1, []).append(half)
         return spread

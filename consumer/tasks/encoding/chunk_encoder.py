@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby, product
+from operator import itemgetter
 from typing import Any
 
 from consumer.codec import canal_json
@@ -203,12 +204,14 @@ def _decoded(table: TableName, halves: list[KeyChange]) -> list[canal_json.Image
 
 
 def _by_table(halves: list[KeyChange], names: Mapping[str, tuple[str, ...]]) -> Mapping[TableName, list[KeyChange]]:
+    """Each table's rows in the order of their keys' bytes: a database writes neighbours faster."""
+    by_key = itemgetter(0)
     if len(names) == 1 and halves:  # to ask each row takes as long as to decode it
-        return {table_of(halves[0][0]): halves}
+        return {table_of(halves[0][0]): sorted(halves, key=by_key)}
     by_table: dict[TableName, list[KeyChange]] = {}
     for half in halves:
         by_table.setdefault(table_of(half[0]), []).append(half)
-    return by_table
+    return {name: sorted(some, key=by_key) for name, some in by_table.items()}
 
 
 def _by_columns(decoded: list[canal_json.Image]) -> Iterator[tuple[tuple[str, ...], list[tuple[str | None, ...]]]]:

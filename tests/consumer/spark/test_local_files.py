@@ -4,12 +4,10 @@ import gc
 import stat
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from consumer.spark.local_files import LocalFiles, Place, PlacedChunk, fetched_chunks, kept_with, local_files
+from consumer.spark.local_files import LocalFiles, Place, PlacedChunk, fetched_chunks, local_files
 from consumer.tasks.order import Answered
 from consumer.tasks.shuffle_blocks import REPORTS, Record
 from ordering.events import RowOp, TableName
@@ -90,29 +88,25 @@ def test_they_are_removed_with_the_records(files: LocalFiles) -> None:
     class Records:
         pass
 
-    records = cast("Any", Records())
-    kept_with(records, files)
+    records = Records()
+    files.kept_with(records)
     list(files.stored(RECORDS))
     del records
     gc.collect()
     assert not Path(files.directory).exists()
 
 
-def spark(master: str, **settings: str) -> Any:
-    return SimpleNamespace(master=master, getConf=lambda: settings)
-
-
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
 def test_tasks_on_other_machines_have_none(master: str, tmp_path: Path) -> None:
-    assert local_files(spark(master, **{"spark.local.dir": str(tmp_path)})) is None
+    assert local_files(master, str(tmp_path)) is None
 
 
 def test_a_context_without_a_directory_of_ours_has_none() -> None:
-    assert local_files(spark("local[2]")) is None
+    assert local_files("local[2]", "") is None
 
 
 def test_the_directory_is_its_owners_alone_and_beside_sparks_own(tmp_path: Path) -> None:
-    files = local_files(spark("local[2]", **{"spark.local.dir": f"{tmp_path},/elsewhere"}))
+    files = local_files("local[2]", f"{tmp_path},/elsewhere")
     assert files is not None
     directory = Path(files.directory)
     assert directory.parent == tmp_path

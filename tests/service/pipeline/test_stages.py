@@ -173,7 +173,7 @@ def test_what_was_not_judged_is_refused(
 @pytest.mark.spark
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_whose_files_are_gone_are_missed(judged: Judged, way: Callable[[Judged], int]) -> None:
-    """They lie beside the shuffle (`consumer.spark.local_files`), which knows nothing of it; a new session reads again."""
+    """They lie beside the shuffle (`consumer.spark.local_files`), which does not know; a new session reads again."""
     judged.lose_files("rows-*/*")
     with pytest.raises(WorkerLostError):
         way(judged)
