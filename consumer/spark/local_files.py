@@ -94,6 +94,7 @@ class _Writer:
             self._path = str(Path(self.directory) / uuid4().hex)
             self._file = open_file(Path(self._path), "xb")
         self._file.write(payload)
+        self._file.flush()
         self._at += len(payload)
         return Place(self._path, self._at - len(payload), len(payload))
 
@@ -101,7 +102,11 @@ class _Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._file is not None:
+        if self._file is None:
+            return
+        with ExitStack() as closing:
+            if kind is not None:  # of a task that fails nothing is read, and the next attempt may lack its room
+                closing.callback(Path(self._path).unlink)
             self._file.close()
 
 

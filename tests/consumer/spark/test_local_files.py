@@ -2,6 +2,7 @@
 
 import gc
 import stat
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,21 @@ def test_each_attempt_of_a_task_has_a_file_of_its_own_that_others_may_not_read(f
     assert list(files.fetched(first)) == RECORDS
     assert list(files.fetched(again)) == [(2, SMALL * 5000)]
     assert {stat.S_IMODE(path.stat().st_mode) for path in names(files)} == {0o600}
+
+
+def test_an_attempt_that_fails_leaves_no_file(files: LocalFiles) -> None:
+    def failing() -> Iterator[Record]:
+        yield 1, LARGE
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011 our own
+        list(files.stored(failing()))
+    assert not names(files)
+    cancelled = files.stored([(1, LARGE), (2, LARGE)])
+    next(cancelled)
+    assert names(files)
+    cancelled.close()
+    assert not names(files)
 
 
 def test_small_rows_make_no_file(files: LocalFiles) -> None:

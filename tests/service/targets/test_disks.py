@@ -3,6 +3,7 @@
 A limit on a file's size stands for the disk's: the system refuses the write in the same place.
 """
 
+import os
 import random
 import resource
 import tempfile
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ordering.errors import LocalDiskError, ReconcilerError, WorkerLostError
@@ -24,16 +26,19 @@ ROOM = 64 << 10
 
 
 class Disk:
-    """The disk as one process finds it, by its id."""
+    """The disk as some processes find it, by their ids."""
 
-    def __init__(self, pid: int) -> None:
-        self._pid, self._before = pid, resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    def __init__(self, *pids: int) -> None:
+        self._before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in pids}
 
     def fill(self) -> None:
-        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, (ROOM, self._before[1]))
+        for pid, (_, hard) in self._before.items():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (ROOM, hard))
 
     def free(self) -> None:
-        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, self._before)
+        for pid, before in self._before.items():
+            if psutil.pid_exists(pid):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
 def _begun(feed: Feed) -> int:
@@ -87,7 +92,7 @@ def _goes_on(disk: Disk, feed: Feed) -> None:
 @pytest.mark.spark  # where what may pass is tried again
 def test_no_room_for_the_rows_of_a_window(feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before, disk = _begun(feed), Disk(0)
+    before, disk = _begun(feed), Disk(os.getpid())
     error = _full(disk, feed, LocalDiskError)
     assert str(tmp_path) in error.where
     assert "TMPDIR" in error.hint
@@ -101,7 +106,8 @@ def test_no_room_for_the_rows_of_a_window(feed: Feed, tmp_path: Path, monkeypatc
 def test_no_room_for_spark_s_shuffle(sqlite_feed: Feed) -> None:
     feed = sqlite_feed.by_tasks()
     before = _begun(feed)
-    disk = Disk(int(feed.spark._jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
+    java = psutil.Process(int(feed.spark._jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
+    disk = Disk(java.pid, *(process.pid for process in java.children(recursive=True)))  # its workers write rows too
     error = _full(disk, feed, WorkerLostError)
     assert "File too large" in error.fact
     assert feed.checkpoint() == before
