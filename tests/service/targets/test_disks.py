@@ -9,6 +9,7 @@ import resource
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -26,19 +27,23 @@ ROOM = 64 << 10
 
 
 class Disk:
-    """The disk as some processes find it, by their ids."""
+    """The disk as a process finds it, and, unless it is `alone`, as those find it that it has started."""
 
-    def __init__(self, *pids: int) -> None:
-        self._before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in pids}
+    def __init__(self, pid: int, *, alone: bool = False) -> None:
+        self._process, self._alone = psutil.Process(pid), alone
+        self._before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
 
     def fill(self) -> None:
-        for pid, (_, hard) in self._before.items():
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (ROOM, hard))
+        self._limit(ROOM)
 
     def free(self) -> None:
-        for pid, before in self._before.items():
-            if psutil.pid_exists(pid):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        self._limit(self._before[0])
+
+    def _limit(self, size: int) -> None:
+        started = [] if self._alone else self._process.children(recursive=True)
+        for process in (self._process, *started):
+            with suppress(ProcessLookupError):  # it has ended
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, self._before[1]))
 
 
 def _begun(feed: Feed) -> int:
@@ -92,7 +97,7 @@ def _goes_on(disk: Disk, feed: Feed) -> None:
 @pytest.mark.spark  # where what may pass is tried again
 def test_no_room_for_the_rows_of_a_window(feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before, disk = _begun(feed), Disk(os.getpid())
+    before, disk = _begun(feed), Disk(os.getpid(), alone=True)
     error = _full(disk, feed, LocalDiskError)
     assert str(tmp_path) in error.where
     assert "TMPDIR" in error.hint
@@ -106,8 +111,7 @@ def test_no_room_for_the_rows_of_a_window(feed: Feed, tmp_path: Path, monkeypatc
 def test_no_room_for_spark_s_shuffle(sqlite_feed: Feed) -> None:
     feed = sqlite_feed.by_tasks()
     before = _begun(feed)
-    java = psutil.Process(int(feed.spark._jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
-    disk = Disk(java.pid, *(process.pid for process in java.children(recursive=True)))  # its workers write rows too
+    disk = Disk(int(feed.spark._jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
     error = _full(disk, feed, WorkerLostError)
     assert "File too large" in error.fact
     assert feed.checkpoint() == before
