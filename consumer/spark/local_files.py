@@ -25,7 +25,7 @@ _LEAST_BYTES = 1024
 """Fewer cost less on their way through Spark."""
 
 
-class Place(NamedTuple):
+class PlaceInFile(NamedTuple):
     """Where some bytes lie."""
 
     path: str
@@ -38,7 +38,7 @@ class PlacedChunk:
     """A chunk whose payload lies in a file."""
 
     chunk: Chunk
-    place: Place
+    place: PlaceInFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class LocalFiles:
 
     @staticmethod
     def fetched(records: Iterable[Record]) -> Iterator[Record]:
-        """The records as the reading tasks made them. Raises as `Reader.bytes_at`."""
-        with Reader() as reader:
+        """The records as the reading tasks made them. Raises as `_Reader.bytes_at`."""
+        with _Reader() as reader:
             for bucket, payload in records:
-                yield bucket, reader.bytes_at(payload) if isinstance(payload, Place) else payload
+                yield bucket, reader.bytes_at(payload) if isinstance(payload, PlaceInFile) else payload
 
     def stored_chunks(self, outcomes: Iterable[Any]) -> Iterator[Any]:
         """The outcomes of an ordering task, with the payloads of chunks in a file. Raises OSError."""
@@ -75,8 +75,8 @@ class LocalFiles:
 
 
 def fetched_chunks(outcomes: Iterable[Any]) -> Iterator[Any]:
-    """The outcomes as the ordering tasks made them; the files are gone afterwards. Raises as `Reader.bytes_at`."""
-    with Reader() as reader:
+    """The outcomes as the ordering tasks made them; the files are gone afterwards. Raises as `_Reader.bytes_at`."""
+    with _Reader() as reader:
         for one in outcomes:
             yield replace(one.chunk, payload=reader.bytes_at(one.place)) if isinstance(one, PlacedChunk) else one
         reader.remove()
@@ -89,14 +89,14 @@ class _Writer:
     _path: str = ""
     _at: int = 0
 
-    def placed(self, payload: bytes) -> Place:
+    def placed(self, payload: bytes) -> PlaceInFile:
         if self._file is None:
             self._path = str(Path(self.directory) / uuid4().hex)
             self._file = open_file(Path(self._path), "xb")
         self._file.write(payload)
         self._file.flush()
         self._at += len(payload)
-        return Place(self._path, self._at - len(payload), len(payload))
+        return PlaceInFile(self._path, self._at - len(payload), len(payload))
 
     def __enter__(self) -> Self:
         return self
@@ -111,13 +111,13 @@ class _Writer:
 
 
 @dataclass(slots=True)
-class Reader:
+class _Reader:
     """Reads what lies in files, each of which it opens once."""
 
     _files: dict[str, int] = field(default_factory=dict)
     _open: ExitStack = field(default_factory=ExitStack)
 
-    def bytes_at(self, place: Place) -> bytes:
+    def bytes_at(self, place: PlaceInFile) -> bytes:
         """The bytes. Raises OSError, and EOFError for a file that was cut."""
         if place.path not in self._files:
             file = self._open.enter_context(open_file(Path(place.path), "rb"))

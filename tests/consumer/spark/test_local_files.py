@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.spark.local_files import LocalFiles, Place, PlacedChunk, fetched_chunks, local_files
+from consumer.spark.local_files import LocalFiles, PlaceInFile, PlacedChunk, fetched_chunks, local_files
 from consumer.tasks.order import Answered
 from consumer.tasks.shuffle_blocks import REPORTS, Record
 from ordering.events import RowOp, TableName
@@ -37,7 +37,7 @@ def names(files: LocalFiles) -> set[Path]:
 
 def test_records_come_back_as_they_were(files: LocalFiles) -> None:
     stored = list(files.stored(RECORDS))
-    assert [isinstance(payload, Place) for _, payload in stored] == [True, False, True, True, False, False]
+    assert [isinstance(payload, PlaceInFile) for _, payload in stored] == [True, False, True, True, False, False]
     assert list(files.fetched(stored)) == RECORDS
     assert list(files.fetched(reversed(stored))) == RECORDS[::-1]  # the shuffle brings them in any order
 
