@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.spark.local_files import LocalFiles, PlaceInFile, PlacedChunk, fetched_chunks, local_files
+from consumer.spark.local_files import LocalFiles, PlacedChunk, PlaceInFile, fetched_chunks, local_files
 from consumer.tasks.order import Answered
 from consumer.tasks.shuffle_blocks import REPORTS, Record
 from ordering.events import RowOp, TableName
