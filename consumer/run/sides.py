@@ -119,7 +119,7 @@ class Sides:
 
     def _is_due(self) -> bool:
         now = self.now()
-        if self._asked_at is not None and now - self._asked_at < self.every_s:
+        if not self._bounded and self._asked_at is not None and now - self._asked_at < self.every_s:
             return False
         self._asked_at = now
         return True

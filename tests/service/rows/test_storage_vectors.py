@@ -24,6 +24,7 @@ from sinks.steps import Observer
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, is_row, recorded
 from tests.service.local import LocalFeed
+from tests.service.messages import ddl, watermark
 from tests.service.rows.test_simple_vectors import CONSISTENCIES, MORE
 from tests.service.rows.test_vectors import EVERYWHERE, SMALL, WITHOUT_NUL
 from tests.simulation.jobs import LocalJobs
@@ -140,3 +141,18 @@ def test_rows_that_are_written_again_are_dropped(feed: Feed, csv: CsvOptions | N
     assert again.counts.rows_written == before.rows_written
     assert again.counts.duplicates_unproven > before.duplicates_unproven
     assert again.checkpoint_ts == metadata["checkpoint-ts"] + 1
+
+
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("consistency", CONSISTENCIES)
+def test_files_of_ddls_alone_are_applied(feed: Feed, consistency: str, tmp_path: Path) -> None:
+    sqls = ["CREATE TABLE `t` (`id` INT PRIMARY KEY)", "ALTER TABLE `t` ADD COLUMN `v` INT"]
+    messages = [
+        ddl("d.t", number, sql, kind) for number, sql, kind in zip((1, 2), sqls, ("CREATE", "ALTER"), strict=True)
+    ]
+    reading(feed, tmp_path).with_(target={"consistency": consistency})
+    feed.make_database("d", "SELECT 1")
+    for files in Storage([*messages, watermark(9, 0)]).steps():
+        write(files, tmp_path)
+    assert once(feed).counts.ddls == len(sqls)
+    assert feed.cells.tables(["d"])["d.t"][0] == ["id", "v"]
