@@ -21,7 +21,7 @@ from consumer.embedded import KafkaBroker
 from consumer.proof.state import state_of
 from consumer.wiring import target_of
 from sinks.target import Target
-from tests.bench.load import Load
+from tests.bench.load import Load, Mark
 from tests.bench.measure import RECONCILER, Sending, drop_database, environment, write_config
 from tests.bench.scrub import server_cpu
 from tests.bench.servers import SERVERS
@@ -46,12 +46,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class _Bench:
-    """What all runs share. `server`: the process of the target's server."""
+    """What all runs share. `until`: the last watermark; `server`: the process of the target's server."""
 
     place: Path
     load: Load
     bootstrap: str
     topic: str
+    until: int
     uri: str
     server: int
     seconds: float
@@ -83,7 +84,7 @@ class _Bench:
         with TreeSampler(process.pid) as tree:
             self._wait(process, lambda: target.stored(changefeed) is not None)
             begun, cpu, server = time.monotonic(), tree.cpu_s, server_cpu(self.server)
-            self._wait(process, lambda: self._events(target, changefeed) >= self.load.events)
+            self._wait(process, lambda: (target.applied(changefeed) or 0) >= self.until)
             wall = time.monotonic() - begun
             self._wait(process, lambda: time.monotonic() - begun > wall + self.seconds)
             tree.wait_for(1)
@@ -98,10 +99,6 @@ class _Bench:
             if process.poll() is not None:
                 raise RuntimeError(f"the run ended with {process.returncode}")
             time.sleep(_LOOK_S)
-
-    def _events(self, target: Target, changefeed: str) -> int:
-        stored = target.stored(changefeed)
-        return 0 if stored is None else stored.progress.counts.events
 
 
 def main() -> None:
@@ -121,7 +118,8 @@ def main() -> None:
         load = Load(told.events, ids=ids, database=f"bench_{uuid4().hex[:8]}")
         topic = f"bench-{uuid4().hex[:8]}"
         Sending(bootstrap, topic, load.partitions).send(load.messages())
-        bench = _Bench(place, load, bootstrap, topic, server.uri, server.pid, told.seconds)
+        until = max(one.ts for one in load.changes() if isinstance(one, Mark))
+        bench = _Bench(place, load, bootstrap, topic, until, server.uri, server.pid, told.seconds)
         for proof in (False, True) * told.runs:
             print(json.dumps(asdict(bench.run(proof=proof))), flush=True)
 
