@@ -10,6 +10,9 @@ message twice into one batch of Kafka: a restart has a producer of its own, and 
 - where some batch holds a row of the transaction that no later batch holds, this batch was not sent again;
 - where all rows of a batch come again in later ones, nothing tells whether they are others.
 
+A repetition may end within the transaction: TiCDC is restarted once more and goes back. What comes after that counts as
+later too, for it alone tells whether the last rows of that pass were sent again.
+
 Pure.
 """
 
@@ -30,6 +33,8 @@ class EqualRows(NamedTuple):
     commit_ts: int
     rows: list[tuple[int, int]]
     """Offset, and a number that equal events share."""
+    is_last: bool = False
+    """Whether the pass ends with it, and another one begins."""
 
 
 class _Group(NamedTuple):
@@ -47,18 +52,21 @@ class EqualRowsFinder:
     def __init__(self) -> None:
         self._groups: dict[TableName, _Group] = {}
         self._found: list[EqualRows] = []
+        self._met: set[tuple[TableName, int]] = set()
+        """Of which a pass is found already: what the next one has of them tells how many there are."""
 
     def add(self, table: TableName, commit_ts: int, in_pass: _Pass, offset: int, event: int) -> None:
         """Take a row event. `event`: a number that equal ones share."""
         group = self._groups.get(table)
         if group is None or (group.commit_ts, group.in_pass) != (commit_ts, in_pass):
-            self._keep(table, group)
+            self._keep(table, group, is_last=group is not None and group.in_pass != in_pass)
             group = self._groups[table] = _Group(commit_ts, in_pass, [])
         group.rows.append((offset, event))
 
-    def _keep(self, table: TableName, group: _Group | None) -> None:
-        if group is not None and group.has_equal_rows():
-            self._found.append(EqualRows(table, group.commit_ts, group.rows))
+    def _keep(self, table: TableName, group: _Group | None, *, is_last: bool = False) -> None:
+        if group is not None and (group.has_equal_rows() or (table, group.commit_ts) in self._met):
+            self._met.add((table, group.commit_ts))
+            self._found.append(EqualRows(table, group.commit_ts, group.rows, is_last))
 
     def found(self) -> list[EqualRows]:
         """What was found so far."""
@@ -84,8 +92,8 @@ def doubts(found: Iterable[tuple[Partition, EqualRows]], batches: Batches) -> It
     """Those in doubt. What a pass without doubt has as often is not: that pass tells how many rows there are."""
     certain: dict[tuple[TableName, int], Counter[int]] = {}
     doubtful: list[tuple[Doubt, Counter[int]]] = []
-    for partition, starts, equal in _with_batches(found, batches):
-        counts, at = Counter(event for _, event in equal.rows), _sent_again(equal.rows, starts)
+    for partition, starts, equal, after in _with_batches(found, batches):
+        counts, at = Counter(event for _, event in equal.rows), _sent_again(equal.rows, starts, after)
         if at is None:
             known = certain.setdefault((equal.table, equal.commit_ts), Counter())
             known |= counts
@@ -98,23 +106,30 @@ def doubts(found: Iterable[tuple[Partition, EqualRows]], batches: Batches) -> It
 
 def _with_batches(
     found: Iterable[tuple[Partition, EqualRows]], batches: Batches
-) -> Iterator[tuple[Partition, Sequence[int], EqualRows]]:
+) -> Iterator[tuple[Partition, Sequence[int], EqualRows, Counter[int]]]:
+    """With what else of a transaction came after the pass: nothing is told of one that did not end with it."""
     by_partition: dict[Partition, list[EqualRows]] = {}
     for partition, equal in found:
         by_partition.setdefault(partition, []).append(equal)
     for partition, some in by_partition.items():
         offsets = [offset for equal in some for offset, _ in equal.rows]
         starts = batches(partition, min(offsets), max(offsets) + 1)
-        yield from ((partition, starts, equal) for equal in some)
+        after: dict[tuple[TableName, int], Counter[int]] = {}
+        for equal in reversed(some):
+            later = after.setdefault((equal.table, equal.commit_ts), Counter())
+            yield partition, starts, equal, later.copy() if equal.is_last else Counter()
+            later.update(event for _, event in equal.rows)
 
 
-def _sent_again(rows: Sequence[tuple[int, int]], starts: Sequence[int]) -> int | None:
-    """Where the first row of a batch lies all of whose rows come again in later batches; None: there is none such."""
+def _sent_again(rows: Sequence[tuple[int, int]], starts: Sequence[int], after: Counter[int]) -> int | None:
+    """Where the first row of a batch lies all of whose rows come again in later batches; None: there is none such.
+
+    `after`: how often events came after the pass.
+    """
     by_batch: dict[int, list[tuple[int, int]]] = {}
     for offset, event in rows:
         by_batch.setdefault(bisect_right(starts, offset), []).append((offset, event))
-    later: Counter[int] = Counter()
-    found = None
+    later, found = after, None
     for batch in reversed(by_batch.values()):
         counts = Counter(event for _, event in batch)
         if counts <= later:

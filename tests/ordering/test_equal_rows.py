@@ -114,6 +114,13 @@ def test_a_pass_in_one_batch_tells_how_many_there_are() -> None:
     assert offsets(batch("a"), batch("a"), batch("x", ts=9), batch("a")) == [0]
 
 
+def test_a_repetition_that_ends_within_the_transaction() -> None:
+    whole = [(1, "a"), *batch("a", "b")]
+    assert offsets(whole, batch("a"), whole) == [1]
+    assert offsets([(1, "a"), *batch("a", "a")], batch("a"), [(1, "a"), *batch("a", "a")]) == [1]
+    assert offsets(whole, batch("a"), batch("x", ts=6), whole, batch("a")) == []
+
+
 def test_batches_are_asked_for_once_and_only_where_rows_are_equal() -> None:
     asked: list[tuple[int, int]] = []
     assert not read([batch("a", "b"), batch("c", ts=6)], asked)[1]
