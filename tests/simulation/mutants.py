@@ -159,6 +159,8 @@ MUTANTS = (
     Mutant("ordering/rows/keyless_rows.py", "max(count, most.get(key, 0))", "count + most.get(key, 0)"),
     Mutant("ordering/rows/keyless_rows.py", "count if order & RowOp.WRITE else -count", "count"),
     Mutant("ordering/rows/keyless_rows.py", "(behind and table not in self._again)", "behind"),
+    Mutant("ordering/rows/equal_rows.py", "later.copy() if equal.is_last else Counter()", "Counter()"),
+    Mutant("ordering/rows/equal_rows.py", "or (table, group.commit_ts) in self._met)", "or False)"),
     Mutant("ordering/rows/bucketing.py", "if not bounds or bounds[-1] != last_ts:", "if False:"),
     Mutant("ordering/rows/bucketing.py", "if held or not bounds or sizes[-1] > 1:", "if held or not bounds:"),
     Mutant("ordering/rows/bucketing.py", "key_hash % self.sizes[group]", "0"),
