@@ -60,8 +60,8 @@ def replayed(config: Config, known: Progress, spark: SparkContext | None = None)
     A Spark context that is given is shared and not stopped.
     """
     if known.began_ts:
-        hint = "not all rows are in what it reads: set source.upstream.uri, or use --against"
-        fact = f"the changefeed began with its source at {known.began_ts}, not with an empty target"
+        hint = "what it reads lacks the rows from before: set source.upstream.uri, or use --against"
+        fact = f"the changefeed began at {known.began_ts} (start-ts, a dump or another source), not with an empty target"
         raise ConfigError(fact, hint=hint)
     with tempfile.TemporaryDirectory(prefix="ticdc-reconciler-verify-") as directory:
         own = _config(config, Path(directory))

@@ -119,6 +119,11 @@ def test_one_table_is_sent_again_alone() -> None:
     assert times([*rows("a", ts=5), *rows("b", ts=6), *rows("a", ts=5), *rows("b", ts=6)]) == [1, 1]
 
 
+def test_a_pass_that_is_cut_short_takes_nothing_back() -> None:
+    """What was sent before a watermark need not be sent again in whole before the range ends."""
+    assert times([4, *rows("a", "a"), 5, *rows("a"), 6]) == [2]
+
+
 def test_another_table_going_back_says_nothing_of_this_one() -> None:
     passes = Passes(None)
     other = TableName("d", "other")
