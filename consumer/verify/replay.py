@@ -61,7 +61,7 @@ def replayed(config: Config, known: Progress, spark: SparkContext | None = None)
     """
     if known.began_ts:
         hint = "what it reads lacks the rows from before: set source.upstream.uri, or use --against"
-        fact = f"the changefeed began at {known.began_ts} (start-ts, a dump or another source), not with an empty target"
+        fact = f"the changefeed began at {known.began_ts} (start-ts, dump, other source), not with an empty target"
         raise ConfigError(fact, hint=hint)
     with tempfile.TemporaryDirectory(prefix="ticdc-reconciler-verify-") as directory:
         own = _config(config, Path(directory))
