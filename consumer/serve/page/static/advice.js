@@ -7,7 +7,7 @@ const CONFIG = "CONFIG.toml";
 
 /** What needs a human, heaviest first: {level, title, where, text, steps}. */
 export function adviceOf(feed, speed) {
-  return [fault(feed), stall(feed), late(feed), behind(feed, speed), retention(feed), quarantine(feed), differing(feed), drift(feed), silent(feed), bare(feed)]
+  return [fault(feed), stall(feed), late(feed), behind(feed, speed), retention(feed), quarantine(feed), differing(feed), drift(feed), archived(feed), silent(feed), bare(feed)]
     .filter(Boolean);
 }
 
@@ -127,6 +127,16 @@ function drift(feed) {
     title: `${plural(feed.drifted, "row")} of the target ${feed.drifted === 1 ? "was" : "were"} not as the events say`,
     text: `Somebody else changed the target, or rows were lost: ${tables.join("; ")}${more}.`,
     steps: [`\`reconciler verify ${CONFIG}\` names the rows; \`--fix-sql\` writes what repairs them.`],
+  };
+}
+
+function archived(feed) {
+  if (!feed.archived) return null;
+  return {
+    level: "look",
+    title: "The archive is read instead of the topics",
+    text: `Retention deleted what the topics held: ${feed.archived}. The files hold the same changes; the topics are read again once they hold all that is left.`,
+    steps: ["Nothing has to be done. A longer `retention.ms` of the topics keeps it from coming back."],
   };
 }
 

@@ -26,7 +26,7 @@ function step(name, level, arrow, ...children) {
 function source(feed) {
   const state = { connected: ["", "connected"], unknown: ["", "not asked yet"] }[feed.source.state] ?? ["look", feed.source.state];
   const waiting = feed.held === null ? "" : `${count(feed.held)} unread`;
-  return step("Kafka", state[0], waiting, h("p", null, h("b", null, feed.topics.length || feed.probedAgo !== null ? plural(feed.topics.length, "topic") : "–")), h("p", { class: "quiet" }, feed.isOld ? `as of ${seconds(feed.probedAgo)} ago` : state[1]));
+  return step(feed.archived ? "Archive" : "Kafka", state[0], waiting, h("p", null, h("b", null, feed.topics.length || feed.probedAgo !== null ? plural(feed.topics.length, "topic") : "–")), h("p", { class: "quiet" }, feed.isOld ? `as of ${seconds(feed.probedAgo)} ago` : state[1]));
 }
 
 function lanes(feed) {

@@ -89,6 +89,7 @@ export function feedOf(told) {
     standBys: told.stand_bys,
     ledger: told.ledger,
     source: told.source,
+    archived: told.archived,
     probedAgo: told.source.probed_seconds_ago,
     isOld: isNumber(told.source.probed_seconds_ago) && told.source.probed_seconds_ago > OLD_S,
     partitions,
