@@ -240,7 +240,7 @@ def test_twice_the_columns_take_twice_the_time() -> None:
             best.append(process_time() - begun)
         return min(best)
 
-    assert seconds(4000) < 6 * seconds(1000)
+    assert seconds(4000) < 9 * seconds(1000)  # 16 times would be the square
 
 
 @pytest.mark.parametrize("name", ["simple-avro"])
