@@ -135,6 +135,7 @@ def test_what_the_metrics_have_is_looked_at(exposed: dict[str, set[str]]) -> Non
     for_people = {  # seen elsewhere, or the parts of one that is used
         "build_info", "stand_bys", "checkpoint_timestamp_seconds", "filtered_total", "quarantined_total", "ddls_total",
         "partition_offset", "partition_stalled", "window_duration_seconds_count", "window_duration_seconds_sum",
+        "reads_archive",
     }  # fmt: skip
     assert {name.removeprefix("ticdc_reconciler_") for name in ours - used} == for_people
 
