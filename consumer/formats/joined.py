@@ -1,6 +1,14 @@
-"""Key and value of a message as one, for formats in which both say what it is about."""
+"""Key and value of a message as one, for formats in which both say what it is about, and how such formats are read."""
 
+from abc import ABC, abstractmethod
 from struct import Struct
+from typing import Any
+
+from consumer.codec.canal_json import Plain
+from consumer.formats.translated import TranslatedMessages
+from consumer.kafka.reader import Messages
+from ordering.errors import InputError
+from ordering.events import Partition
 
 _NUMBER = Struct(">Q")
 
@@ -16,3 +24,40 @@ def apart(content: bytes) -> tuple[bytes, bytes]:
     """Key and value again."""
     (length,) = _NUMBER.unpack_from(content)
     return content[_NUMBER.size : _NUMBER.size + length], content[_NUMBER.size + length :]
+
+
+class KeyedEvents(ABC):
+    """Brings messages of a key and a value into the form that tasks read."""
+
+    def canal(self, content: bytes | None, where: str, limit: int) -> bytes:
+        """The event of a message as Canal-JSON, from what `joined` made of it. Raises as `event`."""
+        if content is None:
+            hint = "something other than TiCDC writes to this topic"
+            raise InputError("message is a tombstone (no key, no value)", where=where, hint=hint)
+        return self.event(*apart(content), where, limit)
+
+    def event(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+        """The same of a key and a value. Raises InputError with the position, and what `told` raises."""
+        size = len(key) + len(value)
+        if size > limit:
+            hint = "raise limits.message-bytes if the message is genuine"
+            raise InputError(f"message holds {size} bytes, limits.message-bytes is {limit}", where=where, hint=hint)
+        return self.told(key, value, where, limit)
+
+    @abstractmethod
+    def told(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+        """The event of a message that is within the limit. Raises InputError with the position."""
+        ...
+
+
+def keyed_messages(reader: Messages, events: KeyedEvents, limit: int) -> TranslatedMessages:
+    """The messages of a reader in the form that tasks read, one for one. `read` raises what `events` raises too."""
+
+    def events_of(message: Any, partition: Partition) -> list[Plain]:
+        offset, key, value = message.offset(), message.key(), message.value()
+        where = f"{partition} offset={offset}"
+        if key is None and value is None:
+            return [Plain(offset, events.canal(None, where, limit))]
+        return [Plain(offset, events.event(key or b"", value or b"", where, limit))]
+
+    return TranslatedMessages(reader, events_of)

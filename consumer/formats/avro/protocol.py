@@ -10,22 +10,22 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from consumer.codec.canal_json import UNREADABLE, Plain, Tso
+from consumer.codec.canal_json import UNREADABLE, Tso
 from consumer.codec.ddl_types import ddl_type
 from consumer.codec.foreign import EXTENSION_HINT, GLUE_HINT, is_of_glue, plain_or_itself, refused
 from consumer.formats.avro.binary import AvroBytes
 from consumer.formats.avro.registry import SchemaRegistry
 from consumer.formats.avro.schema import BEFORE, COMMIT_TS, CORRUPTED, OP, AvroSchema
-from consumer.formats.joined import apart, joined
+from consumer.formats.joined import KeyedEvents, apart, joined, keyed_messages
 from consumer.formats.sent_schema import SentSchema
 from consumer.formats.translated import TranslatedMessages
 from consumer.kafka.reader import Messages
 from ordering.errors import AnotherProtocolError, InputError, SourceError
-from ordering.events import Partition, Position
+from ordering.events import Position
 from ordering.timestamps import ResolvedTs
 
 _ROW, _DDL, _WATERMARK, _DELETE = b"\0", b"\1", b"\2", b"\3"
@@ -90,9 +90,9 @@ class Avro:
         """See `MessageFormat.learned`."""
         return []
 
-    def reading(self, reader: Messages, limit: int) -> "AvroReading":
+    def reading(self, reader: Messages, limit: int) -> TranslatedMessages:
         """See `MessageFormat.reading`. Asking the registry may raise SourceError."""
-        return AvroReading(reader, self, limit)
+        return keyed_messages(reader, _Events(self), limit)
 
     def content(self, key: bytes | None, value: bytes | None) -> bytes | None:
         """See `MessageFormat.content`."""
@@ -115,34 +115,23 @@ class Avro:
         return ResolvedTs(ts) if 0 < ts <= _LAST_TSO else None
 
 
-class _Events:
+class _Events(KeyedEvents):
     """Brings messages into the form that tasks read, with the schemas that were met on the way."""
 
     def __init__(self, format_: Avro) -> None:
         self._registry = format_.registry
         self._tables: dict[tuple[int | None, int | None], _Table] = {}
 
-    def canal(self, content: bytes | None, where: str, limit: int) -> bytes:
-        """The event of a message as Canal-JSON. Raises InputError and SourceError with the position."""
-        if content is None:
-            hint = "something other than TiCDC writes to this topic"
-            raise InputError("message is a tombstone (no key, no value)", where=where, hint=hint)
-        return self.event(*apart(content), where, limit)
-
-    def event(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
-        """The same of a key and a value."""
-        size = len(key) + len(value)
-        if size > limit:
-            hint = "raise limits.message-bytes if the message is genuine"
-            raise InputError(f"message holds {size} bytes, limits.message-bytes is {limit}", where=where, hint=hint)
+    def told(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+        """See `KeyedEvents.told`; raises SourceError too."""
         try:
-            return self._told(key, value, where, limit)
+            return self._read(key, value, where, limit)
         except (*UNREADABLE, ValueError) as error:
             raise InputError(f"message can't be read: {error}"[:400], where=where, hint=_ODD) from None
         except (InputError, SourceError) as error:
             raise _placed(error, where) from error.__cause__
 
-    def _told(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+    def _read(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
         """Raises InputError and SourceError, ValueError, and what a decoder raises."""
         if not value:
             fact = "message is a DELETE without its commitTs (its value is null), which can't be ordered"
@@ -268,19 +257,3 @@ def _ddl(value: bytes, where: str) -> bytes:
         "sql": sent.query,
     }
     return _encode({**told, "_tidb": {"commitTs": sent.commit_ts}})
-
-
-class AvroReading(TranslatedMessages):
-    """Gives the messages of a reader in the form that tasks read, one for one. `read` raises SourceError too."""
-
-    def __init__(self, reader: Messages, format_: Avro, limit: int) -> None:
-        events = _Events(format_)
-
-        def events_of(message: Any, partition: Partition) -> list[Plain]:
-            offset, key, value = message.offset(), message.key(), message.value()
-            where = f"{partition} offset={offset}"
-            if key is None and value is None:
-                return [Plain(offset, events.canal(None, where, limit))]
-            return [Plain(offset, events.event(key or b"", value or b"", where, limit))]
-
-        super().__init__(reader, events_of)

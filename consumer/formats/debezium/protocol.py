@@ -8,20 +8,19 @@ without look alike there.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from consumer.codec.canal_json import UNREADABLE, Plain, Tso
+from consumer.codec.canal_json import UNREADABLE, Tso
 from consumer.codec.compression import BadCompressionError, decompressed, is_compressed
 from consumer.codec.foreign import EXTENSION_HINT, refused
 from consumer.formats.debezium.columns import DebeziumTable, Field, UnsureError, kind_of
-from consumer.formats.joined import apart, joined
+from consumer.formats.joined import KeyedEvents, apart, joined, keyed_messages
 from consumer.formats.sent_schema import SentSchema
 from consumer.formats.translated import TranslatedMessages
 from consumer.kafka.reader import Messages
 from ordering.errors import AnotherProtocolError, InputError
-from ordering.events import Partition, Position
+from ordering.events import Position
 from ordering.timestamps import ResolvedTs
 
 _KINDS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
@@ -113,9 +112,9 @@ class Debezium:
         """See `MessageFormat.learned`."""
         return []
 
-    def reading(self, reader: Messages, limit: int) -> "DebeziumReading":
+    def reading(self, reader: Messages, limit: int) -> TranslatedMessages:
         """See `MessageFormat.reading`."""
-        return DebeziumReading(reader, self, limit)
+        return keyed_messages(reader, _Events(self), limit)
 
     def content(self, key: bytes | None, value: bytes | None) -> bytes | None:
         """See `MessageFormat.content`."""
@@ -144,7 +143,7 @@ class Debezium:
         return ResolvedTs(ts) if payload.op == _WATERMARK and ts > 0 else None
 
 
-class _Events:
+class _Events(KeyedEvents):
     """Brings messages into the form that tasks read, with the tables that were met on the way."""
 
     def __init__(self, format_: Debezium) -> None:
@@ -152,19 +151,8 @@ class _Events:
         self._tables: dict[tuple[str, str, bytes, tuple[str, ...]], DebeziumTable] = {}
         self._held = 0
 
-    def canal(self, content: bytes | None, where: str, limit: int) -> bytes:
-        """The event of a message as Canal-JSON. Raises InputError with the position."""
-        if content is None:
-            hint = "something other than TiCDC writes to this topic"
-            raise InputError("message is a tombstone (no key, no value)", where=where, hint=hint)
-        return self.event(*apart(content), where, limit)
-
-    def event(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
-        """The same of a key and a value."""
-        size = len(key) + len(value)
-        if size > limit:
-            hint = "raise limits.message-bytes if the message is genuine"
-            raise InputError(f"message holds {size} bytes, limits.message-bytes is {limit}", where=where, hint=hint)
+    def told(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+        """See `KeyedEvents.told`."""
         plain = _plain(value, where, limit)
         try:
             message = _decode(plain)
@@ -180,7 +168,7 @@ class _Events:
         if source.commit_ts <= 0:
             raise InputError("message lacks commit_ts", where=where, hint=_ODD)
         try:
-            return self._told(message, _plain(key, where, limit - len(plain)), where)
+            return self._event_of(message, _plain(key, where, limit - len(plain)), where)
         except UnsureError as error:
             hint = 'source.lossy-values = "accept" takes what the message holds; no other protocol of TiCDC loses it'
             raise InputError(f"a row of {source.db}.{source.table}: {error}"[:400], where=where, hint=hint) from None
@@ -188,7 +176,7 @@ class _Events:
             fact = f"an event of {source.db}.{source.table} can't be read: {error}"[:400]
             raise InputError(fact, where=where, hint=f"truncated, or {_ODD}") from None
 
-    def _told(self, message: _Message, key: bytes, where: str) -> bytes:
+    def _event_of(self, message: _Message, key: bytes, where: str) -> bytes:
         """Raises InputError, ValueError, and what a decoder raises."""
         payload, source = message.payload, message.payload.source
         if payload.op == _WATERMARK:
@@ -249,19 +237,3 @@ def _fields(schema: bytes, where: str) -> dict[str, Field]:
         fact = "message lacks the TiDB extension (`tidb_type` in its schema): TEXT and BLOB look alike"
         raise AnotherProtocolError(fact, where=where, hint=EXTENSION_HINT)
     return found
-
-
-class DebeziumReading(TranslatedMessages):
-    """Gives the messages of a reader in the form that tasks read, one for one."""
-
-    def __init__(self, reader: Messages, format_: Debezium, limit: int) -> None:
-        events = _Events(format_)
-
-        def events_of(message: Any, partition: Partition) -> list[Plain]:
-            offset, key, value = message.offset(), message.key(), message.value()
-            where = f"{partition} offset={offset}"
-            if key is None and value is None:
-                return [Plain(offset, events.canal(None, where, limit))]
-            return [Plain(offset, events.event(key or b"", value or b"", where, limit))]
-
-        super().__init__(reader, events_of)
