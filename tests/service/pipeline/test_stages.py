@@ -30,6 +30,7 @@ from sinks.rows.chunk import Chunk
 from sinks.rows.schema import Column, Shape, TableSchema
 from sinks.target import Target
 from tests.bench.limits import whole
+from tests.live_files import files_below
 from tests.simulation.memory import TextEncoder
 from tests.simulation.world import config_of
 
@@ -91,7 +92,7 @@ class Judged:
     def lose_files(self, pattern: str = "shuffle_*") -> None:
         """As if the executor that read were lost."""
         place = self.job.records.context.getConf().get("spark.local.dir")
-        files = [file for file in Path(place or "").rglob(pattern) if file.is_file()]
+        files = [file for file in files_below(Path(place or "")) if file.match(pattern)]
         assert files
         for file in files:
             file.unlink()

@@ -13,6 +13,7 @@ import redis as redis_client
 
 from consumer.embedded import RedisServer
 from consumer.embedded.ports import PortLease, lease_port
+from tests.live_files import files_below
 from tests.service.lab import DEADLINE_S, Feed, eventually, reconciler, recorded, toml_of
 from tests.service.messages import at, begun, insert, watermarks
 
@@ -124,7 +125,7 @@ class Watch:
 
 def files_with_secrets(place: Path) -> list[str]:
     found = []
-    for path in place.rglob("*"):
+    for path in files_below(place):
         try:
             if path.is_file() and any(value in path.read_bytes() for value in VALUES):
                 found.append(str(path))
