@@ -12,7 +12,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { ABI = 4 };
+enum { ABI = 5 };
 
 #ifndef CORE_SOURCE
 #define CORE_SOURCE "" /* the build says from which source this is made: consumer/native/source.py */
@@ -239,19 +239,18 @@ static uint32_t crc32_of(const uint8_t *bytes, size_t len) {
 }
 
 /* How much of a key says in which bucket its row is: see `consumer.tasks.reduction.bucket_hash`. */
-static size_t told_by(const row *one) {
-    enum { RUN_DIGITS = 3 };
-    if (one->key_len < RUN_DIGITS) return one->key_len;
+static size_t told_by(const row *one, uint32_t run_digits) {
+    if (one->key_len < run_digits) return one->key_len;
     const uint8_t *end = one->key + one->key_len;
-    for (const uint8_t *at = end - RUN_DIGITS; at < end; at++)
+    for (const uint8_t *at = end - run_digits; at < end; at++)
         if (*at < '0' || *at > '9') return one->key_len;
-    return one->key_len - RUN_DIGITS;
+    return one->key_len - run_digits;
 }
 
 /* The bucket of each row, from 0, in the order of rows; `to` has room for `core_rows`. */
-API void core_buckets(const core *c, uint32_t buckets, uint32_t *to) {
+API void core_buckets(const core *c, uint32_t buckets, uint32_t run_digits, uint32_t *to) {
     for (uint32_t i = 0; i < c->net.count; i++)
-        to[i] = crc32_of(c->net.rows[i].key, told_by(&c->net.rows[i])) % buckets;
+        to[i] = crc32_of(c->net.rows[i].key, told_by(&c->net.rows[i], run_digits)) % buckets;
 }
 
 static uint8_t *put_big(uint8_t *to, uint8_t code, uint64_t value, int bytes) {

@@ -19,7 +19,7 @@ from ordering.errors import ConfigError
 
 Wanted = Literal["auto", True, False]
 """Of `spark.native`: where it can be used, always, never."""
-ABI = 4
+ABI = 5
 """Of the functions and structures below; `core_abi` of a library tells what it was built for."""
 _NOT_WANTED, _NOT_BUILT = "spark.native is false", "it was not built when this was installed"
 LIBRARY = Path(__file__).with_name("_core.so")
@@ -181,7 +181,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "core_take": (ctypes.c_int, (ctypes.c_void_p,) * 4),
     "core_runs": (ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
     "core_give_back": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
-    "core_buckets": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
+    "core_buckets": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)),
     "core_block": (
         ctypes.c_void_p,
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)),
@@ -285,11 +285,14 @@ class Rows:
         if self._library.core_add(self.pointer, key, len(key), order, image, len(image), back) != 0:
             raise MemoryError
 
-    def blocks(self, buckets: int) -> "list[tuple[int, bytes]]":
-        """(bucket, its halves in MessagePack) in the order in which they came; nothing is held afterwards."""
+    def blocks(self, buckets: int, run_digits: int) -> "list[tuple[int, bytes]]":
+        """(bucket, its halves in MessagePack) in the order in which they came; nothing is held afterwards.
+
+        `run_digits`: see `consumer.tasks.reduction.bucket_hash`.
+        """
         bucket_of = array("I", bytes(4 * len(self)))
         place = bucket_of.buffer_info()[0]
-        self._library.core_buckets(self.pointer, buckets, place)
+        self._library.core_buckets(self.pointer, buckets, run_digits, place)
         blocks, size = [], ctypes.c_uint64()
         for bucket in dict.fromkeys(bucket_of):
             at = there(self._library.core_block(self.pointer, place, bucket, ctypes.byref(size)))

@@ -11,6 +11,7 @@ from ordering.window import Histogram, Window, total, within
 
 _BYTES = 128 << 20
 _MOST_BUCKETS = 512
+_MOST_RUN_DIGITS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class BucketPlan:
     def rows(self) -> int:
         """Rows a bucket."""
         return max(1, min(self.tuning.bucket_rows, int(_BYTES / max(1.0, self.average_bytes))))
+
+    @property
+    def run_digits(self) -> int:
+        """Rows of so many last digits of their keys stay together: a tenth of a bucket at most, and a thousand."""
+        return min(_MOST_RUN_DIGITS, len(str(self.rows // 10)) - 1)
 
     def buckets(self, messages: int) -> int:
         """Buckets for so many messages; 1: no shuffle."""

@@ -88,6 +88,7 @@ def read_spec(session: Session, window: Window, spread: Spread | None = None) ->
         accepts=session.filter.tables,
         ignored=session.filter.for_rows(catalog),
         buckets=max(2, buckets) if mode.begun else buckets,
+        run_digits=spreading(session).run_digits,
         message_bytes=session.config.limits.message_bytes,
         spread=spread,
         force_replicate=session.config.filter.force_replicate,

@@ -5,6 +5,7 @@ A process that was killed can't remove its own: the next one that starts does, t
 hold.
 """
 
+import atexit
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -44,11 +45,7 @@ class _Scratch:
 
     def _make(self) -> None:
         try:
-            root = Path(tempfile.gettempdir())
-            _remove_leftovers(root)
-            made = Path(tempfile.mkdtemp(prefix=_NEW, dir=root))
-            self.held = try_lock(made / _LOCK)
-            self.directory = made.rename(root / f"{_PREFIX}{made.name.removeprefix(_NEW)}")
+            self.directory, self.held = _made(Path(tempfile.gettempdir()))
         except OSError as error:
             hint = "make room there, or let TMPDIR name a directory that can be written to"
             raise LocalDiskError(f"there is no place for temporary files: {error}", hint=hint) from error
@@ -67,6 +64,30 @@ class _Scratch:
 _OURS = _Scratch()
 
 
+class _Beside:
+    """The process's directories below places that a config names, which stay until it ends."""
+
+    def __init__(self) -> None:
+        self._made: dict[Path, tuple[Path, IO[str] | None]] = {}
+        self._guard = Lock()
+
+    def below(self, root: Path) -> Path:
+        with self._guard:
+            known = self._made.get(root)
+            if known is None or not known[0].is_dir():
+                known = self._made[root] = _made(root)
+                atexit.register(shutil.rmtree, known[0], ignore_errors=True)
+            return known[0]
+
+
+_BESIDE = _Beside()
+
+
+def scratch_below(root: Path) -> Path:
+    """This process's directory below another place than `tempfile`'s; it goes as that does. Raises OSError."""
+    return root if root == _OURS.directory else _BESIDE.below(root)
+
+
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
     """Make this process's directory and let `tempfile` use it; whoever leaves last removes it.
@@ -78,6 +99,14 @@ def scratch_directory() -> Iterator[Path]:
         yield directory
     finally:
         _OURS.leave()
+
+
+def _made(root: Path) -> tuple[Path, IO[str] | None]:
+    """A new directory below a place, and the lock on it; those of dead processes are removed. Raises OSError."""
+    _remove_leftovers(root)
+    made = Path(tempfile.mkdtemp(prefix=_NEW, dir=root))
+    held = try_lock(made / _LOCK)
+    return made.rename(root / f"{_PREFIX}{made.name.removeprefix(_NEW)}"), held
 
 
 def _remove_leftovers(root: Path) -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,9 @@ from typing import IO, Any, NamedTuple, Self
 from uuid import uuid4
 from weakref import finalize
 
+from xxhash import xxh3_64_intdigest
+
+from consumer.runtime.scratch import scratch_below
 from consumer.tasks.shuffle_blocks import Record
 from sinks.private_files import open_file
 from sinks.rows.chunk import Chunk
@@ -31,6 +34,8 @@ class PlaceInFile(NamedTuple):
     path: str
     at: int
     size: int
+    digest: int
+    """Of what was written: a file system may give back something else, and no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,8 @@ class _Writer:
         self._file.write(payload)
         self._file.flush()
         self._at += len(payload)
-        return PlaceInFile(self._path, self._at - len(payload), len(payload))
+        digest = xxh3_64_intdigest(payload)
+        return PlaceInFile(self._path, self._at - len(payload), len(payload), digest)
 
     def __enter__(self) -> Self:
         return self
@@ -118,13 +124,13 @@ class _Reader:
     _open: ExitStack = field(default_factory=ExitStack)
 
     def bytes_at(self, place: PlaceInFile) -> bytes:
-        """The bytes. Raises OSError, and EOFError for a file that was cut."""
+        """The bytes. Raises OSError, and EOFError for a file that was cut or changed."""
         if place.path not in self._files:
             file = self._open.enter_context(open_file(Path(place.path), "rb"))
             self._files[place.path] = file.fileno()
         found = os.pread(self._files[place.path], place.size, place.at)
-        if len(found) != place.size:
-            raise EOFError(f"rows are missing in a file: {place.path}")
+        if len(found) != place.size or xxh3_64_intdigest(found) != place.digest:
+            raise EOFError(f"rows in a file are missing, or not what was written: {place.path}")
         return found
 
     def remove(self) -> None:
@@ -146,9 +152,17 @@ def _is_large(payload: object) -> bool:
 def local_files(master: str, places: str) -> LocalFiles | None:
     """A new directory beside Spark's own files; None where tasks may run on other machines. Raises OSError.
 
-    `places`: directories for Spark's files, with commas between them.
+    `places`: directories for Spark's files, with commas between them. As Spark does, it passes over those that can't be
+    used, unless it is the last.
     """
-    place = places.partition(",")[0]
-    if not master.startswith("local") or not place:
+    found = [Path(place.strip()) for place in places.split(",") if place.strip()]
+    if not master.startswith("local") or not found:
         return None
-    return LocalFiles(tempfile.mkdtemp(prefix="rows-", dir=place))
+    for place in found[:-1]:
+        with suppress(OSError):
+            return _below(place)
+    return _below(found[-1])
+
+
+def _below(place: Path) -> LocalFiles:
+    return LocalFiles(tempfile.mkdtemp(prefix="rows-", dir=scratch_below(place)))

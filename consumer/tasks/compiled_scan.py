@@ -64,7 +64,7 @@ class CompiledReduction(Reduction):
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """See `Reduction.blocks`."""
         begin = encode_block(self.task, self.spelled_names(), [])[:-1]  # without the byte of an empty list
-        for bucket, halves in self.rows.blocks(self.spec.buckets):
+        for bucket, halves in self.rows.blocks(self.spec.buckets, self.spec.run_digits):
             self.sent[bucket + 1] += 1
             yield bucket + 1, begin + halves
 

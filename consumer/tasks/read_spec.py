@@ -27,6 +27,8 @@ class ReadSpec:
     accepts: Callable[[str, str], bool]
     buckets: int
     message_bytes: int
+    run_digits: int = 3
+    """Rows whose numbers differ in so many last digits alone share a bucket: see `BucketPlan.run_digits`."""
     spread: Spread | None = None
     """Of whole transactions, in the order of commits; None: of net effects, by key."""
     force_replicate: bool = False

@@ -11,15 +11,14 @@ from ordering.rows.net_effect import KeyChange, NetEffect
 from ordering.rows.transactions import sort_key
 
 _FLUSH_BYTES = 32 << 20
-_RUN_DIGITS = 3
 
 
-def bucket_hash(key: bytes) -> int:
-    """What says in which bucket a row is, by its row key: the same of up to a thousand rows whose numbers follow.
+def bucket_hash(key: bytes, run_digits: int) -> int:
+    """What says in which bucket a row is, by its row key: the same of rows that differ in their last digits alone.
 
     Databases write neighbours faster than rows that lie between those of other buckets.
     """
-    return crc32(key[:-_RUN_DIGITS] if key[-_RUN_DIGITS:].isdigit() else key)
+    return crc32(key[:-run_digits] if key[-run_digits:].isdigit() and run_digits else key)
 
 
 def is_full(spec: ReadSpec, rows: int, held: int) -> bool:
@@ -75,9 +74,9 @@ class Reduction:
 
     def _spread(self, halves: list[KeyChange]) -> dict[int, list[KeyChange]]:
         spread: dict[int, list[KeyChange]] = {}
-        count, by_commit = self.spec.buckets, self.spec.spread
+        count, by_commit, digits = self.spec.buckets, self.spec.spread, self.spec.run_digits
         for half in halves:
-            hashed = bucket_hash(half[0])
+            hashed = bucket_hash(half[0], digits)
             at = hashed % count if by_commit is None else by_commit.bucket(half[1] >> 1, hashed)
             spread.setdefault(at + 1, []).append(half)
         return spread

@@ -25,21 +25,22 @@ def keys(chance: random.Random) -> list[bytes]:
     return chance.sample(sorted(found), len(found))
 
 
-def test_the_core_chooses_the_same_buckets(core: Core) -> None:
+@pytest.mark.parametrize("digits", [0, 1, 2, 3])
+def test_the_core_chooses_the_same_buckets(core: Core, digits: int) -> None:
     rows, all_keys = Rows(core), keys(random.Random(1))
     for key in all_keys:
         rows.add(key, 3, b"{}", 0)
     expected: dict[int, list[bytes]] = {}
     for key in all_keys:
-        expected.setdefault(bucket_hash(key) % BUCKETS, []).append(key)
-    assert {bucket: [half[0] for half in decode(block)] for bucket, block in rows.blocks(BUCKETS)} == expected
+        expected.setdefault(bucket_hash(key, digits) % BUCKETS, []).append(key)
+    assert {bucket: [half[0] for half in decode(block)] for bucket, block in rows.blocks(BUCKETS, digits)} == expected
 
 
 @pytest.mark.parametrize("digits", [3, 4, 10, 19])
 def test_a_thousand_rows_that_follow_share_a_bucket(digits: int) -> None:
     begin = 10 ** (digits - 1)
-    assert len({bucket_hash(row_key(T, (str(begin + i),))) for i in range(900)}) == 1
-    assert len({bucket_hash(row_key(T, (str(1_000 * (begin + i)),))) for i in range(1_000)}) > 990
+    assert len({bucket_hash(row_key(T, (str(begin + i),)), 3) for i in range(900)}) == 1
+    assert len({bucket_hash(row_key(T, (str(1_000 * (begin + i)),)), 3) for i in range(1_000)}) > 990
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1_000, 4_097])

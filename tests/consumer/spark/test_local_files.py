@@ -1,7 +1,10 @@
 """Rows that pass Spark by, in files: they come back as they were, or not at all."""
 
 import gc
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -77,8 +80,23 @@ def test_a_file_that_was_cut_is_an_error(files: LocalFiles, left: int) -> None:
     stored = list(files.stored([(1, LARGE)]))
     (path,) = names(files)
     path.write_bytes(LARGE[:left])
-    with pytest.raises(EOFError, match="rows are missing"):
+    with pytest.raises(EOFError, match="are missing"):
         list(files.fetched(stored))
+
+
+@pytest.mark.parametrize("damage", [bytes(len(LARGE)), LARGE[:-1] + b"x", LARGE[::-1]])
+def test_a_file_that_holds_something_else_is_an_error(files: LocalFiles, damage: bytes) -> None:
+    """Zeros in the place of a page are a value as good as any other."""
+    stored = list(files.stored([(1, LARGE)]))
+    (path,) = names(files)
+    path.write_bytes(damage)
+    with pytest.raises(EOFError, match="not what was written"):
+        list(files.fetched(stored))
+    chunks = list(files.stored_chunks([CHUNK]))
+    (path,) = names(files) - {path}
+    path.write_bytes(damage)
+    with pytest.raises(EOFError, match="not what was written"):
+        list(fetched_chunks(chunks))
 
 
 def test_a_file_that_is_gone_is_an_error(files: LocalFiles) -> None:
@@ -125,5 +143,30 @@ def test_the_directory_is_its_owners_alone_and_beside_sparks_own(tmp_path: Path)
     files = local_files("local[2]", f"{tmp_path},/elsewhere")
     assert files is not None
     directory = Path(files.directory)
-    assert directory.parent == tmp_path
+    assert directory.parent.parent == tmp_path
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_a_place_that_cannot_be_used_is_passed_over_as_spark_does(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    files = local_files("local[2]", f"{tmp_path / 'file'}, {tmp_path / 'missing'},{tmp_path}")
+    assert files is not None
+    assert Path(files.directory).is_relative_to(tmp_path)
+    with pytest.raises(OSError, match="missing"):
+        local_files("local[2]", str(tmp_path / "missing"))
+
+
+def test_what_a_killed_process_left_is_removed_from_a_place_that_the_config_names(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, signal; from consumer.spark.local_files import local_files;"
+        "files = local_files('local[2]', sys.argv[1]);"
+        "list(files.stored([(1, bytes(5000))]));"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    for _ in range(2):
+        ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)  # noqa: S603 our own
+        assert ended.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()  # of the second: it has removed the first's
+    assert list(left.glob("rows-*/*"))
+    assert local_files("local[2]", str(tmp_path)) is not None
+    assert not left.exists()
