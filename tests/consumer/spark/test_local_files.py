@@ -164,7 +164,7 @@ def test_what_a_killed_process_left_is_removed_from_a_place_that_the_config_name
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     for _ in range(2):
-        ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)  # noqa: S603 our own
+        ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
         assert ended.returncode == -signal.SIGKILL
     (left,) = tmp_path.iterdir()  # of the second: it has removed the first's
     assert list(left.glob("rows-*/*"))
