@@ -3,6 +3,7 @@
 Messages hold binary strings as one code point a byte, BIT, ENUM and SET as numbers, floats without an exponent.
 """
 
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
@@ -25,6 +26,11 @@ def converter(defined: ColumnDef | None, column: Column) -> Convert:
     if kind == "set":
         return lambda value: _mask(members, _text(value))
     return _RULES.get(kind, _text)
+
+
+def may_be_rounded(convert: Convert, tokens: Iterable[bytes], null: bytes) -> bool:
+    """Whether a dump may tell fewer digits than upstream holds: TiDB shows six of a FLOAT with an exponent."""
+    return convert is _float and any(b"e" in token.lower() for token in tokens if token != null)
 
 
 def plain_of(convert: Convert) -> Plain | None:

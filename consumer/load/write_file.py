@@ -19,7 +19,7 @@ from consumer.load.decompress import UNREADABLE, opened
 from consumer.load.dump import DataFile
 from consumer.load.sql_rows import InsertRows
 from consumer.load.stream import Pieces
-from consumer.load.values import converter, plain_of
+from consumer.load.values import converter, may_be_rounded, plain_of
 from consumer.proof.loaded import FileSums
 from consumer.proof.present import SumRules
 from ordering.errors import InputError
@@ -269,7 +269,9 @@ class FileLoad:
         except ValueError as error:
             raise self._unfit(batch) from error
         if self._sums is not None:
-            self._sums.add(dict(zip(columns, told, strict=True)))
+            null, tokens = batch.notation.null, list(zip(*batch.rows, strict=True))
+            is_rounded = any(may_be_rounded(cell.convert, tokens[cell.at], null) for cell in cells)
+            self._sums.add(dict(zip(columns, told, strict=True)), is_rounded=is_rounded)
         return Chunk(self._work.schema.name, RowOp.WRITE, columns, len(batch.rows), payload, plain_insert=True)
 
     def _told(self, cells: Sequence[_Cell], rows: Sequence[Row], notation: Notation) -> list[Sequence[str | None]]:

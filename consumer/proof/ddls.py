@@ -1,6 +1,6 @@
 """Which tables a DDL of the interval may have changed: their sums can't be told from events alone. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ordering.errors import InputError
 from ordering.events import TableName
@@ -8,7 +8,7 @@ from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
 from sinks.ddl.parse.statement import DdlKind, TableReference, exchange_of, read_statement
 
 _NO_ROWS = {DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW, DdlKind.CREATE_DATABASE}
-"""They change no row, and no column."""
+"""They change no row, and no column; but see `changes_key`."""
 
 _SETTLED = {DdlState.DONE.value, DdlState.IGNORED.value, DdlState.SKIPPED.value}
 
@@ -35,20 +35,43 @@ def touched(line: DdlRecord, tables: Collection[TableName]) -> set[TableName]:
     return {name for name in tables if any(_is(name, one) for one in named)}
 
 
+def changes_key(line: DdlRecord, name: TableName) -> bool:
+    """Whether a DDL may have taken a table's handle key away: rows are told apart in another way after it."""
+    try:
+        statement = read_statement(line.sql)
+    except InputError:
+        return True
+    named = (TableReference(one.database or line.database, one.table) for one in statement.tables)
+    return statement.kind is DdlKind.DROP_INDEX and any(_is(name, one) for one in named)
+
+
+def moved(line: DdlRecord, tables: Collection[TableName]) -> set[TableName]:
+    """The tables among which a DDL moves rows: by new names, or by an exchanged partition."""
+    try:
+        statement = read_statement(line.sql)
+        moves = statement.kind is DdlKind.RENAME_TABLE or exchange_of(statement) is not None
+    except InputError:
+        moves = True
+    return touched(line, tables) if moves else set()
+
+
 def _is(name: TableName, reference: TableReference) -> bool:
     """Upstream's names don't tell case apart."""
     same = name.table.lower() == reference.table.lower()
     return same and (reference.database is None or name.database.lower() == reference.database.lower())
 
 
-def created_once(name: TableName, lines: Iterable[DdlRecord], tables: Collection[TableName]) -> bool:
+def created_once(about: Sequence[DdlRecord]) -> bool:
     """Whether the one DDL about a table has made it, so that it was empty then."""
-    about = [line for line in lines if name in touched(line, tables)]
     return len(about) == 1 and _creates(about[0])
 
 
 def _creates(line: DdlRecord) -> bool:
-    return line.state == DdlState.DONE.value and read_statement(line.sql).kind is DdlKind.CREATE_TABLE
+    try:
+        kind = read_statement(line.sql).kind
+    except InputError:
+        return False  # an operator has done what it says
+    return line.state == DdlState.DONE.value and kind is DdlKind.CREATE_TABLE
 
 
 def settled(lines: Iterable[DdlRecord], at: int) -> frozenset[int]:

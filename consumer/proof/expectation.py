@@ -3,10 +3,10 @@
 Where events can't tell (the first proof, a DDL, lost messages), the reason is said.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from consumer.proof.ddls import created_once, since, touched
+from consumer.proof.ddls import changes_key, created_once, moved, since, touched
 from consumer.proof.events_log import RESET
 from consumer.proof.interval import TableInterval
 from consumer.proof.present import Present
@@ -19,7 +19,7 @@ from sinks.compare.canonical import columns_of
 
 TOO_LONG = "the server can't make the text of a row: it is too long"
 DROPPED = "the target has no such table, and no DDL has dropped it"
-_VERIFY = "`reconciler verify` compares it, then `reconciler prove CONFIG --rebase` takes it as right"
+VERIFY = "`reconciler verify` compares it, then `reconciler prove CONFIG --rebase` takes it as right"
 _WAS_GONE = "the target had no such table at the last proof"
 _DIFFERED = "it differed at an earlier proof"
 _OTHERS = "its columns are others than at the last proof, or another version made its sums"
@@ -90,7 +90,8 @@ class Expectations:
     def judged(self, name: TableName, sums: ContentSums | None, *, rebased: bool = False) -> ProofOf:
         """What the sums that the target has say of a table, and what it has to hold from now on."""
         if sums is None:
-            return ProofOf(ProofVerdict.UNPROVEN, TOO_LONG, None, None)
+            doubt = self.doubt(name)
+            return ProofOf(ProofVerdict.UNPROVEN, TOO_LONG, None, self.of(name)[0], doubt=doubt)
         base = ExpectedTable(self._signature(name), sums, self.present.checkpoint_ts)
         if rebased:
             return ProofOf(ProofVerdict.BASE, "an operator said so", sums, base)
@@ -106,7 +107,7 @@ class Expectations:
     def _compared(self, expected: ExpectedTable, sums: ContentSums) -> ProofOf:
         wrong, doubt = differing(expected.sums, sums), expected.doubt
         verdict = ProofVerdict.DIFFERENT if wrong else ProofVerdict.UNPROVEN if doubt else ProofVerdict.EQUAL
-        reason = "" if wrong or not doubt else f"{doubt}, and what it held then was taken as base: {_VERIFY}"
+        reason = "" if wrong or not doubt else f"{doubt}, and what it held then was taken as base: {VERIFY}"
         kept = replace(expected, differs=bool(wrong))
         return ProofOf(verdict, reason, sums, kept, wrong, rows_in(expected.sums), doubt)
 
@@ -125,7 +126,17 @@ class Expectations:
         return ProofOf(ProofVerdict.DIFFERENT, reason, sums, expected, rows_expected=rows_in(sums))
 
     def doubt(self, name: TableName) -> str:
-        """Why a new base would be wrong: what was found, and not repaired or taken as right since."""
+        """Why a new base would be wrong: what was found, and not repaired or taken as right since.
+
+        Also of tables whose rows a DDL has moved here.
+        """
+        origins = {name}
+        for line in self._ddls():
+            among = moved(line, {*self.present.rows, *({} if self.state is None else self.state.judged), name})
+            origins |= among if among & origins else set()
+        return self._own_doubt(name) or next(filter(None, map(self._own_doubt, sorted(origins))), "")
+
+    def _own_doubt(self, name: TableName) -> str:
         known = self._known(name)
         if known is None:
             last = None if self.state is None else self.state.judged.get(name)
@@ -143,7 +154,7 @@ class Expectations:
         known, about = self._known(name), self._about(name)
         if known is None:
             unknown = _UNKNOWN if self.low else _FIRST
-            return "" if created_once(name, about, self.present.rows) else unknown
+            return "" if created_once(about) else unknown
         if about:
             return f"a DDL may have changed its rows: {about[0].sql[:200]}"
         if not known.signature:
@@ -156,8 +167,13 @@ class Expectations:
 
     def _about(self, name: TableName) -> list[DdlRecord]:
         """The DDLs of the interval that may have changed a table."""
-        lines = since(self.present.ddls, self.low, frozenset() if self.state is None else self.state.settled)
-        return [line for line in lines if name in touched(line, {name, *self.present.rows})]
+        keys = self.present.rows.keys() | {name}
+        other = name in self.tables and self.tables[name].has_other_key
+        return [line for line in self._ddls() if name in touched(line, keys) or (other and changes_key(line, name))]
+
+    def _ddls(self) -> Iterable[DdlRecord]:
+        """The DDLs of the interval, the latest first."""
+        return since(self.present.ddls, self.low, frozenset() if self.state is None else self.state.settled)
 
     def _signature(self, name: TableName) -> tuple[str, ...]:
         return tuple(self.tables[name].rows.signature)

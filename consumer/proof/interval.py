@@ -29,6 +29,8 @@ class TableInterval:
     unproven: str = ""
     passing: TablePass | None = None
     copies: KeylessCopies = field(default_factory=KeylessCopies)
+    has_other_key: bool = False
+    """Whether an event came with another key than the table has at the end, or with none."""
 
     def take(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None) -> None:
         """Take a row event: the row that it found, and the one that it left."""
@@ -111,6 +113,7 @@ class IntervalReading:
         if extension.only_handle_key or extension.claim_check_location:
             table.unproven = "a row was too large for its message: its values are elsewhere"
             return
+        table.has_other_key |= (message.primary_key or ()) != table.rows.schema.handle_key
         kind = KINDS[message.type]
         image = decode_image(message.data[0])  # type: ignore[index]  # `check_row` has looked
         old = decode_image(message.old[0]) if kind is Kind.UPDATE else None  # type: ignore[index]

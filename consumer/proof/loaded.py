@@ -24,6 +24,9 @@ from sinks.compare.canonical import CanonicalRows
 from sinks.target import Target
 
 NOT_TAKEN = "the load has not taken the sums of all its rows"
+ROUNDED = "the dump holds FLOATs with an exponent, of which it tells six digits: they may be others upstream"
+_ROUNDED = "rounded"
+"""In the place of a file's sums."""
 
 
 class FileSums:
@@ -32,24 +35,30 @@ class FileSums:
     def __init__(self, rows: CanonicalRows, done: Loaded) -> None:
         self._rows = rows
         self._sums = sums_in(done)
+        self._is_rounded = done.sums == _ROUNDED
 
-    def add(self, columns: Mapping[str, Sequence[str | None]]) -> None:
-        """Add rows, told by columns as messages would; what has no sums makes the file have none."""
+    def add(self, columns: Mapping[str, Sequence[str | None]], *, is_rounded: bool = False) -> None:
+        """Add rows, told by columns as messages would; what has no sums makes the file have none.
+
+        `is_rounded`: what upstream holds may be other values, so what events take away later is not what is added here.
+        """
+        self._is_rounded |= is_rounded
         if self._sums is not None:
             try:
-                self._sums = added(self._sums, self._rows.sums(columns))
+                self._sums = None if is_rounded else added(self._sums, self._rows.sums(columns))
             except (KeyError, ValueError):
                 self._sums = None
 
     @property
     def kept(self) -> str:
         """As `Loaded.sums`."""
-        return "" if self._sums is None else orjson.dumps(as_lists(self._sums)).decode()
+        none = _ROUNDED if self._is_rounded else ""
+        return none if self._sums is None else orjson.dumps(as_lists(self._sums)).decode()
 
 
 def sums_in(done: Loaded) -> ContentSums | None:
     """The sums of the rows so far; None where they were not taken."""
-    if not done.sums:
+    if not done.sums or done.sums == _ROUNDED:
         return None if done.rows else {}
     return from_lists(orjson.loads(done.sums))
 
@@ -67,9 +76,12 @@ def keep_base(config: Config, target: Target, progress: Progress, files: Mapping
         schema = catalog.get(catalog.spelled(name))
         if schema is None:
             continue
-        sums = _together(loaded)
+        some = list(loaded)
+        sums = _together(some)
         if sums is None:
-            judged[schema.name] = TableJudgement(ProofVerdict.UNPROVEN.value, NOT_TAKEN, at, now, 0, 0)
+            doubt = ROUNDED if any(one.sums == _ROUNDED for one in some) else ""
+            why = doubt or NOT_TAKEN
+            judged[schema.name] = TableJudgement(ProofVerdict.UNPROVEN.value, why, at, now, 0, 0, doubt=doubt)
             continue
         signature = SumRules.of(config, progress, schema).rows(schema, reader).signature
         tables[schema.name] = ExpectedTable(tuple(signature), sums, at)

@@ -93,7 +93,15 @@ def _bound(rows: CanonicalRows, reader: TableReader, column: CanonicalColumn, lo
     name = reader.quoted(column.column.name)
     some = rows_where(rows.schema, reader, Span(column.column.name, low).conditions(reader))
     found = reader.query(f"SELECT {name} AS k FROM {some} ORDER BY {name} LIMIT 1 OFFSET {size - 1}")  # noqa: S608 quoted
-    bound = int(found[0][0]) if found else None
+    bound = _whole(found[0][0]) if found else None
     if bound is None or bound > _LARGEST_BOUND or bound == low:
         return None  # what somebody wrote by hand may lie between two whole numbers: the rest is one piece
     return bound
+
+
+def _whole(found: object) -> int | None:
+    """A whole number as a server tells it; None for what somebody wrote by hand: a text in SQLite, a NaN."""
+    try:
+        return int(str(found).partition(".")[0])
+    except ValueError:
+        return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from ordering.errors import TargetError
 from ordering.events import Partition, TableName
 from ordering.progress import Progress
 from ordering.rows.content_sums import ContentSums, as_lists, from_lists
@@ -107,10 +108,19 @@ def first_state(progress: Progress) -> ProofState | None:
 
 
 def state_of(text: str) -> ProofState | None:
-    """What was kept; None where nothing was, or in another format."""
-    found: dict[str, Any] = orjson.loads(text) if text else {}
-    if found.get("format") != FORMAT:
-        return None
+    """What was kept; None where nothing was, or in another format. Raises TargetError for what nobody has kept."""
+    try:
+        found = orjson.loads(text) if text else {}
+        return _read(found) if found.get("format") == FORMAT else None
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise TargetError(
+            f"what the last proof has left is not as it was written: {error!r}",
+            where="ticdc_reconciler.proof",
+            hint="somebody has changed it: DELETE the changefeed's lines there; the next proof takes a new base",
+        ) from error
+
+
+def _read(found: dict[str, Any]) -> ProofState:
     tables = {
         TableName(database, table): ExpectedTable(tuple(signature), from_lists(sums), since, differs, doubt)
         for database, table, signature, sums, since, differs, doubt in found["tables"]

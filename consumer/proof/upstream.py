@@ -6,6 +6,7 @@ Events, target and upstream: which two differ says who is wrong. The sums are th
 from dataclasses import dataclass, field, replace
 
 from consumer.config.model import Config
+from consumer.proof.expectation import VERIFY
 from consumer.proof.report import ProofOf, ProofVerdict
 from consumer.verify.plan import Comparison, Plan, planned
 from consumer.verify.rules import rules_of
@@ -93,5 +94,8 @@ def with_upstream(found: ProofOf, answer: UpstreamAnswer | None) -> ProofOf:
         return replace(asked, verdict=ProofVerdict.DIFFERENT, reason=reason, expected=doubted, doubt=_OTHER)
     if found.verdict is ProofVerdict.DIFFERENT:
         return replace(asked, reason=found.reason or _STREAM)
+    if answer.left_out and (doubt := found.doubt or ("" if kept is None else kept.doubt)):
+        reason = f"{doubt}, and the upstream was not asked about {', '.join(answer.left_out)}: {VERIFY}"
+        return replace(asked, verdict=ProofVerdict.UNPROVEN, reason=reason)
     sure = None if kept is None else replace(kept, doubt="")
     return replace(asked, verdict=ProofVerdict.EQUAL, reason="", expected=sure, doubt="")

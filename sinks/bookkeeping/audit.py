@@ -6,19 +6,24 @@ It is made where `target.audit` asks for it. Lines go by their age.
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import orjson
 
+from ordering.errors import TargetError
 from ordering.progress import Progress
 from ordering.quarantine import AppliedWindow, Changes
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.bookkeeping.tables import Book
 from sinks.rows.spool import RowCounts
 
+_STEP = timedelta(microseconds=1)
+_LAST = datetime.max.replace(tzinfo=UTC) - timedelta(days=365)
+"""No clock tells a later moment: who wrote it leaves no room for the lines that follow."""
 _LINE_S = 1.0
 _PRUNE_EVERY_S = 60.0
 
@@ -99,7 +104,7 @@ class AuditTable:
         if self._last is None:
             latest = self.latest(changefeed, 1)
             self._last = latest[0].applied_at if latest else datetime.min.replace(tzinfo=UTC)
-        return self._last + timedelta(microseconds=1)
+        return self._last + _STEP
 
 
 class WindowAudit:
@@ -159,7 +164,18 @@ class WindowAudit:
 
 
 def _line(row: Sequence[Any]) -> AuditLine:
+    """A line as it is kept. Raises TargetError for one that somebody has changed."""
     above, upto, duration, rows, before, told, epoch, at = row
-    tables: Mapping[str, int] | None = orjson.loads(told) if told else None
+    try:
+        tables = msgspec.json.decode(told, type=dict[str, int]) if told else None
+        moment = datetime.fromisoformat(str(at))
+        if moment.tzinfo is None or moment > _LAST:
+            raise ValueError(f"{moment} is no moment of ours")  # noqa: TRY301
+    except ValueError as error:
+        raise TargetError(
+            f"a line of `audit` is not as it was written: {error}",
+            where=f"ticdc_reconciler.audit, applied_at = {at!r}",
+            hint="somebody has changed it: DELETE that line",
+        ) from error
     window = AppliedWindow(int(above), int(upto), int(duration), int(rows), int(before), tables)
-    return AuditLine(window, int(epoch), datetime.fromisoformat(str(at)))
+    return AuditLine(window, int(epoch), moment)

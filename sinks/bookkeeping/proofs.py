@@ -6,6 +6,7 @@ line alone keeps. Two processes may write at once: each state is right by itself
 
 from datetime import UTC, datetime, timedelta
 
+from ordering.errors import TargetError
 from sinks.bookkeeping.tables import Book
 
 KEPT = timedelta(days=30)
@@ -61,7 +62,14 @@ class ProofTable:
         sql = f"SELECT MAX(proved_at) FROM {self._table} WHERE changefeed = ?"  # noqa: S608 constants
         ((last,),) = self._book.query(sql, (changefeed,))
         now = datetime.now(UTC)
-        return now if last is None else max(now, datetime.fromisoformat(str(last)) + timedelta(microseconds=1))
+        try:
+            return now if last is None else max(now, datetime.fromisoformat(str(last)) + timedelta(microseconds=1))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise TargetError(
+                f"a line of `proof` is not as it was written: {error}",
+                where=f"ticdc_reconciler.proof, proved_at = {last!r}",
+                hint="somebody has changed it: DELETE that line",
+            ) from error
 
     def certificates(self, changefeed: str, limit: int) -> list[str]:
         """The latest certificates, newest first."""

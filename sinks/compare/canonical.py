@@ -43,6 +43,8 @@ _BY_SHAPE = {
 """Of a target whose columns store whatever they are given. Dates are texts to it."""
 
 
+_UNTOLD = "? longer than the server can tell"
+"""What stands for a late value that the server can't make a text of; no JSON, no vector and no number is it."""
 _REALS = {Form.REAL, Form.FLOAT}
 _UNSENT = "sink.column-selectors leave it out"
 _OWN_TYPES = ("uuid", "inet")
@@ -72,9 +74,9 @@ class CanonicalColumn:
         return f"({name} IS NOT NULL)" if self.is_late else f"({name} IS NOT NULL AND NOT {plain})"
 
     def fetched(self, reader: TableReader) -> str:
-        """An expression for a late value, "" for one that the server can't make a text of; NULL for any other one."""
+        """An expression for a late value, `_UNTOLD` for one without a text; NULL for a value that is not late."""
         text = reader.late_value(self.form, self.column)
-        text = text if self.form in _REALS else f"COALESCE({text}, '')"
+        text = text if self.form in _REALS else f"COALESCE({text}, '{_UNTOLD}')"
         return f"CASE WHEN {self.lateness(reader)} THEN {text} END"
 
     def late_text(self, found: Any) -> str:
@@ -215,7 +217,7 @@ def _fetched(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]
     values = [f"{one.fetched(reader)} AS c{at}" for at, one in enumerate(rows.late)]
     found: dict[int, ContentSum] = {}
     for key, row, *fetched in reader.stream(_hashes(rows, reader, conditions, values)):
-        if key is None or row is None or "" in fetched:
+        if key is None or row is None or _UNTOLD in fetched:
             return None
         late = [
             _sized(one.late_text(value)) for one, value in zip(rows.late, fetched, strict=True) if value is not None

@@ -10,6 +10,7 @@ import pytest
 
 from consumer.load import write_file
 from consumer.load.run import Load, LoadOptions
+from consumer.proof.loaded import ROUNDED
 from consumer.proof.report import Proof
 from ordering.events import TableName
 from sinks.sqlite.encoder import SqliteEncoder, decode_rows
@@ -155,3 +156,22 @@ def test_a_log_whose_beginning_went_before_the_dump_is_no_gap(feed: LocalFeed, t
         log.delete_before(partition, 1 if partition.partition == 0 else 0)
     feed.apply()
     assert verdicts(prove(feed)) == {"a": "equal", "b": "equal"}
+
+
+def test_floats_of_which_a_dump_tells_six_digits_are_in_doubt(feed: LocalFeed, tmp_path: Path) -> None:
+    """TiDB shows six digits of a FLOAT with an exponent, and an event all of the value that it takes away."""
+    dump = write_dump(tmp_path / "dump")
+    for file in (*dump.glob("d.b*"), *dump.glob("d.c*")):
+        file.unlink()
+    schema = next(dump.glob("d.a-schema.sql"))
+    schema.write_text(schema.read_text().replace("varchar(20)", "float"))
+    for number, file in enumerate(sorted(dump.glob("d.a.0*"))):
+        rows = ",\n".join(f"({number * 10 + i},{'1.23457e-20' if i == 5 and not number else '0.5'})" for i in range(9))
+        file.write_text(f"INSERT INTO `a` VALUES\n{rows};\n")
+    load(feed, dump)
+    first = prove(feed)
+    assert (verdicts(first), ROUNDED in reason(first, A)) == ({"a": "base"}, True)
+    found = prove(feed)
+    assert (verdicts(found), ROUNDED in reason(found, A)) == ({"a": "unproven"}, True)
+    prove(feed, "d.a")
+    assert verdicts(prove(feed)) == {"a": "equal"}

@@ -34,6 +34,10 @@ COLUMNS = {
     "f": "float", "g": "double", "gd": "double(12,3)", "fd": "float(7,2)", "j": "json", "v": "vector(3)",
 }  # fmt: skip
 """Column -> its type upstream."""
+_CHECKED = {"j", "e", "st"}
+"""SQLite looks at what is written there by hand."""
+_ULPS = {"float": "1.00000012e0", "double": "1.0000000000000003e0"}
+"""What changes a float's last bits alone."""
 ROWS = 40
 PIECE = 15
 Change = tuple[str, str, str]
@@ -121,7 +125,19 @@ class Corruption:
             moved = f"UPDATE t SET id = {new} WHERE id = {number}"
             return "moved row", moved, f"DELETE FROM t WHERE id = {new}; {back}"
         column = self.chance.choice(list(COLUMNS))
-        return f"changed {COLUMNS[column]}", f"UPDATE t SET {column} = {self.other(column)} WHERE id = {number}", back
+        if which == 4 and self.kind == "sqlite" and column not in _CHECKED:
+            told = (
+                f"another class of {COLUMNS[column]}",
+                f"UPDATE t SET {column} = {self._reclassed(column)} WHERE id = {number}",
+            )
+        else:
+            told = f"changed {COLUMNS[column]}", f"UPDATE t SET {column} = {self.other(column)} WHERE id = {number}"
+        return *told, back
+
+    def _reclassed(self, column: str) -> str:
+        """The same bytes in another storage class: one bit of a record's header."""
+        other = "TEXT" if COLUMNS[column].startswith(("blob", "varbinary")) else "BLOB"
+        return f"CASE WHEN {column} IS NULL THEN {self.other(column)} ELSE CAST({column} AS {other}) END"
 
     def other(self, column: str) -> str:
         """An expression for a value that differs a little from the one that is there."""
@@ -139,7 +155,15 @@ class Corruption:
         return f"CASE WHEN {column} IS NULL THEN 2000 WHEN {column} > 1950 THEN {column} - 1 ELSE {column} + 1 END"
 
     def _next(self, column: str) -> str:
-        """Also from what is proven by its value to what is only known to be very large or small, and back."""
+        """Also its last bits, and from what is proven by its value to what is only known to be very large, and back."""
+        if COLUMNS[column] in _ULPS and self.chance.random() < 0.5:
+            ulp = _ULPS[COLUMNS[column] if self.kind != "sqlite" else "double"]
+            cast = (
+                f"({column} * {ulp})::{'real' if column == 'f' else 'float8'}"
+                if self.kind == "postgres"
+                else f"{column} * {ulp}"
+            )
+            return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE {cast} END"
         if self.chance.random() < 0.5:
             return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE 0 END"
         return f"CASE WHEN {column} IS NULL THEN 0.5 WHEN {column} = 0 THEN 0.25 ELSE {column} / 4 END"

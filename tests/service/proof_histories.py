@@ -1,10 +1,10 @@
 """Random histories with crashes, proven on the way: `python -m tests.service.proof_histories TRIALS SEED [TARGET]`.
 
-A history has rows that come, change, move to another key and go in four tables, one of them without a key, DDLs,
-repeated messages, and runs that are killed at any step in any consistency; in between the tables are proven, at once or
-piece by piece, also right after a kill. No table may differ. At its end somebody changes one cell or one row of the
-target: the next proof has to name that table, and no other one. Errors name the seed of the trial. TARGET: sqlite,
-mariadb or postgres.
+A history has rows that come, change, move to another key and go in five tables, one of them without a key and one
+without it at times, DDLs, repeated messages, and runs that are killed at any step in any consistency; in between the
+tables are proven, at once or piece by piece, also right after a kill. No table may differ. At its end somebody changes
+one cell or one row of the target: the next proof has to name that table, and no other one. Errors name the seed of the
+trial. TARGET: sqlite, mariadb or postgres.
 """
 
 import random
@@ -38,9 +38,15 @@ TABLES = {
     "k": ("CREATE TABLE `k` (id VARCHAR(20) PRIMARY KEY, v INT, s VARCHAR(20))", ("id",)),
     "c": ("CREATE TABLE `c` (id INT, v INT, s VARCHAR(20), PRIMARY KEY (id, v))", ("id", "v")),
     "n": ("CREATE TABLE `n` (id INT, v INT, s VARCHAR(20))", ()),
+    "q": ("CREATE TABLE `q` (id INT NOT NULL, v INT, s VARCHAR(20), UNIQUE KEY `u` (id))", ("id",)),
 }
-DDLS = ("CREATE INDEX `i{n}` ON `{t}` (`s`)", "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT", "TRUNCATE TABLE `{t}`")
-PARTS = 5
+DDLS = (
+    "CREATE INDEX `i{n}` ON `{t}` (`s`)", "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT", "TRUNCATE TABLE `{t}`",
+    "ALTER TABLE `{t}` DROP COLUMN `{x}`", "ALTER TABLE `{t}` MODIFY COLUMN `s` VARCHAR({wide})",
+    "ALTER TABLE `{t}` RENAME COLUMN `{x}` TO `x{n}`", "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT DEFAULT 7",
+    "DROP TABLE `{t}`", "RENAME TABLE `{t}` TO `{t}{n}`", "DROP INDEX `u` ON `{t}`",
+)  # fmt: skip
+PARTS = 12
 Row = dict[str, object]
 
 
@@ -51,6 +57,8 @@ class History:
     chance: random.Random
     rows: dict[str, dict[tuple[object, ...], Row]] = field(default_factory=lambda: {name: {} for name in TABLES})
     columns: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    named: dict[str, str] = field(default_factory=lambda: {name: name for name in TABLES})
+    """Their names at present."""
     number: int = 10
     last: list[Message] = field(default_factory=list)
     """The row messages of the last part, which a restart of TiCDC repeats."""
@@ -80,15 +88,62 @@ class History:
 
     def ddl(self) -> list[Message]:
         """A DDL, once all before it is resolved."""
-        name, number = self.chance.choice(list(TABLES)), self.number
-        sql = self.chance.choice(DDLS).format(t=name, n=number)
-        if "ADD COLUMN" in sql:
-            self.columns[name].append(f"x{number}")
-            for row in self.rows[name].values():
-                row[f"x{number}"] = None
-        elif "TRUNCATE" in sql:
+        name, wide = self.chance.choice(list(TABLES)), 20 + self.number
+        x = self.chance.choice(self.columns[name] or [""])
+        sql = self.chance.choice([one for one in DDLS if (x or "{x}" not in one) and ("`u`" not in one or name == "q")])
+        if "INDEX `u`" in sql:
+            return self.without_key()
+        told = sql.format(t=self.named[name], n=self.number, x=x, wide=wide)
+        found = self.executed(name, told)
+        self.changed(name, sql, x)
+        if "DROP TABLE" in sql:
+            self.number += 1
+            self.named[name] = name
+            found += self.executed(name, TABLES[name][0])
+        return found
+
+    def executed(self, name: str, sql: str) -> list[Message]:
+        """A DDL as it is sent: all before it is resolved. After a RENAME messages name the new table."""
+        words = sql.replace("`", "").split()
+        place = words[-1] if words[0] == "RENAME" else self.named[name]
+        return [*watermarks(self.number - 1), ddl(f"d.{place}", self.number, sql, kind=words[0])]
+
+    def changed(self, name: str, sql: str, x: str) -> None:
+        """What becomes of the rows."""
+        new, columns = f"x{self.number}", self.columns[name]
+        if "RENAME TABLE" in sql:
+            self.named[name] += str(self.number)
+        if "TRUNCATE" in sql or "DROP TABLE" in sql:
             self.rows[name].clear()
-        return [*watermarks(number - 1), ddl(f"d.{name}", number, sql, kind=sql.split(maxsplit=1)[0])]
+        if "DROP TABLE" in sql:
+            columns.clear()
+        if "DROP COLUMN" in sql or "RENAME COLUMN" in sql:
+            columns.remove(x)
+        if "x{n}" in sql:
+            columns.append(new)
+        for row in self.rows[name].values():
+            if "ADD COLUMN" in sql:
+                row[new] = 7 if "DEFAULT" in sql else None
+            elif "RENAME COLUMN" in sql:
+                row[new] = row.pop(x)
+            elif "DROP COLUMN" in sql:
+                del row[x]
+
+    def without_key(self) -> list[Message]:
+        """For a while a table has no key, and equal rows: one stays where no other one has its id."""
+        table = f"d.{self.named['q']}"
+        found = self.executed("q", f"DROP INDEX `u` ON `{self.named['q']}`")
+        self.number += 1
+        row = {**self.row("q"), "id": 1000 + self.number}
+        some = [keyed(insert(table, self.number, 0, **row))] * self.chance.randrange(2, 4)
+        found += [*some, *watermarks(self.number), *(some if self.chance.random() < 0.5 else [])]
+        self.number += 1
+        gone = len(some) - self.chance.randrange(2)
+        found += [keyed(delete(table, self.number, 0, **row))] * gone
+        if gone < len(some):
+            self.rows["q"][(row["id"],)] = row
+        self.number += 1
+        return found + self.executed("q", f"CREATE UNIQUE INDEX `u` ON `{self.named['q']}` (`id`)")
 
     def transaction(self) -> list[Message]:
         """Changes of different rows at one commitTs, in the partitions of their keys."""
@@ -104,6 +159,11 @@ class History:
                 continue
             touched.add(key)
             old = self.rows[name].get(key)
+            free = [one for one in self.rows[name] if keys and one not in touched]
+            if old is None and free and self.chance.random() < 0.3:
+                touched.add(one := self.chance.choice(free))
+                found += self.move(name, one, key, new)
+                continue
             found += self.change(name, key, old, new)
         return [keyed(message, *keys) for message in found]
 
@@ -112,14 +172,25 @@ class History:
         place = hash_of(key) if TABLES[name][1] else 0
         if old is None:
             self.rows[name][key] = new
-            yield insert(f"d.{name}", self.number, place, **new)
+            yield insert(f"d.{self.named[name]}", self.number, place, **new)
         elif self.chance.random() < 0.4:
             del self.rows[name][key]
-            yield delete(f"d.{name}", self.number, place, **old)
+            yield delete(f"d.{self.named[name]}", self.number, place, **old)
         else:
             self.rows[name][key] = new
             changed = {column: value for column, value in old.items() if new[column] != value}
-            yield update(f"d.{name}", self.number, changed, place, **new)
+            yield update(f"d.{self.named[name]}", self.number, changed, place, **new)
+
+    def move(self, name: str, old_key: tuple[object, ...], key: tuple[object, ...], new: Row) -> Iterator[Message]:
+        """A row gets another key: one event, or a DELETE and an INSERT."""
+        old, table = self.rows[name].pop(old_key), f"d.{self.named[name]}"
+        self.rows[name][key] = new
+        if self.chance.random() < 0.5:
+            changed = {column: value for column, value in old.items() if new[column] != value}
+            yield update(table, self.number, changed, hash_of(key), **new)
+        else:
+            yield delete(table, self.number, hash_of(old_key), **old)
+            yield insert(table, self.number, hash_of(key), **new)
 
     def row(self, name: str) -> Row:
         """A row; few keys, so that they meet."""
@@ -226,19 +297,19 @@ class Trial:
         row = self.chance.choice(list(history.rows[name].values()))
         where = " AND ".join(is_sql(column, row[column]) for column in TABLES[name][1] or row)
         columns = [column for column in row if column not in TABLES[name][1]]
-        column = self.chance.choice(columns)
+        column, table = self.chance.choice(columns), history.named[name]
         one, two = ("'q'", "'r'") if column == "s" else ("1", "2")
         what = {
-            "cell": f"UPDATE {name} SET {column} = CASE WHEN {column} = {one} THEN {two} ELSE {one} END WHERE {where}",
-            "lost row": f"DELETE FROM {name} WHERE {where}",
-            "foreign row": f"INSERT INTO {name} (id, v) VALUES ({sql('other') if name == 'k' else 999}, 1)",
-            "moved row": f"UPDATE {name} SET id = {sql('other') if name == 'k' else 999} WHERE {where}",
+            "cell": f"UPDATE {table} SET {column} = CASE WHEN {column} = {one} THEN {two} ELSE {one} END WHERE {where}",
+            "lost row": f"DELETE FROM {table} WHERE {where}",
+            "foreign row": f"INSERT INTO {table} (id, v) VALUES ({sql('other') if name == 'k' else 999}, 1)",
+            "moved row": f"UPDATE {table} SET id = {sql('other') if name == 'k' else 999} WHERE {where}",
         }
         kind = self.chance.choice(list(what))
         self.feed.cells.run("d", what[kind])
         found = self.prove() if self.chance.random() < 0.5 else self.scrubbed(is_new=True)
         differing = {table for table, verdict in verdicts(found).items() if verdict == "different"}
-        assert differing == {name}, (self.seed, kind, what[kind], found.as_json())
+        assert differing == {table}, (self.seed, kind, what[kind], found.as_json())
         self.counts[kind] += 1
 
 

@@ -46,6 +46,17 @@ def test_who_is_wrong(
     assert bool(found.expected.doubt) is doubted
 
 
+@pytest.mark.parametrize("verdict", [BASE, UNPROVEN])
+def test_columns_that_the_upstream_was_not_asked_about_stay_in_doubt(verdict: ProofVerdict) -> None:
+    """A table differed, a DDL made it start over, and FLOATs are in no sum of the upstream's."""
+    answer = UpstreamAnswer(True, left_out=("f",))
+    found = with_upstream(ProofOf(verdict, "", {}, KEPT, doubt=KEPT.doubt), answer)
+    assert (found.verdict, found.upstream, found.doubt) == (UNPROVEN, "equal", KEPT.doubt)
+    assert found.reason.startswith(f"{KEPT.doubt}, and the upstream was not asked about f: ")
+    assert found.expected == KEPT
+    assert with_upstream(ProofOf(BASE, "", {}, None), answer).verdict is EQUAL
+
+
 def test_a_table_without_a_key_is_proven_by_the_upstream_alone() -> None:
     keyless = ProofOf(UNPROVEN, "its rows have no key that tells them apart", {}, None)
     assert with_upstream(keyless, UpstreamAnswer(True)).verdict is EQUAL

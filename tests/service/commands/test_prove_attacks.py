@@ -1,0 +1,201 @@
+"""What must never pass as proven, or as different, where keys come and go, names move and servers store odd values."""
+
+import json
+from typing import Any
+
+import pytest
+
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.operate.audit import audit_of
+from consumer.proof import scrub as scrubbing
+from ordering.errors import TargetError
+from tests.service.cells import OURS
+from tests.service.commands.test_prove import every, feed, prove, reason, verdicts
+from tests.service.commands.test_scrub import Clock, filled, rounds, scrub_of
+from tests.service.local import LocalFeed
+from tests.service.messages import at, begun, ddl, encoded, insert, keyed, row_value, typed, watermarks
+from tests.service.rows.test_keyless import FORCED, event
+
+__all__ = ["every", "feed"]
+pytestmark = pytest.mark.service
+_ADD, _DROP = "CREATE UNIQUE INDEX `u` ON `t` (`a`)", "DROP INDEX `u` ON `t`"
+
+
+def with_key(kind: str, number: int, **row: Any) -> Message:
+    """An event while the table has a key."""
+    return event(kind, number, **row)._replace(
+        value=encoded(row_value(kind, "d.t", at(number), row, None, ("a",)))
+    )
+
+
+def indexed(number: int, sql: str) -> list[Message]:
+    return [*watermarks(number - 1), ddl("d.t", number, sql, kind="QUERY")]
+
+
+def made(feed: LocalFeed, key: str) -> LocalFeed:
+    feed.with_(filter=FORCED, source={"equal-rows": "count"})
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    feed.send([ddl("d.t", 2, f"CREATE TABLE `t` (a INT NOT NULL, b VARCHAR(10){key})"), *watermarks(3)])
+    feed.apply()
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    return feed
+
+
+def test_a_key_that_comes_and_goes_between_proofs_makes_no_copies_of_repetitions(feed: LocalFeed) -> None:
+    made(feed, "")
+    some = [with_key("INSERT", 11, a=1, b="x"), with_key("INSERT", 12, a=2, b="x")]
+    feed.send([*indexed(10, _ADD), *some, *some, *indexed(20, _DROP), *watermarks(21)])
+    feed.apply()
+    assert "different" not in verdicts(prove(feed)).values(), reason(prove(feed))
+
+
+def test_copies_while_a_key_is_gone_between_proofs_are_no_repetitions(feed: LocalFeed) -> None:
+    made(feed, ", UNIQUE KEY `u` (a)")
+    copies = [event("INSERT", 11, a=1, b="x")] * 2
+    feed.send([*indexed(10, _DROP), *copies, *watermarks(11), event("DELETE", 12, a=1, b="x")])
+    feed.send([*indexed(20, _ADD), *watermarks(21)])
+    feed.apply()
+    assert "different" not in verdicts(prove(feed)).values(), json.dumps(prove(feed).as_json())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["RENAME TABLE `d`.`t` TO `d`.`z`", "ALTER TABLE `d`.`t` RENAME TO `d`.`z`",
+     "RENAME TABLE `d`.`t` TO `d`.`y`, `d`.`y` TO `d`.`z`"],
+)  # fmt: skip
+@pytest.mark.parametrize("way", ["prove", "scrub"])
+def test_a_difference_is_not_forgotten_by_a_new_name(feed: LocalFeed, sql: str, way: str) -> None:
+    clock = Clock()
+    scrub = scrub_of(filled(feed), clock)
+    rounds(scrub)
+    feed.cells.run("d", "DELETE FROM t WHERE id = 100")
+    clock.later()
+    assert verdicts(prove(feed) if way == "prove" else scrub.round()) == {"t": "different"}
+    feed.send([ddl("d.z", 15, sql, kind="RENAME"), *watermarks(19)])
+    feed.apply()
+    for _ in range(3):
+        clock.later()
+        found = verdicts(prove(feed) if way == "prove" else scrub.round())
+        assert found.get("z") in {"base", "unproven", None}, found
+    prove(feed, "d.z")
+    assert verdicts(prove(feed)) == {"z": "equal"}
+
+
+def sqlite_rows(feed: LocalFeed) -> LocalFeed:
+    columns = "id BIGINT UNSIGNED PRIMARY KEY, i INT, s VARCHAR(9), b VARBINARY(9), y YEAR, n DECIMAL(9,2), v VECTOR(2)"
+    kinds = {"id": "bigint unsigned", "i": "int", "s": "varchar", "b": "varbinary", "y": "year", "n": "decimal",
+             "v": "vector"}  # fmt: skip
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, f"CREATE TABLE `t` ({columns})")])
+    for number in (7, 1 << 63):
+        row = insert("d.t", 3, id=number, i=5, s="7", b="7", y=2000, n="7.00", v="[1,2]")
+        feed.send([typed(row, **kinds)])
+    feed.send(watermarks(4))
+    feed.apply()
+    return feed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE t SET i = CAST('5' AS BLOB)", "UPDATE t SET s = CAST(s AS BLOB)", "UPDATE t SET b = CAST(b AS TEXT)",
+        "UPDATE t SET id = '7' WHERE id = 7", "UPDATE t SET id = CAST(id AS BLOB)",
+        "UPDATE t SET y = CAST('2000' AS BLOB)",
+        "UPDATE t SET n = CAST(n AS BLOB)", "UPDATE t SET b = 7", "UPDATE t SET v = ''", "UPDATE t SET v = x''",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("way", ["prove", "scrub"])
+def test_a_value_of_another_storage_class_is_found(feed: LocalFeed, change: str, way: str) -> None:
+    """One bit of a record's header makes a text of a blob, and rows are found by it no more."""
+    clock = Clock()
+    scrub = scrub_of(sqlite_rows(feed), clock)
+    assert verdicts(rounds(scrub)) == {"t": "equal"}
+    feed.cells.run("d", change)
+    clock.later()
+    assert verdicts(prove(feed) if way == "prove" else scrub.round()) == {"t": "different"}
+
+
+def test_what_no_server_can_tell_does_not_make_a_difference_forgotten(
+    feed: LocalFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(feed)
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    feed.cells.run("d", "DELETE FROM t WHERE id = 100")
+    assert verdicts(prove(feed)) == {"t": "different"}
+    with monkeypatch.context() as patch:
+        patch.setattr("consumer.proof.run.whole_sums", lambda *_: None)
+        assert verdicts(prove(feed)) == {"t": "unproven"}
+    for _ in range(2):
+        assert verdicts(prove(feed))["t"] != "equal"
+
+
+def test_a_text_in_a_key_of_numbers_ends_no_proof(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed.send([*begun(), ddl("d.k", 3, "CREATE TABLE `k` (a INT, b INT, PRIMARY KEY (a, b))")])
+    feed.send([keyed(insert("d.k", 4, a=1, b=1), "a", "b"), *watermarks(5)])
+    feed.apply()
+    monkeypatch.setattr(scrubbing, "LOCKED_ROWS", 2)
+    for number in range(9):
+        feed.cells.run("d", f"INSERT INTO k VALUES ('one {number}', 1)")
+    found = verdicts(rounds(scrub_of(feed)))
+    assert found["k"] in {"different", "unproven"}
+
+
+@pytest.mark.parametrize("every", ["postgres"], indirect=True)
+def test_no_number_in_a_key_of_numbers_ends_no_proof(every: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    every.send([*begun(), ddl("d.k", 3, "CREATE TABLE `k` (a DECIMAL(20,0), b INT, PRIMARY KEY (a, b))")])
+    every.send([typed(keyed(insert("d.k", 4, a=1, b=1), "a", "b"), a="decimal"), *watermarks(5)])
+    every.apply()
+    monkeypatch.setattr(scrubbing, "PIECE_ROWS", 2)
+    for number in range(9):
+        every.cells.run("d", f"INSERT INTO k VALUES ('NaN', {number})")
+    found = verdicts(rounds(scrub_of(every)))
+    assert found["k"] in {"different", "unproven"}
+
+
+BROKEN = {
+    "far future": "applied_at = '9999-12-31T23:59:59.999999+00:00'",
+    "no zone": "applied_at = '2026-01-01T00:00:00'",
+    "no moment": "applied_at = 'yesterday'",
+    "no JSON": "rows_by_table = 'x'",
+    "no object": "rows_by_table = '[1]'",
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
+def test_an_audit_that_was_changed_by_hand_is_an_error_that_says_so(feed: LocalFeed, change: str) -> None:
+    filled(feed.with_(target={"audit": True}))
+    feed.cells.run(OURS, f"UPDATE audit SET {change}")
+    feed.send([insert("d.t", 10, id=5000, v=1, s="x"), *watermarks(11)])
+    for step in (feed.apply, lambda: audit_of(feed.config, 10)):
+        with pytest.raises(TargetError) as told:
+            step()
+        assert "ticdc_reconciler.audit" in str(told.value.where)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["proved_at = '9999-12-31T23:59:59.999999+00:00'", "state = 'x'", "state = '{\"format\": 3}'", "proved_at = 'x'"],
+)
+def test_a_proof_table_changed_by_hand_is_an_error_that_says_so(feed: LocalFeed, change: str) -> None:
+    filled(feed)
+    prove(feed)
+    feed.cells.run(OURS, f"UPDATE proof SET {change}")
+    with pytest.raises(TargetError) as told:
+        prove(feed)
+    assert "ticdc_reconciler.proof" in str(told.value.where)
+
+
+@pytest.mark.parametrize("every", ["sqlite", "mariadb", "postgres"], indirect=True)
+@pytest.mark.parametrize("way", ["prove", "scrub"])
+@pytest.mark.parametrize("change", ["v = ''", "v = 'x'", "v = '[1,2'", "v = NULL"])
+def test_a_vector_that_is_none_is_a_difference(every: LocalFeed, way: str, change: str) -> None:
+    """In these targets a vector is a text."""
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` VECTOR(2))")])
+    every.send([typed(insert("d.t", 3, id=1, v="[1,2]"), v="vector"), *watermarks(4)])
+    every.apply()
+    clock = Clock()
+    scrub = scrub_of(every, clock)
+    assert verdicts(rounds(scrub)) == {"t": "equal"}
+    every.cells.run("d", f"UPDATE t SET {change}")
+    clock.later()
+    assert verdicts(prove(every) if way == "prove" else scrub.round()) == {"t": "different"}
