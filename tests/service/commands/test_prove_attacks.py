@@ -7,6 +7,7 @@ import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.audit import audit_of
+from consumer.proof import run
 from consumer.proof import scrub as scrubbing
 from ordering.errors import TargetError
 from tests.service.cells import OURS
@@ -23,9 +24,7 @@ _ADD, _DROP = "CREATE UNIQUE INDEX `u` ON `t` (`a`)", "DROP INDEX `u` ON `t`"
 
 def with_key(kind: str, number: int, **row: Any) -> Message:
     """An event while the table has a key."""
-    return event(kind, number, **row)._replace(
-        value=encoded(row_value(kind, "d.t", at(number), row, None, ("a",)))
-    )
+    return event(kind, number, **row)._replace(value=encoded(row_value(kind, "d.t", at(number), row, None, ("a",))))
 
 
 def indexed(number: int, sql: str) -> list[Message]:
@@ -122,7 +121,7 @@ def test_what_no_server_can_tell_does_not_make_a_difference_forgotten(
     feed.cells.run("d", "DELETE FROM t WHERE id = 100")
     assert verdicts(prove(feed)) == {"t": "different"}
     with monkeypatch.context() as patch:
-        patch.setattr("consumer.proof.run.whole_sums", lambda *_: None)
+        patch.setattr(run, "whole_sums", lambda *_: None)
         assert verdicts(prove(feed)) == {"t": "unproven"}
     for _ in range(2):
         assert verdicts(prove(feed))["t"] != "equal"
