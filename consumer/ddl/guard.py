@@ -7,8 +7,6 @@ is about; here it is seen that both agree, and that no name leads to the progres
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sqlglot.errors import SqlglotError
-
 from consumer.ddl.names_beside import names_beside, qualified
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import SYSTEM_SCHEMAS, TableFilter
@@ -26,7 +24,7 @@ _SECRET = {PROGRESS_DATABASE, "mysql"}
 """Databases that no DDL may as much as name."""
 _OPEN = "information_schema"
 """A view of it shows only what whoever asks may see."""
-MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SqlglotError)
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What reading a statement may raise where it is none of the known forms."""
 _ALTERS = frozenset({DdlKind.ALTER_TABLE})
 _KINDS = {

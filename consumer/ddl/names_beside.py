@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from sqlglot import exp
-
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from sinks.ddl.parse.statement import DdlKind, Statement
@@ -62,6 +60,8 @@ def names_beside(ddl: DdlEvent, statement: Statement) -> Iterator[TableName]:
 
 def _read_by(ddl: DdlEvent, view: View) -> Iterator[TableName]:
     """What the query names as a table; and what could be one, if a server reads it otherwise than we do."""
+    from sqlglot import exp  # noqa: PLC0415 it takes long to load, and few meet a view
+
     try:
         query = view.parsed()
     except CannotSayError as error:

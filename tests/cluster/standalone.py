@@ -116,5 +116,5 @@ def _is_executor(process: psutil.Process) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """Ours, for a driver whose own name does not resolve."""
-    return {**os.environ, "SPARK_LOCAL_IP": _HOST}
+    """Ours, for a driver whose own name does not resolve; compiled modules are kept, as where a user installed them."""
+    return {**os.environ, "SPARK_LOCAL_IP": _HOST, "PYTHONDONTWRITEBYTECODE": ""}

@@ -8,27 +8,20 @@ division, joins, groups. sqlglot writes it in the target's dialect.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from functools import cache
+from typing import TYPE_CHECKING
 
 from ordering.events import TableName
 from sinks.ddl.parse.statement import TableReference
 from sinks.ddl.parse.words import Words
 
+if TYPE_CHECKING:  # it takes long to load, every command loads this file, and few meet a view
+    from sqlglot import exp
+
 _INTRODUCER = re.compile(r"\b_UTF8MB4(?=')", re.IGNORECASE)
 LONGEST = 128 << 10
 """Characters of a query: sqlglot takes about a second for as many, and its tree 60 MiB."""
 _DEEP = "its query is nested too deeply"
-_SAME = (
-    exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Column, exp.Identifier, exp.Alias, exp.Star,
-    exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Union,
-    exp.Subquery, exp.Paren, exp.Literal, exp.Null, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT,
-    exp.LTE, exp.Is, exp.In, exp.Exists, exp.Between, exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Coalesce, exp.Case,
-    exp.If, exp.Count, exp.Sum, exp.Min, exp.Max,
-)  # fmt: skip
-"""What means the same in every dialect."""
 
 
 class CannotSayError(Exception):
@@ -43,16 +36,21 @@ class View:
     columns: tuple[str, ...]
     query: str
 
-    def tables(self) -> Iterator[exp.Table]:
+    def tables(self) -> "Iterator[exp.Table]":
         """The tables and views in the query. Raises CannotSayError."""
+        from sqlglot import exp  # noqa: PLC0415
+
         yield from self.parsed().find_all(exp.Table)
 
     def unqualified(self) -> frozenset[str]:
         """The tables that are named without a database. Raises CannotSayError."""
         return frozenset(table.name for table in self.tables() if not table.db)
 
-    def parsed(self) -> exp.Expr:
+    def parsed(self) -> "exp.Expr":
         """The query. Raises CannotSayError."""
+        import sqlglot  # noqa: PLC0415
+        from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
         if len(self.query) > LONGEST:
             message = f"its query has {len(self.query)} characters, more than the {LONGEST} that are read"
             raise CannotSayError(message)
@@ -80,10 +78,27 @@ def read_view(sql: str) -> View:
     return View(name, columns, words.sql[words.words[words.at].start :])
 
 
+@cache
+def _same() -> "tuple[type[exp.Expr], ...]":
+    """What means the same in every dialect."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return (
+        exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Column, exp.Identifier, exp.Alias, exp.Star,
+        exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Union,
+        exp.Subquery, exp.Paren, exp.Literal, exp.Null, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE,
+        exp.LT, exp.LTE, exp.Is, exp.In, exp.Exists, exp.Between, exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Coalesce,
+        exp.Case, exp.If, exp.Count, exp.Sum, exp.Min, exp.Max,
+    )  # fmt: skip
+
+
 def translated(view: View, database: str, dialect: str, *, qualified: bool) -> str:
     """The query for a target; `database` is that of unqualified names. Raises CannotSayError."""
+    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
     tree = view.parsed()
-    strange = next((node for node in tree.walk() if not isinstance(node, _SAME)), None)
+    strange = next((node for node in tree.walk() if not isinstance(node, _same())), None)
     if strange is not None:
         message = f"{strange.sql(dialect='mysql')[:100]!r} may mean something else here"
         raise CannotSayError(message)
@@ -92,6 +107,9 @@ def translated(view: View, database: str, dialect: str, *, qualified: bool) -> s
         table.set("db", place if qualified else None)
     try:
         return tree.sql(dialect=dialect, identify=True)
+    except SqlglotError as error:
+        message = f"its query can't be written: {error}"
+        raise CannotSayError(message) from error
     except RecursionError as error:
         raise CannotSayError(_DEEP) from error
 

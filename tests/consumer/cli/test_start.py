@@ -32,3 +32,10 @@ def test_status_loads_neither_drivers_nor_spark() -> None:
 def test_check_loads_neither_drivers_nor_spark() -> None:
     heavy = {"sqlglot", "pyspark", "redis", "numpy", "pymysql", "psycopg", "fastapi", "consumer.pipeline"}
     assert heavy & loaded("consumer.cli.main", "consumer.operate.check") == set()
+
+
+def test_a_target_loads_no_sql_parser() -> None:
+    """Only views need one."""
+    targets = {f"sinks.{name}.dialect" for name in ("mysql", "postgres", "sqlite", "tidb")}
+    assert {"sqlglot"} & loaded("consumer.operate.status", *targets) == set()
+    assert {"sqlglot"} & loaded("consumer.run.runner", "consumer.wiring") == set()
