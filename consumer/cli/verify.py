@@ -121,7 +121,7 @@ def audit(config: Path, limit: int, as_json: bool) -> None:
 
 def _applied(line: dict[str, Any]) -> str:
     tables = line["rows_by_table"]
-    told = "of tables that a crash has lost" if tables is None else ", ".join(f"{t} {n:,}" for t, n in tables.items())
+    told = "of which tables is not known" if tables is None else ", ".join(f"{t} {n:,}" for t, n in tables.items())
     return (
         f"{line['applied_at']}  ({line['above_ts']}, {line['checkpoint_ts']}]  epoch {line['epoch']}"
         f"  {line['duration_ms']:,} ms  {plural(line['rows'], 'row')}: {told}"

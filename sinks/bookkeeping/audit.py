@@ -113,7 +113,7 @@ class WindowAudit:
     `transaction` consistency commits many times a window, and a line each would cost as much as a small transaction's
     rows. So there one line stands for all of a second, or of the rest of the window. If a crash takes what was counted
     for a line, the next instance writes one for those commits: how many rows there were is known, of which tables is
-    not.
+    not. The same stands for what was written while there was no list.
     """
 
     def __init__(self, table: AuditTable, changefeed: str, progress: Progress, kept: timedelta | None) -> None:

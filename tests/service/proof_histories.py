@@ -217,7 +217,8 @@ class Trial:
     at: float = 0.0
     windows: int = 0
     """All that its changefeed has applied so far."""
-    scrub: Scrub | None = None
+    scrubs: list[Scrub] = field(default_factory=list)
+    """The latest ones: one that has lost the lead goes on for a while beside its successor."""
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -282,11 +283,17 @@ class Trial:
         self.counts["scrubs"] += 1
         self.at += 7200
         log = self.feed.log_of_messages
-        if is_new or self.scrub is None:
+        if is_new or not self.scrubs:
             config = self.feed.with_(proof={"rows-per-second": 10**6}).config
-            self.scrub = Scrub(config, control=log, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
-            self.scrub.round()
-        return self.scrub.round()
+            new = Scrub(config, control=log, readers=log, now=lambda: self.at, round_s=1e9)  # type: ignore[arg-type]
+            self.scrubs = [*self.scrubs[-1:], new]
+            new.round()
+            return new.round()
+        scrub = self.chance.choice(self.scrubs)
+        if self.chance.random() < 0.3:
+            scrub._read_for_a_while()
+            scrub = self.chance.choice(self.scrubs)
+        return scrub.round()
 
     def corrupt(self, history: History) -> None:
         """Change a cell or a row by hand: just that table differs."""

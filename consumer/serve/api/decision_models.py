@@ -100,7 +100,7 @@ class WindowLine(ApiModel):
     applied_at: str
     duration_ms: int
     rows: int
-    rows_by_table: Annotated[dict[str, int] | None, Field(description="null: a crash has lost of which tables")]
+    rows_by_table: Annotated[dict[str, int] | None, Field(description="null: of which tables is not known")]
 
 
 class WindowList(ApiModel):

@@ -94,6 +94,19 @@ def test_after_a_crash_at_any_step_no_row_is_missing(feed: LocalFeed, consistenc
     assert number > 8
 
 
+def test_what_was_written_while_the_list_was_off_is_told_as_not_known(feed: LocalFeed) -> None:
+    audited(feed).send(begun())
+    feed.apply()
+    feed.with_(target={"audit": False}).send([*changes(10), *watermarks(19)])
+    feed.apply()
+    between = rows_written(feed) - 1
+    feed.with_(target={"audit": True}).send([*changes(20), *watermarks(29)])
+    feed.apply()
+    found = lines(feed)
+    assert [(one["above_ts"], one["checkpoint_ts"]) for one in found[1:]] == [(at(3), at(19)), (at(19), at(29))]
+    assert (found[1]["rows"], found[1]["rows_by_table"]) == (between, None)
+
+
 def test_one_line_stands_for_many_transactions(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
     audited(feed, "transaction")
     feed.send([*begun(), *changes(10), *changes(20), *changes(30), *watermarks(39)])

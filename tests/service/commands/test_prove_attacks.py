@@ -9,7 +9,10 @@ from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.audit import audit_of
 from consumer.proof import run
 from consumer.proof import scrub as scrubbing
+from consumer.proof.ddls import changes_key, created_once, moved
 from ordering.errors import TargetError
+from ordering.events import TableName
+from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
 from tests.service.cells import OURS
 from tests.service.commands.test_prove import every, feed, prove, reason, verdicts
 from tests.service.commands.test_scrub import Clock, filled, rounds, scrub_of
@@ -78,6 +81,24 @@ def test_a_difference_is_not_forgotten_by_a_new_name(feed: LocalFeed, sql: str, 
         assert found.get("z") in {"base", "unproven", None}, found
     prove(feed, "d.z")
     assert verdicts(prove(feed)) == {"z": "equal"}
+
+
+def test_which_tables_a_ddl_moves_rows_among_and_which_takes_a_key_away() -> None:
+    names = [TableName("d", name) for name in ("p", "t", "x")]
+
+    def line(sql: str) -> DdlRecord:
+        return DdlRecord(1, 1, "d", "", sql, "", DdlState.DONE.value, "", None, "")
+
+    exchanged = line("ALTER TABLE `p` EXCHANGE PARTITION `p0` WITH TABLE `t`")
+    assert moved(exchanged, names) == {names[0], names[1]}
+    assert moved(line("RENAME TABLE `x` TO `t`"), names) == {names[1], names[2]}
+    assert moved(line("no statement"), names) == set(names)
+    assert moved(line("TRUNCATE TABLE `t`"), names) == set()
+    dropped, altered = line("DROP INDEX `u` ON `t`"), line("CREATE UNIQUE INDEX `u` ON `t` (`a`)")
+    assert [changes_key(dropped, name) for name in names] == [False, True, False]
+    assert not any(changes_key(altered, name) for name in names)
+    assert created_once([line("CREATE TABLE `t` (`a` INT)")])
+    assert not created_once([line("no statement")])
 
 
 def sqlite_rows(feed: LocalFeed) -> LocalFeed:
