@@ -29,10 +29,17 @@ from sinks.uri import parse_upstream_uri
 
 def target_of(config: Config) -> Target:
     """The target of a changefeed, not yet connected."""
+    target, names = config.target, names_of(read_routes(config.sink))
+    concurrent = target.concurrent_indexes
+    return open_target(
+        target.uri, values_of(config), target.cdc_write_source, concurrent_indexes=concurrent, names=names
+    )
+
+
+def values_of(config: Config) -> ValueRules:
+    """How a changefeed's values are read."""
     target = config.target
-    rules = ValueRules(config.source.time_zone, target.invalid_dates, target.volatile_defaults)
-    concurrent, names = target.concurrent_indexes, names_of(read_routes(config.sink))
-    return open_target(target.uri, rules, target.cdc_write_source, concurrent_indexes=concurrent, names=names)
+    return ValueRules(config.source.time_zone, target.invalid_dates, target.volatile_defaults)
 
 
 def archive_of(config: Config) -> Config:

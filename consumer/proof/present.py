@@ -12,6 +12,7 @@ from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
 from consumer.verify.sides import Side, open_target_side
+from consumer.wiring import values_of
 from ordering.errors import TargetBusyError
 from ordering.events import TableName, folded
 from ordering.progress import Progress
@@ -49,11 +50,9 @@ class SumRules:
     @classmethod
     def of(cls, config: Config, progress: Progress, schema: TableSchema) -> Self:
         """What the config and the progress say of a table."""
-        section = config.target
-        values = ValueRules(config.source.time_zone, section.invalid_dates, section.volatile_defaults)
         there = [column.name for column in schema.columns]
         unsent = read_routes(config.sink).columns.unsent(schema.name, there)
-        return cls(values, frozenset(unsent) | _lacking(progress, schema, there))
+        return cls(values_of(config), frozenset(unsent) | _lacking(progress, schema, there))
 
     def rows(self, schema: TableSchema, reader: TableReader) -> CanonicalRows:
         """The table as its sums see it."""

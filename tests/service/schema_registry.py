@@ -10,15 +10,14 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 
-Answer = tuple[int, dict[str, str], bytes]
+from tests.http_answers import Answer, Asked, answering
+
 _KIND = "application/vnd.schemaregistry.v1+json"
 
 
@@ -76,33 +75,12 @@ def schema_registry() -> Iterator[FakeRegistry]:
     """Serves until left."""
     served = FakeRegistry()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._send(served.answer(self.path, self.headers["Authorization"]))
+    def answer(asked: Asked) -> Answer:
+        if not asked.body:
+            return served.answer(asked.path, asked.login)
+        subject = asked.path.partition("/subjects/")[2].removesuffix("/versions")
+        return _json(200, {"id": served.register(subject, json.loads(asked.body)["schema"])})
 
-        def do_POST(self) -> None:
-            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            subject = self.path.partition("/subjects/")[2].removesuffix("/versions")
-            self._send(_json(200, {"id": served.register(subject, sent["schema"])}))
-
-        def _send(self, answer: Answer) -> None:
-            status, headers, body = answer
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Not to stderr."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served.url = f"http://127.0.0.1:{server.server_port}/{uuid4().hex}"
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with answering(answer) as url:
+        served.url = f"{url}/{uuid4().hex}"
         yield served
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+
+from tests.http_answers import Answer, Asked, answering
 
 
 @dataclass
@@ -30,26 +30,10 @@ def ticdc_api() -> Iterator[TicdcApi]:
     """Serves until left."""
     api = TicdcApi()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            api.asked.append(self.path)
-            api.logins.append(self.headers["Authorization"])
-            self.send_response(api.status)
-            for name, value in {"Content-Length": str(len(api.body)), **api.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(api.body)
+    def answer(asked: Asked) -> Answer:
+        api.asked.append(asked.path)
+        api.logins.append(asked.login)
+        return api.status, api.headers, api.body
 
-        def log_message(self, *_: object) -> None:
-            """Not to stderr."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    api.url = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with answering(answer) as api.url:
         yield api
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from urllib.parse import parse_qs
+
+from tests.http_answers import Answer, Asked, answering
 
 _LIFE_S = 3600
 CLIENT, SECRET = "reconciler", "t0ken-s3cret"
@@ -47,26 +47,15 @@ def token_endpoint() -> Iterator[Endpoint]:
     """Serves until left."""
     endpoint = Endpoint()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            wanted = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
-            known = self.headers["Authorization"] == f"Basic {wanted}" and form["grant_type"] == ["client_credentials"]
-            endpoint.scopes += form.get("scope", [])
-            answer = {"access_token": token(endpoint.scope), "expires_in": _LIFE_S, "token_type": "Bearer"}
-            body = json.dumps(answer if known else {"error": "invalid_client"}).encode()
-            self.send_response(endpoint.status if known else 401)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(asked: Asked) -> Answer:
+        form = parse_qs(asked.body.decode())
+        wanted = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+        known = asked.login == f"Basic {wanted}" and form["grant_type"] == ["client_credentials"]
+        endpoint.scopes += form.get("scope", [])
+        told = {"access_token": token(endpoint.scope), "expires_in": _LIFE_S, "token_type": "Bearer"}
+        body = json.dumps(told if known else {"error": "invalid_client"}).encode()
+        return endpoint.status if known else 401, {"Content-Type": "application/json"}, body
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        endpoint.url = f"http://127.0.0.1:{server.server_address[1]}/token"
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    with answering(answer) as url:
+        endpoint.url = f"{url}/token"
         yield endpoint
-        server.shutdown()

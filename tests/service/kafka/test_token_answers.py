@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
 import pytest
@@ -13,35 +12,21 @@ from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFai
 
 from consumer.kafka import oauth
 from consumer.kafka.oauth import TokenEndpoint
+from tests.http_answers import Answer, Asked, answering
 from tests.service.token_endpoint import Endpoint
 
 
 @contextmanager
-def answering(status: int, body: bytes, headers: Mapping[str, str]) -> Iterator[tuple[TokenEndpoint, list[str]]]:
+def endpoint(status: int, body: bytes, headers: Mapping[str, str]) -> Iterator[tuple[TokenEndpoint, list[str]]]:
     """An endpoint, and the logins that it was asked with."""
     logins = list[str]()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            logins.append(self.headers.get("Authorization", ""))
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(asked: Asked) -> Answer:
+        logins.append(asked.login or "")
+        return status, headers, body
 
-        def do_GET(self) -> None:
-            self.do_POST()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/token"
-        yield TokenEndpoint(Endpoint(url).settings()), logins
-        server.shutdown()
+    with answering(answer) as url:
+        yield TokenEndpoint(Endpoint(f"{url}/token").settings()), logins
 
 
 GOOD = json.dumps({"access_token": "x", "expires_in": 60}).encode()
@@ -50,8 +35,8 @@ GOOD = json.dumps({"access_token": "x", "expires_in": 60}).encode()
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_the_login_goes_nowhere_else(status: int) -> None:
     with (
-        answering(200, GOOD, {}) as (elsewhere, stolen),
-        answering(status, b"", {"Location": elsewhere.url}) as (at, _),
+        endpoint(200, GOOD, {}) as (elsewhere, stolen),
+        endpoint(status, b"", {"Location": elsewhere.url}) as (at, _),
     ):
         with pytest.raises(SaslAuthenticationFailedError, match=str(status)):
             at.token()
@@ -71,7 +56,7 @@ ANSWERS = [
 @pytest.mark.parametrize("body", ANSWERS, ids=range(len(ANSWERS)))
 def test_what_is_no_token_is_refused(body: bytes) -> None:
     began = time.thread_time()
-    with answering(200, body, {}) as (at, _), pytest.raises(KafkaError) as caught:
+    with endpoint(200, body, {}) as (at, _), pytest.raises(KafkaError) as caught:
         at.token()
     assert type(caught.value) in (SaslAuthenticationFailedError, KafkaConnectionError)
     assert time.thread_time() - began < 2
@@ -79,7 +64,7 @@ def test_what_is_no_token_is_refused(body: bytes) -> None:
 
 
 def test_a_token_is_kept_while_it_is_good() -> None:
-    with answering(200, GOOD, {}) as (at, logins):
+    with endpoint(200, GOOD, {}) as (at, logins):
         assert [at.token(), at.token()] == ["x", "x"]
     assert len(logins) == 1
 
