@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 
@@ -42,6 +43,10 @@ _SESSION = {
     "idle_in_transaction_session_timeout": "0",
     "client_min_messages": "warning",
 }
+_MARK = "ticdc_reconciler.session"
+"""A setting of ours that tells our session from every other; a pooler may give each transaction another one."""
+_BEGIN = f"BEGIN; SELECT current_setting('{_MARK}', true)".encode()
+"""In one message: the answer costs no round trip."""
 _UNENDING = ["idle_session_timeout", "transaction_timeout"]
 """What ends a session since PostgreSQL 14 and 17: leadership is a lock of the session, and it may rest for hours."""
 
@@ -84,6 +89,8 @@ class PostgresConnection:
             [x for kv in _SESSION.items() for x in kv],
         )
         self.query("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY(%s)", (_UNENDING,))
+        self._mark = uuid4().hex
+        self.query("SELECT set_config(%s, %s, false)", (_MARK, self._mark))
         self.fires_nothing = self._silence_triggers()
 
     def _silence_triggers(self) -> bool:
@@ -142,9 +149,25 @@ class PostgresConnection:
         return self.value("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS_DATABASE}.{name}",)) is True
 
     def begin(self) -> None:
-        """See `DatabaseSession.begin`."""
-        self.run("BEGIN")
+        """See `DatabaseSession.begin`. Raises TargetError in a session of the server that is not the one we have set up.
+
+        There rows would be changed by triggers and foreign keys, or passed over.
+        """
+        try:
+            cursor = self._connection.execute(_BEGIN)
+            cursor.nextset()
+            found = cursor.fetchone()
+        except psycopg.Error as error:
+            raise self._as_error(error) from error
         self._pointed = False
+        if found != (self._mark,):
+            self.rollback()
+            raise TargetError(
+                "this transaction got another session of the server than the one that was set up for it",
+                where=self.where,
+                hint="a pooler is in between that pools transactions: let target.uri name the server itself, or let"
+                " the pooler pool sessions (PgBouncer: pool_mode = session)",
+            )
 
     def commit(self) -> None:
         """See `DatabaseSession.commit`.

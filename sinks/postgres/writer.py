@@ -21,6 +21,8 @@ from sinks.rows.tsv import decode_rows
 BULK_ROWS = 1000
 """From so many rows on a temporary table is worth its making."""
 _NOTHING = "NOTHING"
+_ALIAS = '"ticdc_reconciler row"'
+"""What an INSERT calls the table: one may be named `excluded`."""
 _NAME = "ticdc_reconciler_rows"
 _TEMPORARY = f"pg_temp.{_NAME}"
 
@@ -74,7 +76,8 @@ class Writer:
     def _insert(self, group: Group, columns: list[Column], end: str) -> None:
         names = _names(columns)
         chosen = f"SELECT {names} FROM {_TEMPORARY}{end}"  # noqa: S608 quoted
-        changed = self._db.run(f"INSERT INTO {self._place} ({names}) OVERRIDING SYSTEM VALUE {chosen}")
+        into = f"INSERT INTO {self._place} AS {_ALIAS} ({names}) OVERRIDING SYSTEM VALUE"
+        changed = self._db.run(f"{into} {chosen}")
         self._check(changed, group, 0 if end.endswith(_NOTHING) else group.rows)
 
     def _check(self, changed: int, group: Group, at_least: int = 0) -> None:
@@ -93,7 +96,7 @@ class Writer:
         rows = [row for payload in group.payloads() for row in decode_rows(payload)]
         arrays = ", ".join(["%s::text[]"] * len(key))
         names = ", ".join(f"k{i}" for i in range(len(key)))
-        match = " AND ".join(_equal(c, f"k{i}::{c.type}", f"k{i}") for i, c in enumerate(key))
+        match = " AND ".join(_equal(c, f"k.k{i}::{c.type}", f"k.k{i}") for i, c in enumerate(key))
         # psycopg takes a percent sign for a place holder
         table, match = self._place.replace("%", "%%"), match.replace("%", "%%")
         sql = f"DELETE FROM {table} t USING unnest({arrays}) AS k({names}) WHERE {match}"  # noqa: S608 quoted

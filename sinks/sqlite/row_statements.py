@@ -6,6 +6,8 @@ from sinks.sqlite.ddl.schema_text import quoted
 from sinks.sqlite.sql_functions import MET
 
 _NOTHING = " DO NOTHING"
+_ALIAS = '"ticdc_reconciler row"'
+"""What a statement calls the table: in one that is named `excluded`, that word would mean the row that is there."""
 _NUMBERS = {Shape.INTEGER, Shape.REAL, Shape.EXACT}
 """Of these no collation counts."""
 
@@ -22,7 +24,7 @@ def insert(schema: TableSchema, columns: tuple[str, ...], *, plain: bool, counte
     OR ABORT: whatever the table's own ON CONFLICT clauses say, no row is passed over or put in another's place.
     """
     names, marks = ", ".join(map(quoted, columns)), ", ".join("?" * len(columns))
-    into = f"INSERT OR ABORT INTO {place_of(schema.name)} ({names}) VALUES ({marks})"  # noqa: S608 quoted
+    into = f"INSERT OR ABORT INTO {place_of(schema.name)} AS {_ALIAS} ({names}) VALUES ({marks})"  # noqa: S608 quoted
     return into if plain else into + _on_conflict(schema, columns, f" WHERE {MET}() >= 0" if counted else "")
 
 

@@ -32,6 +32,21 @@ def values(fresh: Landing, column: str = "v", table: str = "t") -> list[object]:
     return [row[column] for row in fresh.read(table)]
 
 
+@pytest.mark.parametrize("reset", ["DISCARD ALL", "RESET ALL", "SET ticdc_reconciler.session = 'of another one'"])
+def test_a_transaction_in_another_session_than_ours_writes_nothing(fresh: Landing, reset: str) -> None:
+    """As behind a pooler that pools transactions: its session has none of our settings, so that triggers fire."""
+    fresh.ddl("CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` VARCHAR(9))")
+    fresh.write("t", ["id", "v"], rows(2))
+    fresh.target.session.db.run(reset)
+    with pytest.raises(TargetError, match="another session of the server"):
+        fresh.write("t", ["id", "v"], rows(2, "y"))
+    assert values(fresh) == ["x"] * 2
+    fresh.target.close()
+    fresh.target.connect()
+    fresh.write("t", ["id", "v"], rows(2, "y"))
+    assert values(fresh) == ["y"] * 2
+
+
 class TestNames:
     LONGEST = "名" * 21  # 63 bytes
 
