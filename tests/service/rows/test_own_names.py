@@ -57,7 +57,9 @@ def test_columns_of_the_targets_own_keep_their_values(every: LocalFeed, count: i
     every.send([*(update("d.excluded", 2, {"v": n}, n % 3, id=n, v=-n) for n in range(count)), *watermarks(2)])
     every.apply()
     found = every.cells.tables(["d"])["d.excluded"][1]
-    assert sorted((int(row["id"]), int(row["v"]), int(row["own"])) for row in found) == [(n, -n, 7) for n in range(count)]
+    assert sorted((int(row["id"]), int(row["v"]), int(row["own"])) for row in found) == [
+        (n, -n, 7) for n in range(count)
+    ]
 
 
 @pytest.mark.cells("table", ("consistency", "second", "count"))
