@@ -149,7 +149,7 @@ class PostgresConnection:
         return self.value("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS_DATABASE}.{name}",)) is True
 
     def begin(self) -> None:
-        """See `DatabaseSession.begin`. Raises TargetError in a session of the server that is not the one we have set up.
+        """See `DatabaseSession.begin`. Raises TargetError in another session of the server than was set up.
 
         There rows would be changed by triggers and foreign keys, or passed over.
         """
