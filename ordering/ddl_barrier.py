@@ -6,10 +6,15 @@ A DDL below the checkpoint C was executed; one at C was if the record of DDLs ex
 began with (`start-ts`, a loaded dump) counts as having executed all up to and at it.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from ordering.events import DdlEvent, TableName, any_ddl_at
 from ordering.timestamps import CheckpointTs, CommitTs, ResolvedTs
+
+
+def is_executed(identity: str, commit_ts: int, executed: Collection[str]) -> bool:
+    """Whether a DDL is among those that were executed at their commitTs."""
+    return identity in executed or any_ddl_at(commit_ts) in executed
 
 
 def pending(
@@ -18,8 +23,8 @@ def pending(
     """The DDLs still to be executed, each once, in commitTs order; at one commitTs in the order of their messages."""
     found: dict[str, DdlEvent] = {}
     for ddl in sorted(ddls, key=lambda ddl: (ddl.commit_ts, ddl.position)):
-        known = not executed.isdisjoint((ddl.identity, any_ddl_at(ddl.commit_ts)))
-        done = ddl.commit_ts < checkpoint or (int(ddl.commit_ts) == checkpoint and known)
+        known = int(ddl.commit_ts) == checkpoint and is_executed(ddl.identity, ddl.commit_ts, executed)
+        done = ddl.commit_ts < checkpoint or known
         if not done and ddl.commit_ts > start:
             found.setdefault(ddl.identity, ddl)
     return list(found.values())

@@ -139,6 +139,11 @@ def any_ddl_at(commit_ts: int) -> str:
     return ddl_identity(commit_ts, "", "", "")
 
 
+def rest_at(commit_ts: int) -> str:
+    """Among identities: not every DDL of a commitTs is executed yet, though some are."""
+    return ddl_identity(commit_ts, "", "", "the rest")
+
+
 def commit_ts_of(identity: str) -> int:
     """The commitTs of a DDL by its identity."""
     return int(identity.partition("|")[0])

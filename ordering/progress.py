@@ -16,7 +16,7 @@ from typing import Any
 
 from ordering.drift import Drift, Drifts
 from ordering.errors import ConfigError
-from ordering.events import Partition, TableName
+from ordering.events import Partition, TableName, rest_at
 from ordering.kept_keys import KeptKeys, restored, stored
 from ordering.tables.merged_tables import Merged, MergedTable
 from ordering.timestamps import BEGINNING, CheckpointTs, ResolvedTs, utc_text
@@ -167,10 +167,12 @@ class Progress:
             changes.setdefault("executed", frozenset())
         return replace(self, checkpoint_ts=checkpoint_ts, **changes)
 
-    def after_ddl(self, checkpoint_ts: CheckpointTs, identity: str) -> "Progress":
-        """This progress once a DDL at `checkpoint_ts` has been executed."""
+    def after_ddl(self, checkpoint_ts: CheckpointTs, identity: str, *, more: bool = False) -> "Progress":
+        """This progress once a DDL at `checkpoint_ts` has been executed. `more`: others of this commitTs are left."""
         moved = self.at(checkpoint_ts, base_ts=checkpoint_ts)
-        return replace(moved, executed=moved.executed | {identity}, counts=moved.counts.plus(ddls=1))
+        rest = rest_at(checkpoint_ts)
+        executed = (moved.executed - {rest}) | {identity} | ({rest} if more else set())
+        return replace(moved, executed=executed, counts=moved.counts.plus(ddls=1))
 
     def offsets(self) -> dict[str, dict[str, dict[str, int | None]]]:
         """The `offsets` column: topic -> partition -> offset to read on from, and the rest."""

@@ -9,10 +9,10 @@ A DDL in between was executed, and rows from before it need not fit the table an
 without a key can't be applied again.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ordering.events import Partition
+from ordering.events import Partition, any_ddl_at
 from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
@@ -28,14 +28,13 @@ def rewound(
     progress: Progress,
     to: CheckpointTs,
     spans: Mapping[Partition, tuple[int, int]],
-    executed: Collection[str],
     ledger: str,
 ) -> Progress:
     """The progress that has gone back to `to`, with the window that is to be applied again.
 
-    `spans`: where each partition begins to hold what is above `to`, and where it ends. `executed`: identities of the
-    DDLs that were executed or passed over at `to`; those at the old checkpoint are kept as well. `ledger`: the name of
-    a new one, for the old one tells of another past; its key is made when it is first used.
+    `spans`: where each partition begins to hold what is above `to`, and where it ends. `ledger`: the name of a new one,
+    for the old one tells of another past; its key is made when it is first used. DDLs at `to` were executed or passed
+    over, be it from files that spell them otherwise; those at the old checkpoint are kept as they are known.
     """
     high = ResolvedTs(reached(progress))
     partitions = {
@@ -53,7 +52,7 @@ def rewound(
         checkpoint_ts=to,
         base_ts=to,
         partitions=partitions,
-        executed=progress.executed | frozenset(executed),
+        executed=progress.executed | {any_ddl_at(to)},
         ledger=ledger,
         ledger_key="",
         window=window,

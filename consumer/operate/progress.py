@@ -22,11 +22,11 @@ from consumer.source.port import ChangeSource, source_of
 from consumer.source.probe import Source
 from consumer.wiring import format_of, reading, target_of
 from ordering.errors import BeginningLostError, ConfigError, InputError, LeadershipLostError
-from ordering.events import Partition, Position, TableName, ddl_identity
+from ordering.events import Partition, Position, TableName
 from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, QuarantineState
 from ordering.rewind import reached, rewound
-from ordering.sources.archive import begun_again, taken_up
+from ordering.sources.archive import begun_again, is_half_done, taken_up
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.bookkeeping.definitions import Definition, Wanted
@@ -187,9 +187,12 @@ def _as_read_here(config: Config, progress: Progress, cluster: str) -> Progress:
             probe = source.probe(moved)
             source.check_holds(progress, reached(progress))
             return begun_again(moved, probe.ranges)
-        if progress.window is not None:
+        unfinished = progress.window is not None and "a window was begun with rows of files"
+        if is_half_done(progress.executed, progress.checkpoint_ts):
+            unfinished = "of the DDL at the checkpoint some parts were executed, and not all"
+        if unfinished:
             hint = "finish it by `reconciler run --once` with the config that names the files, and export again"
-            raise ConfigError("a window was begun with rows of files", where=cluster, hint=hint)
+            raise ConfigError(unfinished, where=cluster, hint=hint)
         _look(config, source, moved)
         return moved
 
@@ -268,8 +271,7 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
         _check_keyless(config, target)
         _check_gone(config, progress, probe)
         spans = _spans(source, progress, to, slack_s)
-        executed = [ddl_identity(to, ddl.database, ddl.table, ddl.sql) for ddl in log if ddl.commit_ts == to]
-        after = rewound(progress, CheckpointTs(to), spans, executed, uuid4().hex)
+        after = rewound(progress, CheckpointTs(to), spans, uuid4().hex)
         target.replace_progress(config.changefeed, after, stored, _retried(config, target, to))
         return after
 

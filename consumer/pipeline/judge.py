@@ -20,6 +20,7 @@ from consumer.pipeline.session import Session
 from consumer.redis.ledger import Ledger
 from consumer.source.offer import added
 from consumer.tasks.report import Report, refused_rows
+from ordering.ddl_barrier import is_executed
 from ordering.errors import InputError
 from ordering.progress import Progress, TopicProgress
 
@@ -103,5 +104,5 @@ def _news(report: Report, progress: Progress, ledger: Ledger) -> Iterator[str]:
     verdict = ledger.judge(repeated_in(report))
     if verdict.unproven or verdict.late or report.unjudged:
         yield "rows at or below the checkpoint, which nothing proves to be repetitions,"
-    if report.earlier_ddl or any(ddl.identity not in progress.executed for ddl in report.ddls):
+    if report.earlier_ddl or not all(is_executed(d.identity, d.commit_ts, progress.executed) for d in report.ddls):
         yield "a DDL"

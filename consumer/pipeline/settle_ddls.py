@@ -51,8 +51,10 @@ class DueDdls:
         session, reports = self._session, self._read.reports
         together = session.planner.pending(session.progress)
         session.planner.settled(ddl)
-        waiting = {other.identity for other in together} - {ddl.identity}
-        progress = session.progress.after_ddl(CheckpointTs(ddl.commit_ts), ddl.identity)
+        others = [other for other in together if other.identity != ddl.identity]
+        waiting, at = {other.identity for other in others}, CheckpointTs(ddl.commit_ts)
+        more = any(other.commit_ts == ddl.commit_ts for other in others)
+        progress = session.progress.after_ddl(at, ddl.identity, more=more)
         progress = read_on(progress, reports, waiting)
         progress = replace(progress, topics=carried_after(ddl, progress, reports))
         session.progress = self._execution.settle(ddl, together, self._unsettled, session.progress, progress)

@@ -23,7 +23,7 @@ from ordering.errors import BeginningLostError, SourceError, SourceUnreachableEr
 from ordering.events import Partition
 from ordering.progress import Progress
 from ordering.rewind import reached
-from ordering.sources.archive import begun_again, taken_up
+from ordering.sources.archive import begun_again, is_half_done, taken_up
 from ordering.timestamps import utc_text
 from sinks.steps import Step
 
@@ -103,7 +103,9 @@ class Sides:
         progress, own = session.progress, self.own
         if not progress.archived or not isinstance(own, Source):
             return False
-        if progress.window is not None or progress.is_torn or not self._is_due():
+        if progress.window is not None or progress.is_torn or is_half_done(progress.executed, progress.checkpoint_ts):
+            return False
+        if not self._is_due():
             return False
         try:
             lacking = own.lacking(progress.checkpoint_ts)

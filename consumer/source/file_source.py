@@ -1,7 +1,8 @@
 """Probing files of the storage sink: what TiCDC's `metadata` vouches for, and which files hold it.
 
 `metadata` is read first, then everything is listed: each row at or below its checkpoint lies in a file that is listed.
-So all series of files have the same watermark, and a DDL is known before any row is read. A series is read on from the
+So all series of files have the same watermark, and a DDL is known before any row is read. DDLs right at the checkpoint
+may be written only after it, file by file: they wait until it has moved. A series is read on from the
 first of its files that holds a row above the checkpoint; a file that was last written long before the checkpoint holds
 none, and a series of such files alone is forgotten: progress does not grow with the days. A listing may lag (NFS caches
 directories): a file that was written before `metadata` and is listed only later must not hold what `metadata` vouched
@@ -87,6 +88,8 @@ class FileSource:
         self.upto: ResolvedTs | None = None
         """A moment that it ends at."""
         self._sizes = [0, 0]
+        self._is_proven = False
+        """Whether the beginning of an archive was looked at since this process began."""
 
     @property
     def events_a_message(self) -> float:
@@ -148,6 +151,8 @@ class FileSource:
             SCHEMAS: PartitionProbe(progress.partitions.get(SCHEMAS, PartitionProgress(0, 0)), 0, 0, resolved)
         }
         self._refuse_lost(progress)
+        if progress.archived and resolved is not None and resolved >= progress.checkpoint_ts:
+            self._check_begun(progress.checkpoint_ts)
         oldest_ms = _oldest_ms(progress)
         self._sizes = [0, 0]
         for series, files in sorted(self._listing.series.items()):
@@ -163,24 +168,31 @@ class FileSource:
     def check_holds(self, progress: Progress, upto: int) -> None:
         """Raise unless the files hold all that came after the checkpoint, up to `upto` at least: that was just probed.
 
-        InputError where they may begin after it: whole directories expire without a trace, but the oldest first. So a
-        file that was written before the checkpoint proves it. SourceUnreachableError where they are not so far yet.
+        InputError where they may begin after it; SourceUnreachableError where they are not so far yet.
         """
         at, reached = progress.checkpoint_ts, self._bounded() or ResolvedTs(0)
-        written = [file.modified_ms for files in self._listing.series.values() for file in files.values()]
+        upto = max(upto, at + 1) if progress.executed else upto  # files at `at` may come after it
         if reached < upto:
             fact = f"the files reach {reached} ({utc_text(reached)} UTC), not yet {upto} ({utc_text(upto)} UTC)"
             raise SourceUnreachableError(fact, where=self._root.uri, hint="see whether their changefeed runs")
-        if (
-            self.config.source.unproven_beginning == "error"
-            and min(written, default=at) > physical_ms(at) - CLOCK_SLACK_MS
-        ):
-            fact = f"no file was written before {at} ({utc_text(at)} UTC): the files may begin after it"
-            raise InputError(fact, where=self._root.uri, hint=_NOT_SO_OLD)
+        self._is_proven = False  # it was not listed while something else was read
+        self._check_begun(at)
         parts = {(one.database, one.table, one.query) for ts, one in self._schemas.values() if ts == at and one.query}
         if is_half_done(progress.executed, at, len(parts)):
             fact = f"of the DDL at {at} some parts were executed, and not all: they come as one from files"
             raise InputError(fact, where=self._root.uri, hint=_HALF_DONE)
+
+    def _check_begun(self, at: int) -> None:
+        """Raise InputError where the files may begin after `at`; once, for from then on `_compare` tells what is gone.
+
+        Whole directories expire without a trace, but the oldest first: so a file that was written before proves it.
+        """
+        written = [file.modified_ms for files in self._listing.series.values() for file in files.values()]
+        accepts = self._is_proven or self.config.source.unproven_beginning == "accept"
+        if not accepts and min(written, default=at) > physical_ms(at) - CLOCK_SLACK_MS:
+            fact = f"no file was written before {at} ({utc_text(at)} UTC): the files may begin after it"
+            raise InputError(fact, where=self._root.uri, hint=_NOT_SO_OLD)
+        self._is_proven = True
 
     def _look(self, progress: Progress) -> None:
         """Read `metadata`, and list all files if it has moved: without that nothing new counts."""
@@ -194,7 +206,7 @@ class FileSource:
         if before is not None:
             self._compare(listing, before.written_ms - _WHOLE_SECONDS_MS, progress)
         self._listing = listing
-        self._read_schemas(progress.base_ts, found.checkpoint)
+        self._read_schemas(progress.base_ts, found.checkpoint - 1)
         self._vouched = found
 
     def _compare(self, listing: Listing, before_ms: int, progress: Progress) -> None:

@@ -7,7 +7,8 @@ holds at or below it is dropped. Each switch is one commit, without rows; a cras
   have begun to write is done again with the archive's rows, for these are the same.
 - Back: everything above C has to be in the topics (`ordering.sources.retention`). They are read from where they begin.
 - DDLs right at C: either source may give one after its watermark or checkpoint C. One that was executed there stands
-  for all at C, as one statement has a commitTs for itself; if none was, the one of the other source is executed.
+  for all at C, as one statement has a commitTs for itself; if none was, the one of the other source is executed. Where
+  a statement comes in parts (RENAME, CREATE of several tables), nothing goes over before all of them are executed.
 - What topics carry is not known any more, for a CREATE TABLE in a file names no topic: no topic ends by itself that has
   not ended before (R6).
 """
@@ -15,7 +16,7 @@ holds at or below it is dropped. Each switch is one commit, without rows; a cras
 from collections.abc import Collection
 from dataclasses import replace
 
-from ordering.events import any_ddl_at, commit_ts_of
+from ordering.events import any_ddl_at, commit_ts_of, rest_at
 from ordering.progress import Progress, TopicProgress
 from ordering.window import Range
 
@@ -54,10 +55,13 @@ def begun_again(progress: Progress, ranges: tuple[Range, ...]) -> Progress:
     return replace(progress, window=again)
 
 
-def is_half_done(executed: Collection[str], at: int, parts: int) -> bool:
-    """Whether a statement at `at` was executed in part: topics have a message, files a file, for each of its parts."""
+def is_half_done(executed: Collection[str], at: int, parts: int = 0) -> bool:
+    """Whether a statement at `at` was executed in part: topics have a message, files a file, for each of its parts.
+
+    `parts`: how many the other source has; those that this one was known to have are told by what was executed.
+    """
     done = sum(commit_ts_of(identity) == at for identity in executed)
-    return 0 < done < parts and any_ddl_at(at) not in executed
+    return rest_at(at) in executed or (0 < done < parts and any_ddl_at(at) not in executed)
 
 
 def _unsure(topic: TopicProgress) -> TopicProgress:

@@ -155,7 +155,7 @@ def test_after_mending_a_rewound_changefeed_takes_what_was_refused() -> None:
         world.disk.refuses = None
         low = CheckpointTs(max(e.commit_ts for e in world.upstream if not hasattr(e, "changes")))
         spans = {p: (0, len(world.log.held[p])) for p in before.partitions}
-        back = rewound(before, low, spans, before.executed, "new")
+        back = rewound(before, low, spans, "new")
         memory_target(world.disk, Faults(Random(seed))).replace_progress(CHANGEFEED, back, before)
         world.checker = Checker(world.upstream, world.messages, CHANGEFEED, 0)
         world.session = world.source = None

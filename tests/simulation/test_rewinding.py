@@ -9,7 +9,7 @@ import pytest
 from consumer.demo.fake_ticdc.database import Commit
 from consumer.demo.fake_ticdc.oracle import Oracle
 from ordering.errors import LeadershipLostError
-from ordering.events import TableName, ddl_identity
+from ordering.events import TableName
 from ordering.rewind import rewound
 from ordering.timestamps import CheckpointTs
 from sinks.bookkeeping.progress_rows import Lease
@@ -36,16 +36,11 @@ def rewinding(seed: int) -> int:
     built = max(e.commit_ts for e in world.upstream if not isinstance(e, Commit))
     low = chance.choice([e.commit_ts for e in world.upstream if built <= e.commit_ts < progress.checkpoint_ts])
     moved = mix(world.disk, moments(world, low, progress.checkpoint_ts), chance)
-    executed = [
-        ddl_identity(e.commit_ts, *e.ddl.subject, e.ddl.sql)
-        for e in world.upstream
-        if e.commit_ts == low and not isinstance(e, Commit)
-    ]
     ends = world.log.ends(list(progress.partitions))
     # where the log begins to hold what is above W is found by time; here, from anywhere before
     spans = {p: (chance.randrange(at.start + 1), ends[p]) for p, at in progress.partitions.items()}
     spans = {p: (min(start, first_above(world, p, low)), end) for p, (start, end) in spans.items()}
-    back = rewound(progress, CheckpointTs(low), spans, executed, "new")
+    back = rewound(progress, CheckpointTs(low), spans, "new")
     memory_target(world.disk, Faults(chance)).replace_progress(CHANGEFEED, back, progress)
     world.checker = Checker(world.upstream, world.messages, CHANGEFEED, 0)
     world.session = world.source = None
@@ -120,7 +115,7 @@ def test_a_row_of_the_future_holds_a_unique_value(consistency: str) -> None:
     script.mark(20)
     before = script.run()
     spans = dict.fromkeys(before.partitions, (0, 100))
-    back = rewound(before, CheckpointTs(9), spans, [], "new")
+    back = rewound(before, CheckpointTs(9), spans, "new")
     target = memory_target(script.disk, script.faults)
     target.replace_progress(CHANGEFEED, back, before)
     with pytest.raises(LeadershipLostError, match="ran meanwhile"):

@@ -146,6 +146,26 @@ def test_schema_files_that_are_passed_or_to_come_are_not_read(tmp_path: Path) ->
     source_of(tmp_path).probe(Progress(at, at))
 
 
+def renamed(root: Path, old: str, new: str) -> None:
+    """The file of one RENAME of a statement."""
+    path = root / f"shop/{new}/meta/schema_{TS}_1234567890.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(schema(Table=new, TableVersion=TS, Type=14, Query=f"RENAME TABLE `shop`.`{old}` TO `shop`.`{new}`"))
+
+
+def test_a_statement_right_at_the_checkpoint_waits_until_all_its_files_are_written(tmp_path: Path) -> None:
+    """TiCDC moves its checkpoint to a DDL, and then writes the DDL's files one by one: a swap may be there in half."""
+    written(tmp_path, {})
+    marked(tmp_path, TS)
+    renamed(tmp_path, "a", "c")
+    source, at = source_of(tmp_path), CheckpointTs(TS)
+    assert [ddl for ddl in source.probe(Progress()).ddls if ddl.commit_ts == TS] == []
+    renamed(tmp_path, "b", "a2")
+    marked(tmp_path, LATER)
+    (found,) = [ddl for ddl in source.probe(Progress(at, at)).ddls if ddl.commit_ts == TS]
+    assert found.sql == "RENAME TABLE `shop`.`b` TO `shop`.`a2`, `shop`.`a` TO `shop`.`c`"
+
+
 def linked_directory(root: Path, outside: Path) -> None:
     (root / "shop" / "u").symlink_to(outside)
 
