@@ -23,8 +23,8 @@ def pending(
     """The DDLs still to be executed, each once, in commitTs order; at one commitTs in the order of their messages."""
     found: dict[str, DdlEvent] = {}
     for ddl in sorted(ddls, key=lambda ddl: (ddl.commit_ts, ddl.position)):
-        known = int(ddl.commit_ts) == checkpoint and is_executed(ddl.identity, ddl.commit_ts, executed)
-        done = ddl.commit_ts < checkpoint or known
+        known = is_executed(ddl.identity, ddl.commit_ts, executed)
+        done = ddl.commit_ts < checkpoint or (int(ddl.commit_ts) == checkpoint and known)
         if not done and ddl.commit_ts > start:
             found.setdefault(ddl.identity, ddl)
     return list(found.values())

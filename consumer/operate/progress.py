@@ -16,17 +16,16 @@ from consumer.codec import canal_json
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
-from consumer.source.file_source import FileSource
+from consumer.operate.moving import as_read_here
 from consumer.source.offer import Probe, added, retired_end
-from consumer.source.port import ChangeSource, source_of
+from consumer.source.port import source_of
 from consumer.source.probe import Source
 from consumer.wiring import format_of, reading, target_of
-from ordering.errors import BeginningLostError, ConfigError, InputError, LeadershipLostError
+from ordering.errors import ConfigError, InputError, LeadershipLostError
 from ordering.events import Partition, Position, TableName
 from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, QuarantineState
 from ordering.rewind import reached, rewound
-from ordering.sources.archive import begun_again, is_half_done, taken_up
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.bookkeeping.definitions import Definition, Wanted
@@ -163,50 +162,7 @@ def read_export(config: Config, value: Any) -> Export:
         aside = {Position(*place): QuarantineState(state) for *place, state in value["quarantine"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the export is damaged: {type(error).__name__} {error}") from error
-    return Export(_as_read_here(config, progress, str(value["kafka_cluster"])), definitions, aside)
-
-
-def _as_read_here(config: Config, progress: Progress, cluster: str) -> Progress:
-    """An exported progress as this config reads on from it: between topics and files it keeps the checkpoint alone.
-
-    Topics created again, topics that are gone, retention, and files that begin too late are refused here.
-    """
-    with closing(source_of(reading(config, progress))) as source:
-        here = source.identity()
-        if here == cluster:
-            _look(config, source, progress)
-            return progress
-        if not progress.checkpoint_ts or _is_store(here) == _is_store(cluster):
-            raise ConfigError(
-                f"the export is of Kafka cluster {cluster}, not of {here}",
-                where=config.source.storage or config.source.bootstrap_servers,
-                hint="offsets mean nothing in another cluster",
-            )
-        moved = replace(taken_up(progress, because="", ledger=uuid4().hex), topics={})
-        if isinstance(source, FileSource):
-            probe = source.probe(moved)
-            source.check_holds(progress, reached(progress))
-            return begun_again(moved, probe.ranges)
-        unfinished = progress.window is not None and "a window was begun with rows of files"
-        if is_half_done(progress.executed, progress.checkpoint_ts):
-            unfinished = "of the DDL at the checkpoint some parts were executed, and not all"
-        if unfinished:
-            hint = "finish it by `reconciler run --once` with the config that names the files, and export again"
-            raise ConfigError(unfinished, where=cluster, hint=hint)
-        _look(config, source, moved)
-        return moved
-
-
-def _look(config: Config, source: ChangeSource, progress: Progress) -> None:
-    try:
-        source.probe(progress)
-    except BeginningLostError:
-        if not config.source.archive:  # else the next run reads on from that
-            raise
-
-
-def _is_store(identity: str) -> bool:
-    return "://" in identity
+    return Export(as_read_here(config, progress, str(value["kafka_cluster"])), definitions, aside)
 
 
 def import_progress(config: Config, export: Export) -> None:

@@ -152,7 +152,7 @@ class FileSource:
         }
         self._refuse_lost(progress)
         if progress.archived and resolved is not None and resolved >= progress.checkpoint_ts:
-            self._check_begun(progress.checkpoint_ts)
+            self.check_begun(progress.checkpoint_ts)
         oldest_ms = _oldest_ms(progress)
         self._sizes = [0, 0]
         for series, files in sorted(self._listing.series.items()):
@@ -176,13 +176,13 @@ class FileSource:
             fact = f"the files reach {reached} ({utc_text(reached)} UTC), not yet {upto} ({utc_text(upto)} UTC)"
             raise SourceUnreachableError(fact, where=self._root.uri, hint="see whether their changefeed runs")
         self._is_proven = False  # it was not listed while something else was read
-        self._check_begun(at)
+        self.check_begun(at)
         parts = {(one.database, one.table, one.query) for ts, one in self._schemas.values() if ts == at and one.query}
         if is_half_done(progress.executed, at, len(parts)):
             fact = f"of the DDL at {at} some parts were executed, and not all: they come as one from files"
             raise InputError(fact, where=self._root.uri, hint=_HALF_DONE)
 
-    def _check_begun(self, at: int) -> None:
+    def check_begun(self, at: int) -> None:
         """Raise InputError where the files may begin after `at`; once, for from then on `_compare` tells what is gone.
 
         Whole directories expire without a trace, but the oldest first: so a file that was written before proves it.

@@ -35,7 +35,7 @@ from consumer.wiring import format_of
 from ordering.errors import InputError, SourceError
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
-from ordering.sources.retention import may_lack
+from ordering.sources.retention import lacking
 from ordering.timestamps import ResolvedTs
 from ordering.watermark import global_resolved, raised
 from ordering.window import budget, shares
@@ -277,11 +277,11 @@ class Source:
         return {p: self._starts[p] for p in begins}
 
     def lacking(self, ts: int) -> list[Partition]:
-        """The partitions that may lack something above `ts`, see `may_lack`. Raises SourceError if there are none."""
+        """The partitions that may lack something above `ts`, see `lacking`. Raises SourceError if there are none."""
         begins = self.control.begins([p for topic in self.listed() for p in topic.partitions])
         if not begins:
             raise SourceError("no topic is there", where=f"Kafka at {self.config.source.bootstrap_servers}")
-        return may_lack(begins, self._first_times({p: begin for p, begin in begins.items() if begin > 0}), ts)
+        return lacking(begins, self._first_times(begins), ts)
 
     def _first_times(self, begins: Mapping[Partition, int]) -> dict[Partition, int]:
         ends = self.control.ends(begins)

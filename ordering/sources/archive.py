@@ -61,7 +61,7 @@ def is_half_done(executed: Collection[str], at: int, parts: int = 0) -> bool:
     `parts`: how many the other source has; those that this one was known to have are told by what was executed.
     """
     done = sum(commit_ts_of(identity) == at for identity in executed)
-    return rest_at(at) in executed or (0 < done < parts and any_ddl_at(at) not in executed)
+    return any_ddl_at(at) not in executed and (rest_at(at) in executed or 0 < done < parts)
 
 
 def _unsure(topic: TopicProgress) -> TopicProgress:

@@ -14,6 +14,20 @@ CLOCK_SLACK_MS = 600_000
 """By so much the clocks of upstream and Kafka may differ, and a message may wait in its producer."""
 
 
+def lacking(begins: Mapping[Partition, int], times: Mapping[Partition, int], ts: int) -> list[Partition]:
+    """As `may_lack`, of logs that somebody else's changefeed may have begun at any time: all of them then."""
+    return sorted(begins) if began_after(times, ts) else may_lack(begins, times, ts)
+
+
+def began_after(times: Mapping[Partition, int], ts: int) -> bool:
+    """Whether what writes to these logs may have begun after `ts`: none of them was written to long enough before.
+
+    A log that begins with its first message tells nothing by itself: a changefeed that was made later, or made again,
+    begins so in topics of its own. `times`: as `may_lack` has them, of all partitions.
+    """
+    return min(times.values(), default=physical_ms(ts)) + CLOCK_SLACK_MS > physical_ms(ts)
+
+
 def may_lack(begins: Mapping[Partition, int], times: Mapping[Partition, int], ts: int) -> list[Partition]:
     """The partitions from which something above `ts` may have been deleted. `begins`: where they begin now.
 

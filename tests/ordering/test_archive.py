@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordering.ddl_barrier import pending
-from ordering.events import DdlEvent, Partition, Position, TableName, any_ddl_at, ddl_identity
+from ordering.events import DdlEvent, Partition, Position, TableName, any_ddl_at, ddl_identity, rest_at
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.sources.archive import begun_again, is_half_done, taken_up
-from ordering.sources.retention import CLOCK_SLACK_MS, may_lack
+from ordering.sources.retention import CLOCK_SLACK_MS, began_after, may_lack
 from ordering.timestamps import BEGINNING, CheckpointTs, CommitTs, ResolvedTs
 from ordering.window import Range, Window
 
@@ -149,6 +149,21 @@ def test_the_first_message_that_is_left_tells_what_was_deleted(begin: int, first
     assert may_lack({P[0]: begin}, times, at(100)) == ([P[0]] if lacks else [])
 
 
+@pytest.mark.parametrize(("first", "later"), [([], True), ([90], False), ([91], True), ([200, 90], False)])
+def test_one_old_message_tells_that_their_changefeed_had_begun(first: list[int], later: bool) -> None:
+    times = {Partition("t", number): minute * MINUTE for number, minute in enumerate(first)}
+    assert began_after(times, at(100)) is later
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_a_statement_of_which_parts_are_left_is_half_done(more: bool) -> None:
+    first = Progress(CheckpointTs(8)).after_ddl(CheckpointTs(9), ddl_identity(9, "d", "a", "x"), more=True)
+    assert is_half_done(first.executed, 9)
+    second = first.after_ddl(CheckpointTs(9), ddl_identity(9, "d", "b", "x"), more=more)
+    assert is_half_done(second.executed, 9) is more
+    assert Progress.restored(9, second.offsets(), second.state()).executed == second.executed
+
+
 def test_a_changefeed_that_began_with_the_first_message_may_lack_whatever_was_deleted() -> None:
     assert may_lack({P[0]: 7}, {P[0]: 0}, 0) == [P[0]]
 
@@ -182,7 +197,7 @@ def test_what_a_rewound_progress_says_of_its_old_checkpoint_counts_for_the_other
 def test_a_statement_that_was_executed_in_part_is_found(done: int, parts: int, half: bool) -> None:
     executed = [ddl_identity(9, "d", "t", str(number)) for number in range(done)] + [ddl_identity(8, "d", "t", "")]
     assert is_half_done(executed, 9, parts) is half
-    assert not is_half_done([*executed, any_ddl_at(9)], 9, parts)
+    assert not is_half_done([*executed, any_ddl_at(9), rest_at(9)], 9, parts)
 
 
 def test_a_window_that_was_begun_is_done_again_with_the_rows_of_the_other_source() -> None:

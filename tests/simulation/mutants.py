@@ -151,7 +151,7 @@ MUTANTS = (
     Mutant("ordering/rewind.py", "max(window.high, progress.checkpoint_ts)", "progress.checkpoint_ts"),
     Mutant("ordering/rewind.py", "min(at.start, spans[p][0])", "at.start"),
     Mutant("ordering/rewind.py", "        base_ts=to,\n", ""),
-    Mutant("ordering/rewind.py", "progress.executed | frozenset(executed)", "frozenset(executed)"),
+    Mutant("ordering/rewind.py", "progress.executed | {any_ddl_at(to)}", "progress.executed"),
     Mutant("ordering/rewind.py", "        ledger=ledger,\n", ""),
     Mutant("ordering/rows/keyless_rows.py", "ts <= self._watermark:", "ts < self._watermark:"),
     Mutant("ordering/rows/keyless_rows.py", "if mark or known != in_pass else", "if False else"),

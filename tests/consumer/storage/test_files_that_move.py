@@ -150,7 +150,9 @@ def renamed(root: Path, old: str, new: str) -> None:
     """The file of one RENAME of a statement."""
     path = root / f"shop/{new}/meta/schema_{TS}_1234567890.json"
     path.parent.mkdir(parents=True)
-    path.write_bytes(schema(Table=new, TableVersion=TS, Type=14, Query=f"RENAME TABLE `shop`.`{old}` TO `shop`.`{new}`"))
+    path.write_bytes(
+        schema(Table=new, TableVersion=TS, Type=14, Query=f"RENAME TABLE `shop`.`{old}` TO `shop`.`{new}`")
+    )
 
 
 def test_a_statement_right_at_the_checkpoint_waits_until_all_its_files_are_written(tmp_path: Path) -> None:

@@ -182,6 +182,26 @@ def test_a_changefeed_moves_from_topics_to_files_and_back(sqlite_feed: Feed, tmp
     assert rows(feed) == list(range(5, 90, 5))
 
 
+def test_topics_of_a_changefeed_that_was_made_later_are_refused(sqlite_feed: Feed, tmp_path: Path) -> None:
+    """They begin with their first message, and yet hold nothing of what came between the checkpoint and that."""
+    feed, topics = sqlite_feed, {"bootstrap-servers": sqlite_feed.bootstrap, "topics": [sqlite_feed.topic]}
+    made(feed)
+    archive = Archive(tmp_path / "nfs", [CREATE, *history(5, 60)], None)
+    archive.reach(40)
+    feed.settings["source"] = {"storage": f"file://{tmp_path}/nfs", "bootstrap-servers": None, "topics": None}
+    feed.once()
+    export = exported(feed.config)
+    feed.settings["source"] = topics
+    send(feed, history(60, 90))
+    with pytest.raises(InputError, match="may lack what came after") as refused:
+        read_export(feed.config, export)
+    assert "start-ts" in refused.value.hint
+    feed.with_(source={"unproven-beginning": "accept"})
+    import_progress(feed.config, read_export(feed.config, export))
+    feed.once()
+    assert rows(feed) == [*range(5, 45, 5), *range(60, 90, 5)]
+
+
 def test_an_archive_that_is_read_stays_named(sqlite_feed: Feed, tmp_path: Path) -> None:
     feed = sqlite_feed.with_(source={"archive": f"file://{tmp_path}/nfs"})
     made(feed)
