@@ -13,7 +13,7 @@ from consumer.codec.canal_json import Image
 from ordering.rows.content_sums import ContentSum, ContentSums, RowDigest, added, rows_in, step
 from ordering.rows.identity import commit_ts_of
 from sinks.compare.canonical import CanonicalColumn, CanonicalRows, table_sums
-from sinks.compare.digests import Span, TableReader, rows_where
+from sinks.compare.digests import Span, TableReader, rows_where, whole_number
 from sinks.compare.value_forms import Form
 
 _LARGEST_BOUND = (1 << 63) - 1
@@ -93,15 +93,7 @@ def _bound(rows: CanonicalRows, reader: TableReader, column: CanonicalColumn, lo
     name = reader.quoted(column.column.name)
     some = rows_where(rows.schema, reader, Span(column.column.name, low).conditions(reader))
     found = reader.query(f"SELECT {name} AS k FROM {some} ORDER BY {name} LIMIT 1 OFFSET {size - 1}")  # noqa: S608 quoted
-    bound = _whole(found[0][0]) if found else None
+    bound = whole_number(found[0][0]) if found else None
     if bound is None or bound > _LARGEST_BOUND or bound == low:
         return None  # what somebody wrote by hand may lie between two whole numbers: the rest is one piece
     return bound
-
-
-def _whole(found: object) -> int | None:
-    """A whole number as a server tells it; None for what somebody wrote by hand: a text in SQLite, a NaN."""
-    try:
-        return int(str(found).partition(".")[0])
-    except ValueError:
-        return None

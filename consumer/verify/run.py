@@ -33,7 +33,7 @@ from ordering.errors import ConfigError
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.bookkeeping.progress_rows import Stored
-from sinks.compare.digests import Selection, Span
+from sinks.compare.digests import Selection, Span, whole_number
 from sinks.private_files import open_file
 from sinks.wording import plural
 
@@ -264,11 +264,12 @@ def _held_messages(side: Side, changefeed: str) -> int:
 def _around(table: TableOutcome, rows: int) -> Iterator[Span]:
     """Spans that hold the differing rows of a table: ranges between their keys, or all of it."""
     names = table.comparison.span_column
-    if names is None:
+    named = (one for one in table.differences if one.kind != UNNAMED)
+    found = {None if names is None else whole_number(one.key(table.comparison)[names[0]] or 0) for one in named}
+    if names is None or None in found:  # somebody wrote by hand what is no number
         yield Span()
         return
-    named = (one for one in table.differences if one.kind != UNNAMED)
-    numbers = sorted({int(one.key(table.comparison)[names[0]] or 0) for one in named})
+    numbers = sorted(number for number in found if number is not None)
     while numbers:
         low = numbers[0]
         some = [n for n in numbers if n < low + rows]

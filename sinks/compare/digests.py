@@ -156,6 +156,14 @@ class TableReader(ABC):
         return trait is not None and trait.form is Form.NUMBER and trait.scale == 0
 
 
+def whole_number(found: object) -> int | None:
+    """A whole number as a server tells it; None for what somebody wrote by hand: a text in SQLite, a NaN."""
+    try:
+        return int(str(found).partition(".")[0])
+    except ValueError:
+        return None
+
+
 def rows_where(table: TableSchema, reader: TableReader, conditions: Sequence[str]) -> str:
     """What stands behind FROM for the rows of a table that meet SQL conditions.
 
@@ -202,7 +210,7 @@ class Selection:
         name = self.reader.quoted(span.column)
         sql = f"SELECT {name} AS k FROM {self._from(span)} ORDER BY {name} LIMIT 1 OFFSET {rows - 1}"  # noqa: S608 quoted
         found = self.reader.query(sql)
-        return int(found[0][0]) if found else None
+        return whole_number(found[0][0]) if found else None
 
     def _text(self, pair: Pair) -> str:
         return self.reader.text(pair.form, pair.side(self.side))

@@ -47,7 +47,8 @@ class SqliteMender(Mender):
 
     def quick(self, pair: Pair, text: str) -> str:
         """See `Mender.quick`."""
-        if pair.right.shape not in {Shape.INTEGER, Shape.TEXT} or pair.digits:
+        is_odd = text.startswith(("blob ", "text "))  # or only looks like a value of another storage class
+        if pair.right.shape not in {Shape.INTEGER, Shape.TEXT} or pair.digits or is_odd:
             return ""
         return f"{self._reader.quoted(pair.right.name)} = {self.literal(pair, text)}"
 
