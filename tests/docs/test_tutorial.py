@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from consumer.embedded.ports import lease_port
 from tests.docs.test_readme import page
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
@@ -104,13 +104,13 @@ class Walk:
 
 @pytest.fixture
 def walk(tmp_path: Path) -> Iterator[Walk]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    walk = Walk(tmp_path, port)
+    lease = lease_port()
+    walk = Walk(tmp_path, lease.port)
     yield walk
     for process in reversed(walk.background):
         process.send_signal(signal.SIGINT)
     assert [process.wait(60) for process in reversed(walk.background)] == [0] * len(walk.background)
+    lease.release()
 
 
 def lacking(wanted: list[str], out: str) -> list[str]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -13,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
+from consumer.embedded.ports import lease_port
 from consumer.serve.api.decision_models import QuarantineList
 from consumer.serve.api.models import ChangefeedList, Health, History, Status, Summary, TableListing
 from consumer.serve.page import page_router
@@ -31,16 +33,23 @@ class Stage:
         """In the place of every answer."""
         self.asked: list[tuple[str, str, str]] = []
         """Method, path with query, Authorization."""
+        self.asked_at: list[float] = []
+        """When the list of changefeeds was asked for, in monotonic seconds."""
         self.decided: list[tuple[str, int, str, str]] = []
         """Changefeed, commitTs, word and reason of each DDL that was decided about."""
         self.answers: dict[str, Any] = {}
         """Of `METHOD PATH` below /api/v2/changefeeds: a type of the API, or what a test makes of the body."""
         self.sent: list[tuple[str, str, Any]] = []
         """Method, path below /api/v2/changefeeds with query, and body, as JSON or text, of what `answers` answered."""
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
+        self._lease = lease_port()
+        self._socket = socket.create_server(("127.0.0.1", self.port))
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """Nobody takes it between `stop` and `start`."""
+        return self._lease.port
 
     @property
     def url(self) -> str:
@@ -64,6 +73,11 @@ class Stage:
         self._server.should_exit = self._server.force_exit = True
         self._thread.join(20)
         self._socket.close()
+
+    def end(self) -> None:
+        """Be gone for good."""
+        self.stop()
+        self._lease.release()
 
     @property
     def is_gone(self) -> bool:
@@ -102,6 +116,7 @@ class Stage:
         return JSONResponse({})
 
     async def _list(self, request: Request) -> Response:
+        self.asked_at.append(time.monotonic())
         if spoilt := await self._spoilt(request):
             return spoilt
         items = [summary_of(one) for one in self.scene.feeds.values()]
@@ -192,4 +207,4 @@ def staged(scene: Scene) -> Iterator[Stage]:
     try:
         yield stage
     finally:
-        stage.stop()
+        stage.end()

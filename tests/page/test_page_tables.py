@@ -31,7 +31,7 @@ def test_tables_are_found_and_one_is_shown_with_its_ddls(browser: Browser) -> No
         assert "ADD COLUMN" in told
         assert "refunds" not in told
         scene.tables[feed.changefeed][0] = orders.model_copy(update={"rows_written": 184_221})
-        page.wait("document.getElementById('sheet').innerText.includes('184,221')", seconds=5)
+        page.wait("document.getElementById('sheet').innerText.includes('184,221')")
         assert page.text(".tables tbody th") == "shop.orders"
 
 

@@ -67,13 +67,12 @@ def databases_of(messages: Iterable[Message]) -> set[str]:
     return {name for message in messages if (name := body(message)["database"])}
 
 
-def eventually(what: str, true: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
-    """Look until it is true, or fail."""
+def eventually(what: str, true: Callable[[], bool], seconds: float = DEADLINE_S, pause_s: float = 0.05) -> None:
+    """Look until it is true, or fail. `pause_s`: between two looks; longer where a look costs time itself."""
     limit = time.monotonic() + seconds
-    pause = time.monotonic
     while not true():
-        assert pause() < limit, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
+        assert time.monotonic() < limit, f"not within {seconds} s: {what}"
+        time.sleep(pause_s)
 
 
 @dataclass

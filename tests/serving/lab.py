@@ -105,7 +105,7 @@ class Serving:
             return true(seen[-1])
 
         try:
-            eventually(f"{name}: {what}", look, 120)
+            eventually(f"{name}: {what}", look, 120, pause_s=0.2)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{json.dumps(seen[-1], indent=1)}\n{''.join(self.raw[-30:])}") from None
         return seen[-1]

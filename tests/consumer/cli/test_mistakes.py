@@ -3,7 +3,6 @@
 A config is the sample with one part changed; a command line is what stands behind `reconciler`.
 """
 
-import socket
 import tomllib
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 
 from consumer.cli.main import main
 from consumer.config.model import config_of
+from consumer.embedded.ports import lease_port
 from consumer.kafka.admin import KafkaAdmin
 from consumer.verify.plan import Plan
 from consumer.verify.report import VerifyOutcome
@@ -73,16 +73,16 @@ def test_a_command_line(words: list[str], told: str, tmp_path: Path, monkeypatch
 
 
 def test_a_host_that_nobody_knows_and_a_port_where_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    closed = lease_port()
     for address, told in {
         "no-such-host.invalid:9092": "no-such-host.invalid:9092 is no host that is known here (DNS)",
-        f"127.0.0.1:{port}": f"127.0.0.1:{port} refuses connections: nothing listens there",
+        f"127.0.0.1:{closed.port}": f"127.0.0.1:{closed.port} refuses connections: nothing listens there",
     }.items():
         with pytest.raises(SourceUnreachableError) as caught:
             KafkaAdmin(address, {}).topics(["t"])
         assert caught.value.fact == f"Kafka is out of reach: {told}"
         assert caught.value.hint.startswith("check source.bootstrap-servers")
+    closed.release()
 
 
 @pytest.mark.parametrize("code", [1044, 1045, 1049, 1142, 2003])

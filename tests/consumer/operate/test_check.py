@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from consumer.config.model import config_from
+from consumer.embedded.ports import lease_port
 from consumer.operate.check import Finding, findings
 from consumer.source.offer import Kept, PartitionProbe, Probe
 from consumer.source.probe import Source
@@ -144,8 +145,9 @@ def test_readable_messages_are_fine(values: dict[str, Any], monkeypatch: pytest.
 
 
 def test_a_dead_master_is_named_and_worth_a_retry(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as lively:
-        port = lively.getsockname()[1]
+    lease = lease_port()  # once nothing listens there, nobody else takes it
+    port = lease.port
+    with socket.create_server(("127.0.0.1", port)):
         alive = {**values, "spark": {"master": f"spark://127.0.0.1:{port}"}}
         assert checked(monkeypatch, alive, WATERMARK)["spark"].error is None
     dead = {**values, "spark": {"master": f"spark://127.0.0.1:{port}"}}
@@ -155,6 +157,7 @@ def test_a_dead_master_is_named_and_worth_a_retry(values: dict[str, Any], monkey
     assert error.exit_code == 2
     with pytest.raises(ClusterUnreachableError):
         start_spark("c", config_from(dead, "test").spark)
+    lease.release()
 
 
 def test_a_relative_directory_is_said(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

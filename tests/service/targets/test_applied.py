@@ -142,4 +142,4 @@ def test_a_server_that_is_away_or_silent_keeps_nobody_longer(tmp_path: Path) -> 
         begun_at = time.monotonic()
         with pytest.raises(ReconcilerError, match="not answered"):
             consumer.wait_for(feed.config, at(3), 1)
-        assert time.monotonic() - begun_at < 5
+        assert time.monotonic() - begun_at < 9  # ten seconds it would be without the patch
