@@ -129,6 +129,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[PLACE] = take_place()
     seed()  # before other processes start
     config.addinivalue_line("markers", "mysql: needs a MySQL server (./dev mysql)")
+    config.addinivalue_line("markers", "kafka: its feeds use Kafka, but not Spark")
     if file := config.getoption("--cpu-seconds"):
         config.pluginmanager.register(CpuSeconds(file))
     if (core := native.load(native.LIBRARY)).is_broken:

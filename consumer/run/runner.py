@@ -31,6 +31,7 @@ from consumer.runtime.signals import Stopped, StopRequest, stopped_by_signals
 from consumer.spark.context import warm_up
 from consumer.spark.jobs import SparkJobs
 from consumer.spark.provider import GivenSpark, OwnSpark, SparkProvider
+from consumer.tasks.jobs import Jobs
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import readers_of, target_of
 from ordering.errors import (
@@ -293,13 +294,16 @@ class Runner:
         """The changefeed, which this instance leads from now on. `known`: its progress as it was read before."""
         while True:
             config, source = self._sides.read_at(known)
-            jobs = SparkJobs(self._spark.context(self._scratch), readers_of(config))
-            written, tuning = self.display.written, self._tuning
+            jobs, written, tuning = self._jobs(config), self.display.written, self._tuning
             session = Session(config, source, self._target, jobs, self._step, held, tuning=tuning, written=written)
             if bool(session.progress.archived) == bool(known.archived):
                 return session
             session.end()  # another instance went over to the other side meanwhile
             known, held = session.progress, session.lease
+
+    def _jobs(self, config: Config) -> Jobs:
+        """What runs the tasks of windows."""
+        return SparkJobs(self._spark.context(self._scratch), readers_of(config))
 
     def _turn(self) -> Lease | None:
         """Wait until this instance may lead; the leadership that it takes over from, if there is one."""

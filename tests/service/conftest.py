@@ -12,6 +12,7 @@ from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
 from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.kafka_here import KafkaFeed
 from tests.service.lab import Feed
 from tests.service.landing import Landing
 from tests.service.local import LocalFeed
@@ -23,12 +24,18 @@ MakeFeed = Callable[..., Feed]
 def _feed(
     request: pytest.FixtureRequest, uri: str, cells: SqliteCells | MariaDbCells | PostgresCells, place: Path
 ) -> Feed:
-    """A changefeed: through Kafka and Spark for tests marked `spark`, else through stand-ins in this process."""
-    if request.node.get_closest_marker("spark") is None:
+    """A changefeed: through Kafka and Spark for tests marked `spark`, through Kafka alone for those marked `kafka`.
+
+    For others through stand-ins in this process.
+    """
+    with_spark = request.node.get_closest_marker("spark") is not None
+    if not (with_spark or request.node.get_closest_marker("kafka")):
         return LocalFeed.into(uri, cells, place)
     broker: KafkaBroker = request.getfixturevalue("kafka_broker")
     topic: str = request.getfixturevalue("topic_name")
-    return Feed(request.getfixturevalue("spark"), broker.bootstrap, topic, uri, cells, place)
+    if with_spark:
+        return Feed(request.getfixturevalue("spark"), broker.bootstrap, topic, uri, cells, place)
+    return KafkaFeed(None, broker.bootstrap, topic, uri, cells, place)  # type: ignore[arg-type]
 
 
 @pytest.fixture

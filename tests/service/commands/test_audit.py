@@ -143,7 +143,7 @@ def test_a_clock_that_was_ahead_keeps_the_order(feed: LocalFeed) -> None:
     assert [one["checkpoint_ts"] for one in lines(feed)] == [at(3), at(19)]
 
 
-@pytest.mark.spark
+@pytest.mark.kafka
 def test_the_command_shows_it(sqlite_feed: Feed) -> None:
     sqlite_feed.with_(target={"audit": True})
     sqlite_feed.send([*begun(), *changes(4), *watermarks(9)])

@@ -12,7 +12,7 @@ from consumer.cli.main import main
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, insert, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 DOCS = Path(__file__).parents[3] / "docs"
 
 

@@ -10,7 +10,7 @@ from sinks.steps import Step
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, ddl, delete, insert, keyed, update, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 
 
 def filtering(feed: Feed, *filters: dict[str, Any], rules: tuple[str, ...] = ("d.t*", "e.*")) -> Feed:

@@ -197,7 +197,7 @@ def test_tables_that_change_places_begin_anew(feed: LocalFeed) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.spark
+@pytest.mark.kafka
 def test_what_lies_in_kafka_is_read_by_the_command(sqlite_feed: Feed) -> None:
     """Over a real broker: nothing before a run; equal; different, with exit code 6; a new base, with 7; equal again."""
     path = sqlite_feed.file()

@@ -22,7 +22,7 @@ from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import PARTITIONS, Feed
 from tests.service.messages import at, begun, ddl, delete, encoded, insert, lz4, row_value, update, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 DEADLY = (Step.READ, Step.APPLY_BEGUN, Step.ROWS_WRITTEN, Step.PROGRESS_WRITTEN, Step.COMMITTED)
 COLUMNS = "id INT PRIMARY KEY, v INT NOT NULL UNIQUE, s VARCHAR(10)"
 WIDER = {

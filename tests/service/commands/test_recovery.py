@@ -23,7 +23,7 @@ from tests.service.lab import Feed
 from tests.service.messages import at, begun, ddl, delete, insert, update, watermarks
 from tests.service.postgres_cells import PostgresCells
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 OURS = "ticdc_reconciler"
 UNIQUE = "id INT PRIMARY KEY, v INT UNIQUE, s VARCHAR(10)"
 

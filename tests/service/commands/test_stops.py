@@ -7,7 +7,7 @@ from ordering.errors import SourceError, TargetError
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, insert, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 
 
 def test_the_error_that_ended_a_run_is_told_until_one_leads_again(feed: Feed) -> None:

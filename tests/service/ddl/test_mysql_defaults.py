@@ -13,7 +13,7 @@ from tests.service.cells import MariaDbCells
 from tests.service.lab import Feed
 from tests.service.messages import ddl, delete, insert, keyed, update, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 OWN = {
     "default-storage-engine": "MyISAM",
     "local-infile": "0",

@@ -14,7 +14,7 @@ from tests.service.cells import differences, oracle
 from tests.service.kafka.brokers import joining
 from tests.service.lab import PARTITIONS, Feed, eventually, is_row, recorded
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 RECORDING = "split.index-value.raw"
 
 

@@ -12,7 +12,7 @@ from ordering.errors import InputError
 from tests.service.lab import Feed, eventually
 from tests.service.messages import at, begun, insert, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 
 
 def configure(feed: Feed, **settings: str) -> None:

@@ -12,7 +12,7 @@ from ordering.timestamps import CheckpointTs
 from tests.service.lab import Feed
 from tests.service.messages import TOPIC, at, ddl, encoded, insert, lz4, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 ROWS = 60
 SMALL = Tuning(few_messages=10, first_look=4)
 CREATE = ddl("d.t", 2, "CREATE TABLE t (id INT PRIMARY KEY)")

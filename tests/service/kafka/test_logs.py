@@ -20,7 +20,7 @@ from tests.service.cells import SqliteCells
 from tests.service.lab import PARTITIONS, Feed
 from tests.service.messages import TOPIC, at, begun, insert, watermark, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 COLUMNS = "id INT PRIMARY KEY, v INT, s VARCHAR(10)"
 
 

@@ -8,7 +8,7 @@ from ordering.errors import InputError
 from tests.service.lab import Feed
 from tests.service.messages import at, insert, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 LAST = 10
 """Up to this transaction all is applied when the partition is added."""
 

@@ -1,10 +1,9 @@
 """Followers that lag, and leaders that are lost with what only they had: real brokers, both clients (R2, R8, R12)."""
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,9 +25,9 @@ from ordering.events import Partition
 from sinks.steps import Observer, Step
 from tests.service.cells import SqliteCells
 from tests.service.kafka.replicas import FOLLOWER, LENIENT, STRICT, Cluster, cluster_at, rack
+from tests.service.kafka_here import ReadersHere
 from tests.service.lab import PARTITIONS, Feed, eventually
 from tests.service.messages import at, begun, insert, watermark, watermarks
-from tests.simulation.faults import Faults
 from tests.simulation.jobs import LocalJobs
 
 pytestmark = pytest.mark.service
@@ -54,29 +53,15 @@ def core(request: pytest.FixtureRequest) -> bool:
 
 
 @dataclass
-class _Readers:
-    """What `LocalJobs` asks of a log, over real Kafka."""
-
-    readers: KafkaReaders
-    faults: Faults = field(default_factory=lambda: Faults(random.Random(0)))
-
-    def get(self) -> RangeReader:
-        return self.readers.get()
-
-    def forget(self) -> None:
-        self.readers.forget()
-
-
-@dataclass
-class KafkaFeed(Feed):
-    """A changefeed over real Kafka whose tasks run in this process."""
+class ReplicatedFeed(Feed):
+    """A changefeed over real Kafka whose tasks run in this process, without the runner's retries."""
 
     def once(self, observe: Observer = lambda _: None) -> int:  # type: ignore[override]
         """Rounds until nothing is left to do; the checkpoint. Raises ReconcilerError."""
         source, target = Source.of(self.config), target_of(self.config)
         with closing(source), closing(target):
             target.connect()
-            jobs = LocalJobs(_Readers(readers_of(self.config)), buckets=2, tasks=2)  # type: ignore[arg-type]
+            jobs = LocalJobs(ReadersHere(readers_of(self.config)), buckets=2, tasks=2)  # type: ignore[arg-type]
             session = Session(self.config, source, target, jobs, observe)
             with closing(session.ledger):
                 while Round(session).run(source.ends(), to_end=True):
@@ -100,9 +85,9 @@ class KafkaFeed(Feed):
 
 
 @pytest.fixture
-def feed(cluster: Cluster, tmp_path: Path, core: bool) -> KafkaFeed:
+def feed(cluster: Cluster, tmp_path: Path, core: bool) -> ReplicatedFeed:
     target = tmp_path / "target"
-    made = KafkaFeed(
+    made = ReplicatedFeed(
         None,  # type: ignore[arg-type]
         cluster.bootstrap,
         f"test-{uuid4().hex[:12]}",
@@ -201,7 +186,9 @@ def test_a_follower_that_stays_behind_is_an_error(
         assert (caught.value.where, caught.value.exit_code) == (f"{lagging} offset=10", 3)
 
 
-def test_a_run_beside_a_follower_that_lags(feed: KafkaFeed, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_beside_a_follower_that_lags(
+    feed: ReplicatedFeed, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The leader's watermarks are known, the rows below them are not to be had: nothing is applied before they are."""
     feed.with_(source={"kafka": {"client.rack": rack(FOLLOWER)}})
     cluster.make_topic(feed.topic, STRICT, FOLLOWER)
@@ -218,7 +205,7 @@ def test_a_run_beside_a_follower_that_lags(feed: KafkaFeed, cluster: Cluster, mo
     assert feed.ids() == [1, *range(10, 40)]
 
 
-def test_what_the_leader_alone_has_is_not_there_yet(feed: KafkaFeed, cluster: Cluster) -> None:
+def test_what_the_leader_alone_has_is_not_there_yet(feed: ReplicatedFeed, cluster: Cluster) -> None:
     """The follower counts as in sync, so the high watermark stands: neither rows nor watermarks above it are taken."""
     cluster.make_topic(feed.topic, LENIENT, FOLLOWER, partitions=PARTITIONS)
     feed.send(begun())
@@ -238,11 +225,11 @@ def test_what_the_leader_alone_has_is_not_there_yet(feed: KafkaFeed, cluster: Cl
 class Lost:
     """A feed whose leader is lost, with the rows 10 to 39 and a watermark above them."""
 
-    feed: KafkaFeed
+    feed: ReplicatedFeed
     cluster: Cluster
 
     @classmethod
-    def of(cls, feed: KafkaFeed, cluster: Cluster) -> "Lost":
+    def of(cls, feed: ReplicatedFeed, cluster: Cluster) -> "Lost":
         cluster.make_topic(feed.topic, STRICT, FOLLOWER, partitions=PARTITIONS, **UNSAFE)
         feed.send(begun())
         assert feed.once() == at(3)
@@ -267,7 +254,7 @@ class Lost:
 
 @pytest.mark.parametrize(("core", "grown"), [(False, 60), (True, 60), (True, 0)], indirect=["core"])
 def test_an_unclean_election_in_mid_window(
-    feed: KafkaFeed, cluster: Cluster, grown: int, monkeypatch: pytest.MonkeyPatch
+    feed: ReplicatedFeed, cluster: Cluster, grown: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was offered is gone when it is read, and other rows may lie at its offsets: nothing of them is applied.
 
@@ -285,7 +272,7 @@ def test_an_unclean_election_in_mid_window(
 
 
 @pytest.mark.parametrize("core", [True], indirect=True)
-def test_an_unclean_election_after_a_window(feed: KafkaFeed, cluster: Cluster) -> None:
+def test_an_unclean_election_after_a_window(feed: ReplicatedFeed, cluster: Cluster) -> None:
     """What was applied is gone from the log: no row of another log comes on top, before and after the old leader."""
     lost = Lost.of(feed, cluster)
     assert feed.once() == at(6)

@@ -18,7 +18,7 @@ from tests.service.interleaving import portions
 from tests.service.lab import DEADLINE_S, Feed, body, eventually, recorded
 from tests.service.messages import at, begun, ddl, insert, watermark, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 PER_TABLE = "topics.topic-per-table"
 
 
@@ -76,6 +76,7 @@ def test_a_topic_per_table_in_portions(sqlite_feed: Feed, seed: int) -> None:
     assert outcome.counts.duplicates == 0
 
 
+@pytest.mark.spark
 def test_topics_and_partitions_that_appear_under_a_running_reconciler(mariadb_feed: Feed) -> None:
     feed = of_all_tables(mariadb_feed)
     messages = recorded(PER_TABLE)
@@ -163,6 +164,7 @@ NEWS = {
 }
 
 
+@pytest.mark.cells(by_turns=("news",))
 @pytest.mark.parametrize("news", NEWS.values(), ids=NEWS)
 def test_what_comes_to_a_retired_topic_is_neither_dropped_nor_applied(sqlite_feed: Feed, news: list[Message]) -> None:
     feed = sqlite_feed
@@ -211,6 +213,7 @@ def test_what_nobody_waited_for_is_not_dropped_once_the_topic_counts_again(sqlit
     assert feed.once().counts.duplicates == 1
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("made_again", [False, True])
 def test_what_a_topic_held_that_is_gone_is_neither_replayed_nor_applied_again(
     sqlite_feed: Feed, made_again: bool

@@ -20,7 +20,7 @@ from tests.service.messages import at, begun, ddl, insert, watermark, watermarks
 from tests.service.producing import Transaction, aborted_at_last
 from tests.service.ticdc_api import ticdc_api
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 
 
 def ids(feed: Feed) -> list[int]:

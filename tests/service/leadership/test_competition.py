@@ -21,7 +21,7 @@ from tests.service.lab import Feed
 from tests.service.messages import begun, insert, update, watermarks
 from tests.service.postgres_cells import PostgresCells
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 PATIENT = {"retry-seconds": 60}
 ROWS, MIDDLE = 60, 30
 

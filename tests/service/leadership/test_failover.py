@@ -18,7 +18,7 @@ from tests.service.lab import Feed, eventually, is_row, recorded
 from tests.service.messages import at, begun, insert, update, watermarks
 from tests.service.proxy import Proxy
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 RECORDING = "split.index-value.raw"
 PATIENT = {"retry-seconds": 60, "window-rows": 20}
 
@@ -115,6 +115,7 @@ def test_a_replica_that_has_all_takes_over_in_mid_way(feed: Feed, pair: Pair, st
     assert counts.events == sum(map(is_row, messages))
 
 
+@pytest.mark.spark
 def test_a_replica_that_lags_is_brought_up_again(feed: Feed, pair: Pair) -> None:
     """What it lacks is applied once more, in the same run: rows and progress are of one moment there."""
     feed.send(begun())

@@ -234,7 +234,7 @@ def test_locations_that_are_not_followed(sqlite_feed: Feed, case: str) -> None:
     assert rows(feed) == {}
 
 
-@pytest.mark.spark  # where what may pass is tried again
+@pytest.mark.kafka  # where what may pass is tried again
 def test_a_late_file_is_waited_for(sqlite_feed: Feed) -> None:
     feed = allowed(sqlite_feed).with_(limits={"retry-seconds": 30})
     feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")

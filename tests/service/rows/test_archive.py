@@ -17,7 +17,7 @@ from tests.service.lab import PARTITIONS, Feed, body
 from tests.service.messages import at, ddl, insert, watermark, watermarks
 from tests.storage_files import CsvOptions, Files, Storage, write_dated
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 
 MINUTE = 60_000
 CREATE = ddl("d.t", 1, "CREATE TABLE `t` (`id` INT PRIMARY KEY)")

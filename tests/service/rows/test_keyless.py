@@ -143,7 +143,7 @@ def test_row_keys_tell_equal_rows_of_two_batches_apart(sqlite_feed: Feed) -> Non
     assert rows(feed) == [(1, "x"), (1, "x")]
 
 
-@pytest.mark.spark
+@pytest.mark.kafka
 def test_batches_of_kafka_tell_equal_rows_from_repetitions(sqlite_feed: Feed) -> None:
     feed = forced(sqlite_feed)
     equal = [event("INSERT", 1, a=1, b="x")] * 2

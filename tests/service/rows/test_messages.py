@@ -148,7 +148,7 @@ def test_one_identity_with_two_contents(feed: Feed, kind: str, places: tuple[int
     assert feed.checkpoint() == 0
 
 
-@pytest.mark.spark
+@pytest.mark.kafka
 def test_offsets_that_retention_deleted(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
     feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
@@ -164,7 +164,7 @@ def test_offsets_that_retention_deleted(sqlite_feed: Feed) -> None:
     assert len(feed.cells.tables(["d"])["d.t"][1]) == 1
 
 
-@pytest.mark.spark
+@pytest.mark.kafka
 def test_a_log_that_begins_after_start_ts(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
     feed.send([Message(TOPIC, 0, insert("d.t", 5, id=1, v=1, s="x").value), *watermarks(5), *watermarks(9)])
@@ -174,7 +174,7 @@ def test_a_log_that_begins_after_start_ts(sqlite_feed: Feed) -> None:
     assert f"topic={feed.topic} partition=0 offset=2" in str(error)
 
 
-@pytest.mark.spark
+@pytest.mark.kafka
 def test_a_partition_without_watermark_holds_everything_back(feed: Feed) -> None:
     feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
     feed.send([insert("d.t", 1, id=1, v=1, s="x"), watermark(2, 0), watermark(2, 2)])

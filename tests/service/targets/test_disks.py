@@ -94,7 +94,7 @@ def _goes_on(disk: Disk, feed: Feed) -> None:
     assert all(len(row["s"]) == WIDTH for row in rows if int(row["v"]) == 8)
 
 
-@pytest.mark.spark  # where what may pass is tried again
+@pytest.mark.kafka  # where what may pass is tried again
 def test_no_room_for_the_rows_of_a_window(feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before, disk = _begun(feed), Disk(os.getpid(), alone=True)

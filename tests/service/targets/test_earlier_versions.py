@@ -16,7 +16,7 @@ from ordering.progress import FORMAT
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, insert, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 _BACK = (
     "ALTER TABLE ticdc_reconciler.ddl DROP COLUMN duration_ms, DROP COLUMN reason",
     "DROP TABLE ticdc_reconciler.quarantine",

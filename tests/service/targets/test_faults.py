@@ -25,7 +25,7 @@ from tests.service.lab import Feed, is_row, recorded
 from tests.service.messages import begun, insert, update, watermarks
 from tests.service.proxy import Proxy
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 RECORDING = "split.index-value.raw"
 PATIENT = {"retry-seconds": 60, "window-rows": 20}
 

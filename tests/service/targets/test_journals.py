@@ -141,7 +141,7 @@ def test_check_names_a_file_in_wal_mode(feed: LocalFeed) -> None:
     assert file_of(feed, "d").read_bytes() == before
 
 
-@pytest.mark.spark
+@pytest.mark.kafka
 def test_a_real_run(sqlite_feed: Feed) -> None:
     sqlite_feed.send(begun())
     sqlite_feed.once()

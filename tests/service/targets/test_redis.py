@@ -13,7 +13,7 @@ from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, is_row, recorded
 from tests.service.messages import begun, insert, watermarks
 
-pytestmark = [pytest.mark.service, pytest.mark.spark]
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
 RECORDING = "split.index-value.raw"
 
 

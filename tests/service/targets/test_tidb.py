@@ -6,7 +6,6 @@ from pathlib import Path
 
 import orjson
 import pytest
-from pyspark import SparkContext
 
 from consumer.config.model import config_from
 from consumer.demo.fake_ticdc.encoder import watermark
@@ -22,10 +21,11 @@ from sinks.rows.values import ValueRules
 from sinks.steps import Step
 from tests.embedded import MariaDbServer, TidbServer
 from tests.service.cells import MariaDbCells
+from tests.service.kafka_here import KafkaFeed
 from tests.service.lab import PARTITIONS, Feed
 from tests.simulation.faults import Crash
 
-pytestmark = [pytest.mark.service, pytest.mark.spark, pytest.mark.tidb]
+pytestmark = [pytest.mark.service, pytest.mark.kafka, pytest.mark.tidb]
 
 ROWS, WIDTH = 1_000, 20_000
 LIMITS = f"[performance]\ntxn-total-size-limit = {ROWS * WIDTH * 6 // 10}\ntxn-entry-size-limit = 100000\n"
@@ -52,12 +52,12 @@ def fill(feed: Feed, database: str, create: str, rows: Iterator[bytes]) -> None:
 
 
 @pytest.fixture
-def narrow(spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> Iterator[Feed]:
+def narrow(kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> Iterator[Feed]:
     """Into a TiDB that takes in a transaction more than a task's, but less than all rows to come."""
     with TidbServer(tmp_path / "narrow", config=LIMITS) as server:
         cells = MariaDbCells(server.uri)
         tuning = Tuning(small_window=ROWS // 2)
-        yield Feed(spark, kafka_broker.bootstrap, topic_name, server.uri, cells, tmp_path, tuning=tuning)
+        yield KafkaFeed(None, kafka_broker.bootstrap, topic_name, server.uri, cells, tmp_path, tuning=tuning)  # type: ignore[arg-type]
         cells.close()
 
 
