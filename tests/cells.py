@@ -2,8 +2,8 @@
 
 A test marked `cells("recording", ("target", "consistency"))` has more combinations of its parameters than a run needs.
 Each run takes a few of them, so that each recording occurs, and each target in each consistency. Which ones follows
-from a seed; the long tests (`--soak`) take all. `cells` without names: one of
-them is enough for a run.
+from a seed; the long tests (`--soak`) take all. `cells` without names: one of them is enough for a run. Of what
+`by_turns=("recording",)` names a third occurs in each run: for values that differ in little.
 """
 
 import os
@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ SEED = "TEST_CELLS"
 _ALL = "all"
 _SPLITS = ("tidb", "spark")
 """Cells with these marks are chosen apart from the others: they run elsewhere, or show something else."""
+_TURNS = 3
+"""In how many runs what occurs by turns occurs once, on average."""
 
 
 def seed() -> str:
@@ -52,16 +55,24 @@ def spare(config: pytest.Config, items: Sequence[pytest.Item]) -> Iterator[pytes
     if seed() == _ALL or any("::" in argument for argument in config.args):
         return
     for (name, marks), cells in products.items():
-        taken = chosen({item.nodeid: facts(item) for item in cells}, f"{seed()} {name} {marks}")
+        told = f"{seed()} {name} {marks}"
+        due = turn(set().union(*(facts(item, by_turns=True) for item in cells)), told)
+        taken = chosen({item.nodeid: facts(item) | facts(item, by_turns=True) & due for item in cells}, told)
         yield from (item for item in cells if item.nodeid not in taken)
 
 
-def facts(item: Any) -> set[Hashable]:
-    """What has to occur somewhere, of what this cell has."""
+def facts(item: Any, *, by_turns: bool = False) -> set[Hashable]:
+    """What has to occur somewhere, or does so by turns, of what this cell has."""
     parameters = item.callspec.params
-    told = [name for mark in item.iter_markers("cells") for name in mark.args]
+    marks = item.iter_markers("cells")
+    told = [name for mark in marks for name in (mark.kwargs.get("by_turns", ()) if by_turns else mark.args)]
     groups = [(name,) if isinstance(name, str) else tuple(name) for name in told]
     return {(group, tuple(repr(parameters[name]) for name in group)) for group in groups}
+
+
+def turn(found: AbstractSet[Hashable], seed: str) -> set[Hashable]:
+    """Of what occurs by turns what is this run's."""
+    return set(random.Random(seed).sample(sorted(found, key=repr), ceil(len(found) / _TURNS)))
 
 
 def chosen(cells: Mapping[str, AbstractSet[Hashable]], seed: str) -> set[str]:

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cells import chosen
+from tests.cells import chosen, turn
 
 _FACTS = st.frozensets(st.integers(0, 9), min_size=1, max_size=4)
 
@@ -32,3 +32,11 @@ def test_of_cells_without_facts_one_is_enough_and_each_comes_in_time() -> None:
 def test_in_time_all_cells_are_seen() -> None:
     cells = {f"{a}-{b}": {("a", a), ("b", b)} for a, b in product(range(4), range(3))}
     assert set().union(*(chosen(cells, str(seed)) for seed in range(60))) == set(cells)
+
+
+def test_of_what_occurs_by_turns_a_third_occurs_and_all_of_it_in_time() -> None:
+    found = {("script", number) for number in range(20)}
+    turns = [turn(found, str(seed)) for seed in range(60)]
+    assert {len(one) for one in turns} == {7}
+    assert set().union(*turns) == found
+    assert turn(set(), "x") == set()

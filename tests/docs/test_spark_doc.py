@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from consumer.embedded import java_home
+from consumer.spark.class_archive import java_flags
 from consumer.spark_source import columns, options
 from tests.docs.test_readme import README, ROOT
 from tests.service.conftest import sqlite_feed
@@ -17,19 +18,18 @@ from tests.service.messages import begun, insert, watermarks
 
 __all__ = ["sqlite_feed"]
 TEXT = (ROOT / "docs" / "spark.md").read_text()
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java spends half of a short run on compiling for a long one."""
 SCRIPT = next(code for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "sys.argv" in code)
 
 
 @pytest.mark.service
 @pytest.mark.spark
-def test_the_script_writes_each_change_once(sqlite_feed: Feed, tmp_path: Path) -> None:
+def test_the_script_writes_each_change_once(sqlite_feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home()))
+    environment = {**os.environ, "JDK_JAVA_OPTIONS": java_flags()}  # as we start Spark: it saves half of a start
     shown = []
     for more in ([*begun(), *watermarks(3)], [insert("d.t", 4, id=2), insert("d.t", 4, id=2), *watermarks(5)]):
         sqlite_feed.send(more)
         command = [sys.executable, "-c", SCRIPT, sqlite_feed.bootstrap, sqlite_feed.topic, str(tmp_path)]
-        environment = {**os.environ, "JAVA_HOME": str(java_home()), "JDK_JAVA_OPTIONS": QUICK}
         told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
         assert told.returncode == 0, told.stderr[-3000:]
         lines = [line for line in told.stdout.splitlines() if line.startswith(("|d|", "|d "))]

@@ -14,7 +14,7 @@ from tests.service.local import Killed, LocalFeed
 WINDOWS = (1, 3, 40, 1_000_000)
 """Rows that a window may hold."""
 
-_KILLED_AT = 0.1
+KILLED_AT = 0.1
 """How likely a driver dies at a step."""
 
 
@@ -27,6 +27,7 @@ def played(
     *,
     window_rows: int,
     seed: int,
+    killed_at: float = KILLED_AT,
     **sections: Mapping[str, Any],
 ) -> list[str]:
     """What is wrong with the target afterwards, a line each; drivers die as the seed has it. Raises ReconcilerError.
@@ -36,7 +37,7 @@ def played(
     chance = Random(seed)
 
     def observe(_: Step) -> None:
-        if chance.random() < _KILLED_AT:
+        if chance.random() < killed_at:
             raise Killed
 
     feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]

@@ -39,6 +39,7 @@ def feed(tmp_path: Path) -> LocalFeed:
     return LocalFeed.into(uri, IcebergCells(catalog), tmp_path)
 
 
+@pytest.mark.cells(by_turns=("recording",))
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_recordings_end_as_upstream(feed: LocalFeed, recording: str) -> None:
     messages = recorded(recording)

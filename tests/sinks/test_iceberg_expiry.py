@@ -1,7 +1,10 @@
 """Expiry keeps every read as of a TSO that it promises, and deletes what nothing names; a leader goes on beside it."""
 
 import os
+import shutil
 import time
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,19 +21,31 @@ from tests.sinks.iceberg_cells import IcebergCells
 LAST = 12
 
 
-@pytest.fixture
-def feed(tmp_path: Path) -> LocalFeed:
-    """Two tables, one changed in each window, the other in every third."""
-    catalog = tmp_path / "catalog.db"
-    uri = f"iceberg+sqlite:///{catalog}?warehouse={tmp_path / 'warehouse'}"
-    feed = LocalFeed.into(uri, IcebergCells(catalog), tmp_path)
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> LocalFeed:
+    """Two tables, one changed in each window, the other in every third. A copy is kept: files name their place."""
+    place = tmp_path_factory.mktemp("lake") / "now"
+    place.mkdir()
+    catalog = place / "catalog.db"
+    uri = f"iceberg+sqlite:///{catalog}?warehouse={place / 'warehouse'}"
+    feed = LocalFeed.into(uri, IcebergCells(catalog), place)
     feed.send([*begun(), *begun("d.u")[1:]])
     feed.once()
     for number in range(4, LAST + 1):
         rare = [insert("d.u", number, id=number, v=number, s="u")] if number % 3 == 0 else []
         feed.send([update("d.t", number, {"v": 0}, id=1, v=number, s="one"), *rare, *watermarks(number)])
         feed.once()
+    shutil.copytree(place, place.with_name("kept"))
     return feed
+
+
+@pytest.fixture
+def feed(grown: LocalFeed) -> LocalFeed:
+    """The tables as they were made, whatever tests have done to them."""
+    shutil.rmtree(grown.directory)
+    shutil.copytree(grown.directory.with_name("kept"), grown.directory)
+    cells = IcebergCells(grown.directory / "catalog.db")
+    return replace(grown, cells=cells, log_of_messages=deepcopy(grown.log_of_messages))
 
 
 def reads(feed: LocalFeed, since: int) -> list[object]:

@@ -134,6 +134,7 @@ def seconds(read: Callable[[str], object], sql: str) -> float:
     return time.process_time() - begun
 
 
+@pytest.mark.cells("reader", "hostile")
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("reader", READERS)
 def test_reading_takes_linear_time(reader: str, hostile: str) -> None:

@@ -132,7 +132,7 @@ def ways(feed: LocalFeed) -> set[tuple[str, ...]]:
         target.close()
 
 
-@pytest.mark.cells("script", "made")
+@pytest.mark.cells("made", by_turns=("script",))
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
 def test_rows_are_told_apart_by_the_new_key_alone(made: LocalFeed, script: str) -> None:
@@ -256,7 +256,7 @@ ALIVE: dict[str, list[str]] = {
 """What ends with a unique index `u` that is alive, upstream's or the target's own."""
 
 
-@pytest.mark.cells("script", "made")
+@pytest.mark.cells("made", by_turns=("script",))
 @pytest.mark.parametrize("script", ALIVE)
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
 def test_an_index_that_is_alive_stays(made: LocalFeed, script: str) -> None:

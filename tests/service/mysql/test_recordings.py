@@ -40,7 +40,7 @@ def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
     cells.close()
 
 
-@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
 @pytest.mark.parametrize("recording", [*CHOSEN, *REST])
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 def test_recordings(feed: LocalFeed, recording: str, consistency: str) -> None:

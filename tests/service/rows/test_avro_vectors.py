@@ -52,7 +52,7 @@ def reading(feed: Feed, registry: FakeRegistry, **source: Any) -> Feed:
     return feed.with_(source={**told, **source})
 
 
-@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
 @pytest.mark.parametrize("recording", MARKED)
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
@@ -65,7 +65,7 @@ def test_deletes_that_bring_their_commit_ts(
     assert any(path.startswith("/schemas/ids/") for path in registry.asked)
 
 
-@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
 @pytest.mark.parametrize("recording", BEFORE)
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
@@ -116,6 +116,7 @@ def test_a_watermark_from_outside(feed: Feed, registry: FakeRegistry, consistenc
 
 
 @pytest.mark.spark
+@pytest.mark.cells(by_turns=("consistency",))
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
 def test_recordings_through_kafka_and_spark(feed: Feed, registry: FakeRegistry, consistency: str) -> None:

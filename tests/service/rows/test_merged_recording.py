@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from consumer.demo.fake_ticdc.producer import vector_messages
-from tests.histories.playing import played
+from tests.histories.playing import KILLED_AT, played
 from tests.service.cells import VECTORS, Oracle, oracle
 from tests.service.ddl.test_ddl import TARGETS, made
 from tests.service.local import LocalFeed
@@ -56,6 +56,7 @@ def test_shards_as_ticdc_sends_them(made: LocalFeed, consistency: str, sent: str
         made.directory,
         window_rows=1_000_000,
         seed=3,
+        killed_at=KILLED_AT / 5 if consistency == "transaction" else KILLED_AT,  # it takes five times as many steps
         sink=SINK,
         target=target,
     )

@@ -47,7 +47,7 @@ def applied(feed: Feed, recording: str, **options: Any) -> None:
     )
 
 
-@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
 @pytest.mark.parametrize(("recording", "feed", "consistency"), [*dict.fromkeys(CASES), *REST], indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
     if consistency == "row" and recording in IN_TASKS:
@@ -59,6 +59,7 @@ def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.cells(by_turns=("consistency",))
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
 def test_recordings_through_kafka_and_spark(feed: Feed, consistency: str) -> None:

@@ -44,7 +44,7 @@ def applied(feed: Feed, messages: Iterable[Message], upstream: Oracle) -> None:
     assert outcome.counts.duplicates_unproven == sum(map(is_row, messages))
 
 
-@pytest.mark.cells("recording", "every_feed", "consistency")
+@pytest.mark.cells("every_feed", "consistency", by_turns=("recording",))
 @pytest.mark.parametrize("recording", RECORDINGS)
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 def test_recordings(every_feed: Feed, recording: str, consistency: str) -> None:

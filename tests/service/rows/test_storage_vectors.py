@@ -105,7 +105,7 @@ def applied(feed: Feed, recording: str, root: Path, steps: int = 1, **layout: An
     assert (idle.counts, idle.checkpoint_ts) == (first.counts, first.checkpoint_ts)
 
 
-@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
 @pytest.mark.parametrize(("recording", "feed", "consistency"), [*dict.fromkeys(CASES), *REST], indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str, tmp_path: Path) -> None:
     if recording.startswith("types-without-nul"):

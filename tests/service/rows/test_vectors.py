@@ -68,11 +68,9 @@ WHOLE = [
     *product(SMALL, ("sqlite", "mariadb", "tidb"), CONSISTENCIES),
     *product(WITHOUT_NUL, ("postgres",), CONSISTENCIES),
 ]
-HERE = [case for case in CASES if case not in THROUGH_SPARK]
-REST = [
-    *(pytest.param(*case, marks=pytest.mark.spark) for case in THROUGH_SPARK),
-    *(pytest.param(*case, marks=pytest.mark.soak) for case in WHOLE if case not in (*CASES, *THROUGH_SPARK)),
-]
+HERE = [case for case in CASES if case not in THROUGH_SPARK and case[1] != "tidb"]
+INTO_TIDB = [case for case in CASES if case not in THROUGH_SPARK and case[1] == "tidb"]
+REST = [pytest.param(*case, marks=pytest.mark.soak) for case in WHOLE if case not in (*CASES, *THROUGH_SPARK)]
 """What is left of the whole matrix."""
 
 BANK = ("index-value.raw", "index-value.restarts", "index-value.split", "table.raw", "table.split")
@@ -104,6 +102,23 @@ def applied(feed: Feed, recording: str) -> None:
 @pytest.mark.cells("recording", ("feed", "consistency"))
 @pytest.mark.parametrize(("recording", "feed", "consistency"), [*HERE, *REST], indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
+    ends_as_upstream(feed, recording, consistency)
+
+
+@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
+@pytest.mark.parametrize(("recording", "feed", "consistency"), INTO_TIDB, indirect=["feed"])
+def test_recordings_into_tidb(feed: Feed, recording: str, consistency: str) -> None:
+    ends_as_upstream(feed, recording, consistency)
+
+
+@pytest.mark.spark
+@pytest.mark.cells("feed", "consistency")
+@pytest.mark.parametrize(("recording", "feed", "consistency"), THROUGH_SPARK, indirect=["feed"])
+def test_recordings_through_spark(feed: Feed, recording: str, consistency: str) -> None:
+    ends_as_upstream(feed, recording, consistency)
+
+
+def ends_as_upstream(feed: Feed, recording: str, consistency: str) -> None:
     if consistency == "row" and recording in IN_TASKS:  # tasks are to write small windows too
         feed.by_tasks()
     if recording.startswith("types-without-nul"):
@@ -128,6 +143,7 @@ def test_bank(feed: Feed, redis_server: RedisServer, variant: str) -> None:
     applied(feed.with_(redis={"uri": redis_server.uri}), f"bank.{variant}")
 
 
+@pytest.mark.cells(by_turns=("feed",))
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("recording", ["bank.index-value.restarts"])
 def test_bank_transaction_by_transaction(feed: Feed, redis_server: RedisServer, recording: str) -> None:

@@ -32,6 +32,7 @@ def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalFeed:
     return LocalFeed.into(f"duckdb:///{file}", DuckCells(file), tmp_path)
 
 
+@pytest.mark.cells("recording", "consistency")
 @pytest.mark.parametrize(("recording", "consistency"), CASES)
 def test_recordings_end_as_upstream(feed: LocalFeed, recording: str, consistency: str) -> None:
     feed.with_(target={"consistency": consistency})
