@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from ssl import SSLError
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -56,8 +56,11 @@ class CheckpointApi:
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         return f"{parts.scheme}://{host}:{parts.port or ''}".rstrip(":")
 
-    def checkpoint(self) -> ResolvedTs:
-        """The changefeed's checkpoint. Raises SourceUnreachableError, SourceError, and InputError for what is none."""
+    def checkpoint(self) -> "Told":
+        """The changefeed's checkpoint, and where it began.
+
+        Raises SourceUnreachableError, SourceError, and InputError for what is none.
+        """
         query = urlencode({"keyspace": self.keyspace, "namespace": self.keyspace})
         path = f"/api/v2/changefeeds/{quote(self.changefeed, safe='')}?{query}"
         request = urllib.request.Request(self.place + path, headers=self._headers())  # noqa: S310 checked with the config
@@ -97,7 +100,7 @@ class CheckpointApi:
             return SourceError(f"TiCDC's API has no certificate that is trusted: {cause}", where=where)
         return SourceUnreachableError(f"TiCDC's API does not answer: {cause}", where=where)
 
-    def _read(self, body: bytes) -> ResolvedTs:
+    def _read(self, body: bytes) -> "Told":
         if len(body) > _LONGEST:
             raise self._odd(f"its answer is longer than {_LONGEST} bytes")
         try:
@@ -114,7 +117,8 @@ class CheckpointApi:
             raise self._odd("its answer has no checkpoint_ts")
         if physical_ms(ts) > time.time() * 1000 + _AHEAD_MS:
             raise self._odd(f"its checkpoint_ts {ts} ({utc_text(ts)}) is in the future by this machine's clock")
-        return ResolvedTs(ts)
+        begun = found.get("start_ts")
+        return Told(ResolvedTs(ts), begun if isinstance(begun, int) and begun <= _LAST_TSO else 0)
 
     def _odd(self, fact: str) -> InputError:
         hint = "source.watermark-from has to name a TiCDC server, and the changefeed that writes these topics"
@@ -123,11 +127,19 @@ class CheckpointApi:
         )
 
 
+class Told(NamedTuple):
+    """What the API says of a changefeed. `begun`: its start-ts: what lies at or below it was not sent; 0: not told."""
+
+    checkpoint: ResolvedTs
+    begun: int
+
+
 @dataclass(slots=True)
 class OutsideWatermark:
     """What the API said, and up to which offset of each partition it counts; without an API, nothing."""
 
     api: CheckpointApi | None
+    _begun: int = 0
     _has_answered: bool = False
     _is_silent: bool = False
     _vouched: dict[Partition, list[tuple[ResolvedTs, int]]] = field(default_factory=dict)
@@ -141,7 +153,7 @@ class OutsideWatermark:
         if self.api is None:
             return
         try:
-            found = self.api.checkpoint()
+            found, self._begun = self.api.checkpoint()
         except SourceUnreachableError as error:
             if not self._has_answered:
                 raise
@@ -154,6 +166,27 @@ class OutsideWatermark:
             known = self._vouched.setdefault(partition, [])
             known.append((found, end))
             del known[_KEPT // 2 : -_KEPT // 2]
+
+    def check_begun(self, applied: int, *, accepted: bool) -> None:
+        """Raise InputError where TiCDC's changefeed began above what is applied: it was made again, and left rows out.
+
+        `applied`: the checkpoint, 0 for a changefeed that begins with what the topics hold. `accepted`: say so alone.
+        """
+        if not 0 < applied < self._begun:
+            return
+        fact = (
+            f"TiCDC's changefeed began at {self._begun} ({utc_text(self._begun)} UTC), and what is applied ends at"
+            f" {applied} ({utc_text(applied)} UTC): it was made again, and what lies between was not sent"
+        )
+        if accepted:
+            log.warning(fact)
+            return
+        place = "" if self.api is None else self.api.place
+        hint = (
+            "make it again with --start-ts at or below the checkpoint, or rebuild the target from a dump; if nothing"
+            ' was changed upstream in between, set source.unproven-beginning = "accept" for one run'
+        )
+        raise InputError(fact, where=f"source.watermark-from = {place}", hint=hint)
 
     def forget(self, topic: str) -> None:
         """Forget a topic that was created again: its offsets begin at 0."""

@@ -289,6 +289,7 @@ class Source:
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
         self.outside.ask(lambda: self.control.written_ends(known.partitions))
+        self.outside.check_begun(known.checkpoint_ts, accepted=self.config.source.unproven_beginning == "accept")
         found = self.control.stable_ends(known.partitions)
         self._check_kept(known, found)
         ends = {p: end.offset for p, end in found.items()}

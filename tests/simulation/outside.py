@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from consumer.codec.canal_json import WATERMARK, envelope
 from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.source.outside_watermark import Told
 from ordering.errors import SourceUnreachableError
 from ordering.timestamps import ResolvedTs
 from tests.simulation.log import FakeLog
@@ -31,9 +32,9 @@ class CheckpointOfTheLog:
         self._by_left = [last, *(ts - 1 for ts in lowest)]
         """By how many messages are still to come."""
 
-    def checkpoint(self) -> ResolvedTs:
+    def checkpoint(self) -> Told:
         """See `CheckpointApi.checkpoint`."""
         if self._chance.random() < _SILENT:
             message = "TiCDC does not answer"
             raise SourceUnreachableError(message)
-        return ResolvedTs(max(1, self._by_left[len(self._log.coming)]))
+        return Told(ResolvedTs(max(1, self._by_left[len(self._log.coming)])), 0)

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from consumer.config.model import config_from
-from consumer.source.outside_watermark import CheckpointApi, OutsideWatermark
+from consumer.source.outside_watermark import CheckpointApi, OutsideWatermark, Told
 from ordering.errors import ConfigError, InputError, ReconcilerError, SourceError, SourceUnreachableError
 from ordering.events import Partition
+from ordering.timestamps import ResolvedTs
 from tests.service.ticdc_api import TicdcApi, ticdc_api
 
 ONE, OTHER = Partition("t", 0), Partition("t", 1)
@@ -30,14 +31,14 @@ def asking(server: TicdcApi, url: str = "", changefeed: str = "orders", keyspace
 
 def test_it_asks_for_the_changefeed_of_its_keyspace(server: TicdcApi) -> None:
     server.at(TS, id="a/b c", keyspace="ks")
-    assert asking(server, changefeed="a/b c", keyspace="ks").checkpoint() == TS
+    assert asking(server, changefeed="a/b c", keyspace="ks").checkpoint() == (TS, 0)
     assert server.asked == ["/api/v2/changefeeds/a%2Fb%20c?keyspace=ks&namespace=ks"]
     assert server.logins == [None]
 
 
 def test_a_login_is_sent_and_never_shown(server: TicdcApi) -> None:
     api = asking(server, server.url.replace("//", "//root:s3cr%40t@"))
-    assert api.checkpoint() == TS
+    assert api.checkpoint() == (TS, 0)
     assert server.logins == ["Basic " + base64.b64encode(b"root:s3cr@t").decode()]
     server.status = 401
     with pytest.raises(SourceError) as caught:
@@ -109,7 +110,7 @@ def test_a_checkpoint_counts_up_to_the_ends_that_were_asked_for_after_it() -> No
     found = OutsideWatermark(None)
 
     def told(ts: int, ends: dict[Partition, int]) -> None:
-        found.api = SimpleNamespace(checkpoint=lambda: ts)  # type: ignore[assignment]
+        found.api = SimpleNamespace(checkpoint=lambda: Told(ResolvedTs(ts), 0))  # type: ignore[assignment]
         found.ask(lambda: ends)
 
     told(7, {ONE: 100, OTHER: 0})
@@ -125,6 +126,21 @@ def test_a_checkpoint_counts_up_to_the_ends_that_were_asked_for_after_it() -> No
     assert found.upto(ONE, 100) == 7
     found.forget("t")
     assert found.upto(ONE, 2_000) is None
+
+
+@pytest.mark.parametrize("begun", [None, True, -1, 2**63, "x", TS - 1, TS, TS + 1])
+def test_a_changefeed_that_began_above_what_is_applied_is_refused(server: TicdcApi, begun: object) -> None:
+    server.at(TS + 9, start_ts=begun)
+    found = OutsideWatermark(asking(server))
+    found.ask(dict)
+    found.check_begun(0, accepted=False)  # a new one of ours, which begins with what the topics hold
+    if begun != TS + 1:
+        found.check_begun(TS, accepted=False)
+        return
+    with pytest.raises(InputError, match="made again") as caught:
+        found.check_begun(TS, accepted=False)
+    assert "unproven-beginning" in caught.value.hint
+    found.check_begun(TS, accepted=True)
 
 
 def test_silence_is_waited_for_once_it_has_answered(server: TicdcApi) -> None:

@@ -55,6 +55,23 @@ def test_only_what_the_checkpoint_promises_is_applied(sqlite_feed: Feed, api: Ti
     assert len(feed.cells.tables(["d"])["d.t"][1]) == 9
 
 
+def test_a_changefeed_that_was_made_anew_above_the_checkpoint_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None:
+    """What upstream changed between the two was never sent."""
+    feed = outside(sqlite_feed, api)
+    feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
+    feed.send([insert("d.t", n, n % 3, id=n, v=n, s="x") for n in range(1, 4)])
+    api.at(at(3), start_ts=at(1) - 1)
+    assert feed.once().checkpoint_ts == at(3)
+    feed.send([insert("d.t", n, n % 3, id=n, v=n, s="x") for n in range(7, 9)])
+    api.at(at(8), start_ts=at(6))
+    error = feed.failing()
+    assert isinstance(error, InputError)
+    assert str(at(6)) in error.fact
+    assert feed.checkpoint() == at(3)
+    assert feed.with_(source={"unproven-beginning": "accept"}).once().checkpoint_ts == at(8)
+    assert feed.with_(source={"unproven-beginning": "error"}).once().checkpoint_ts == at(8)
+
+
 def test_another_changefeed_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None:
     feed = outside(sqlite_feed, api)
     feed.make_topic()
