@@ -56,7 +56,7 @@ class CheckpointApi:
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         return f"{parts.scheme}://{host}:{parts.port or ''}".rstrip(":")
 
-    def checkpoint(self) -> "Told":
+    def checkpoint(self) -> "TicdcCheckpoint":
         """The changefeed's checkpoint, and where it began.
 
         Raises SourceUnreachableError, SourceError, and InputError for what is none.
@@ -100,7 +100,7 @@ class CheckpointApi:
             return SourceError(f"TiCDC's API has no certificate that is trusted: {cause}", where=where)
         return SourceUnreachableError(f"TiCDC's API does not answer: {cause}", where=where)
 
-    def _read(self, body: bytes) -> "Told":
+    def _read(self, body: bytes) -> "TicdcCheckpoint":
         if len(body) > _LONGEST:
             raise self._odd(f"its answer is longer than {_LONGEST} bytes")
         try:
@@ -118,7 +118,7 @@ class CheckpointApi:
         if physical_ms(ts) > time.time() * 1000 + _AHEAD_MS:
             raise self._odd(f"its checkpoint_ts {ts} ({utc_text(ts)}) is in the future by this machine's clock")
         begun = found.get("start_ts")
-        return Told(ResolvedTs(ts), begun if isinstance(begun, int) and begun <= _LAST_TSO else 0)
+        return TicdcCheckpoint(ResolvedTs(ts), begun if isinstance(begun, int) and begun <= _LAST_TSO else 0)
 
     def _odd(self, fact: str) -> InputError:
         hint = "source.watermark-from has to name a TiCDC server, and the changefeed that writes these topics"
@@ -127,7 +127,7 @@ class CheckpointApi:
         )
 
 
-class Told(NamedTuple):
+class TicdcCheckpoint(NamedTuple):
     """What the API says of a changefeed. `begun`: its start-ts: what lies at or below it was not sent; 0: not told."""
 
     checkpoint: ResolvedTs

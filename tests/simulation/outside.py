@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from consumer.codec.canal_json import WATERMARK, envelope
 from consumer.demo.fake_ticdc.changefeed import Message
-from consumer.source.outside_watermark import Told
+from consumer.source.outside_watermark import TicdcCheckpoint
 from ordering.errors import SourceUnreachableError
 from ordering.timestamps import ResolvedTs
 from tests.simulation.log import FakeLog
@@ -32,9 +32,9 @@ class CheckpointOfTheLog:
         self._by_left = [last, *(ts - 1 for ts in lowest)]
         """By how many messages are still to come."""
 
-    def checkpoint(self) -> Told:
+    def checkpoint(self) -> TicdcCheckpoint:
         """See `CheckpointApi.checkpoint`."""
         if self._chance.random() < _SILENT:
             message = "TiCDC does not answer"
             raise SourceUnreachableError(message)
-        return Told(ResolvedTs(max(1, self._by_left[len(self._log.coming)])), 0)
+        return TicdcCheckpoint(ResolvedTs(max(1, self._by_left[len(self._log.coming)])), 0)

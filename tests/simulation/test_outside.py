@@ -3,7 +3,7 @@
 import pytest
 
 from consumer.pipeline.round import Round
-from consumer.source.outside_watermark import Told
+from consumer.source.outside_watermark import TicdcCheckpoint
 from ordering.events import Partition
 from ordering.timestamps import ResolvedTs
 from tests.cells import half
@@ -32,9 +32,9 @@ class Fixed:
     def __init__(self, ts: int) -> None:
         self.ts = ts
 
-    def checkpoint(self) -> Told:
+    def checkpoint(self) -> TicdcCheckpoint:
         """See `CheckpointApi.checkpoint`."""
-        return Told(ResolvedTs(self.ts), 0)
+        return TicdcCheckpoint(ResolvedTs(self.ts), 0)
 
 
 def test_once_applies_what_was_promised_before_its_ends_were_asked_for() -> None:

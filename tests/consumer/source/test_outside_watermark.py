@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from consumer.config.model import config_from
-from consumer.source.outside_watermark import CheckpointApi, OutsideWatermark, Told
+from consumer.source.outside_watermark import CheckpointApi, OutsideWatermark, TicdcCheckpoint
 from ordering.errors import ConfigError, InputError, ReconcilerError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.timestamps import ResolvedTs
@@ -110,7 +110,7 @@ def test_a_checkpoint_counts_up_to_the_ends_that_were_asked_for_after_it() -> No
     found = OutsideWatermark(None)
 
     def told(ts: int, ends: dict[Partition, int]) -> None:
-        found.api = SimpleNamespace(checkpoint=lambda: Told(ResolvedTs(ts), 0))  # type: ignore[assignment]
+        found.api = SimpleNamespace(checkpoint=lambda: TicdcCheckpoint(ResolvedTs(ts), 0))  # type: ignore[assignment]
         found.ask(lambda: ends)
 
     told(7, {ONE: 100, OTHER: 0})
