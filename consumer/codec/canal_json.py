@@ -34,6 +34,8 @@ class Extension(msgspec.Struct, gc=False):
     watermark_ts: Tso = msgspec.field(default=0, name="watermarkTs")
     only_handle_key: bool = msgspec.field(default=False, name="onlyHandleKey")
     claim_check_location: str = msgspec.field(default="", name="claimCheckLocation")
+    only_new: bool = msgspec.field(default=False, name="onlyNew")
+    """Of an UPDATE whose row before it is in no message; not TiCDC's, but of our readers of other protocols."""
     row_key: bytes = msgspec.field(default=b"", name="rowkey")
     """What TiKV calls the row (`output-row-key=true`), in base64."""
 

@@ -59,6 +59,12 @@ class _RowRules:
     """Of the table, where `only` needs them."""
     _typed: tuple[Mapping[str, str], _Conditions] | None = None
 
+    def check_told(self, tidb: canal_json.Extension) -> None:
+        """Raise EvaluationError where they ask for the row before an UPDATE, and no message holds it."""
+        if tidb.only_new and (self.only or any(is_old for _, is_old in self.conditions)):
+            message = "the message does not tell the row before it, which the filter asks for"
+            raise EvaluationError(message)
+
     def of_types(self, types: Mapping[str, str]) -> _Conditions:
         """The conditions for columns of these types, which messages of one table share. Raises EvaluationError."""
         if self._typed is None or self._typed[0] != types:
@@ -166,6 +172,7 @@ class EventFilters:
             message = _typed(value)
             new = message.data[0]
             old = {**new, **message.old[0]} if message.old else new
+            rules.check_told(message.tidb)
             if rules.only and _is_of_no_account(rules, message, old, new):
                 return True
             image = _Image(message.types, self.members.get(name, {}), _what_lacks(kind, message.tidb))

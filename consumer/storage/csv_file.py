@@ -183,8 +183,9 @@ class CsvTable:
         return self._event(kind, commit_ts, image, b"{}" if kind == "UPDATE" else b"")
 
     def _event(self, kind: str, commit_ts: int, image: bytes, old: bytes = b"") -> bytes:
-        return b'%b,"type":"%b","old":%b,"data":[%b],"_tidb":{"commitTs":%d}}' % (
-            self._head, kind.encode(), b"[%b]" % old if old else b"null", image, commit_ts
+        more = b',"onlyNew":true' if old == b"{}" else b""
+        return b'%b,"type":"%b","old":%b,"data":[%b],"_tidb":{"commitTs":%d%b}}' % (
+            self._head, kind.encode(), b"[%b]" % old if old else b"null", image, commit_ts, more
         )  # fmt: skip
 
     def _updated(self, kind: str, commit_ts: int, image: bytes, where: str) -> bytes | None:

@@ -78,6 +78,9 @@ def _halves(name: TableName, kind: Kind, message: canal_json.Envelope, position:
         hint = "raise max-message-bytes in the changefeed: such a row is its content, so it has to be in the message"
         fact = "a row of a table without a key is not in its message"
         raise UnfitRowError(fact, where=str(position), hint=hint)
+    if message.tidb.only_new:
+        hint = "let the changefeed send old values: without one nothing tells which row it was"
+        raise UnfitRowError("an UPDATE of a table without a key lacks its old row", where=str(position), hint=hint)
     try:
         now = canal_json.decode_image(message.data[0])
         if kind is not Kind.UPDATE:

@@ -168,12 +168,11 @@ class _Events(KeyedEvents):
         if (before is not None) != (kind != "INSERT") and (BEFORE in told or kind == "DELETE"):
             message = f"operation {told[OP]!r} lacks the row before it ({BEFORE}), or has one too many"
             raise ValueError(message)
-        if kind == "UPDATE" and before is None:
-            kind = "INSERT"  # written whole, whatever was there
-        images = b'"old":[%b],"data":[%b]' % (_encode(before), _encode(image)) if kind == "UPDATE" else (
+        images = b'"old":[%b],"data":[%b]' % (_encode(before or {}), _encode(image)) if kind == "UPDATE" else (
             b'"old":null,"data":[%b]' % _encode(before if kind == "DELETE" else image)
         )  # fmt: skip
-        return b'%b,"type":"%b",%b,"_tidb":{"commitTs":%d}}' % (table.head, kind.encode(), images, commit_ts)
+        more = b',"onlyNew":true' if kind == "UPDATE" and before is None else b""
+        return b'%b,"type":"%b",%b,"_tidb":{"commitTs":%d%b}}' % (table.head, kind.encode(), images, commit_ts, more)
 
     def _deleted(self, key: bytes, commit_ts: int, where: str) -> bytes:
         """The DELETE of a row of which there is the key alone."""

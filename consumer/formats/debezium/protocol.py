@@ -199,13 +199,14 @@ class _Events(KeyedEvents):
         if data is None or (kind == "INSERT" and before is not None):
             message_ = f"op {payload.op!r} lacks its row, or has one too many"
             raise ValueError(message_)
-        if before is None and kind == "UPDATE":
-            kind = "INSERT"  # `output-old-value = false`: written whole, whatever was there
+        more = b""
+        if before is None and kind == "UPDATE":  # `output-old-value = false`
+            before, more = {}, b',"onlyNew":true'
         images = b',"old":[%b],"data":[%b]' % (table.image(before), table.image(data)) if before is not None else (
             b',"old":null,"data":[%b]' % table.image(data)
         )  # fmt: skip
         ts = payload.source.commit_ts
-        return b'%b,"type":"%b"%b,"_tidb":{"commitTs":%d}}' % (table.head, kind.encode(), images, ts)
+        return b'%b,"type":"%b"%b,"_tidb":{"commitTs":%d%b}}' % (table.head, kind.encode(), images, ts, more)
 
     def _table(self, message: _Message, key: tuple[str, ...], where: str) -> DebeziumTable:
         source, schema = message.payload.source, bytes(message.schema)

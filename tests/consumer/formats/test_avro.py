@@ -123,8 +123,9 @@ def test_a_row_names_its_table_key_and_types(held: Held) -> None:
     field = column("BIGINT UNSIGNED", "long")
     found = held.canal(held.sent(schema(field), long(1) + long(0) + behind("u")))
     assert found == {
-        "database": "d", "table": "t", "pkNames": ["id"], "isDdl": False, "sql": "", "type": "INSERT", "old": None,
-        "mysqlType": {"id": "int", "x": "bigint unsigned"}, "data": [{"id": "1", "x": None}], "_tidb": {"commitTs": TS},
+        "database": "d", "table": "t", "pkNames": ["id"], "isDdl": False, "sql": "", "type": "UPDATE", "old": [{}],
+        "mysqlType": {"id": "int", "x": "bigint unsigned"}, "data": [{"id": "1", "x": None}],
+        "_tidb": {"commitTs": TS, "onlyNew": True},
     }  # fmt: skip
     assert held.canal(held.sent(schema(), long(1) + behind("c"), b""))["pkNames"] is None
 

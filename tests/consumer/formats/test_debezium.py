@@ -149,7 +149,8 @@ def test_events(compression: str) -> None:
     assert (update["pkNames"], update["_tidb"], update["mysqlType"]) == (["id"], {"commitTs": TS}, {"id": "int"})
     delete = sent({"op": "d", "after": None, "before": {"id": 1}})
     assert (delete["type"], delete["old"], delete["data"]) == ("DELETE", None, [{"id": "1"}])
-    assert sent({"op": "u", "after": {"id": 1}})["type"] == "INSERT"
+    alone = sent({"op": "u", "after": {"id": 1}})
+    assert (alone["type"], alone["old"], alone["_tidb"]["onlyNew"]) == ("UPDATE", [{}], True)
     ddl = sent({"ddl": "CREATE TABLE `t` (`id` INT)", "databaseName": "d"})
     assert (ddl["isDdl"], ddl["database"], ddl["table"]) == (True, "d", "t")
 

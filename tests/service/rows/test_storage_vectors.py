@@ -20,6 +20,7 @@ from consumer.pipeline.session import Session
 from consumer.run.runner import RunOutcome
 from consumer.source.port import source_of
 from consumer.wiring import readers_of, target_of
+from ordering.errors import ReconcilerError
 from sinks.steps import Observer
 from tests.service.cells import differences, oracle
 from tests.service.lab import Feed, is_row, recorded
@@ -141,6 +142,16 @@ def test_rows_that_are_written_again_are_dropped(feed: Feed, csv: CsvOptions | N
     assert again.counts.rows_written == before.rows_written
     assert again.counts.duplicates_unproven > before.duplicates_unproven
     assert again.checkpoint_ts == metadata["checkpoint-ts"] + 1
+
+
+@pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
+def test_a_filter_about_the_old_row_is_refused_where_files_do_not_tell_it(feed: Feed, tmp_path: Path) -> None:
+    reading(feed, tmp_path, CsvOptions())
+    feed.with_(filter={"event-filters": [{"matcher": ["*.*"], "ignore-update-old-value-expr": "bal = 7"}]})
+    for files in Storage(recorded("bank.index-value.split"), csv=CsvOptions()).steps():
+        write(files, tmp_path)
+    with pytest.raises(ReconcilerError, match="does not tell the row before it"):
+        once(feed)
 
 
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
