@@ -74,7 +74,7 @@ class Jvm:
         """The last lines that it said."""
         _prepare(config)
         conf = _conf(name, config)
-        self._child = _Child(direct_command(config.master, config.settings, dict(conf.getAll())))
+        self._child = _Child(direct_command(config.master, config.settings, dict(_shown(conf).getAll())))
         pool = ThreadPoolExecutor(1)
         self._gateway = pool.submit(_gateway, conf, self.said, self._child)
         pool.shutdown(wait=False)
@@ -212,14 +212,18 @@ def _gateway(conf: SparkConf, said: deque[str], child: _Child) -> Any:
     """
     reading, writing = os.pipe()
     try:
-        shown = SparkConf(loadDefaults=False)  # the context gets all of them, over a connection of its own
-        shown.setAll([(name, value) for name, value in conf.getAll() if not is_secret(name)])
         with _launched_as(child):
-            gateway = _connected(shown, child, writing)
+            gateway = _connected(_shown(conf), child, writing)
     finally:
         os.close(writing)
         Thread(target=_follow, args=(reading, said), daemon=True).start()
     return gateway
+
+
+def _shown(conf: SparkConf) -> SparkConf:
+    """What stands on the command line: the context gets all settings, over a connection of its own."""
+    shown = SparkConf(loadDefaults=False)
+    return shown.setAll([(name, value) for name, value in conf.getAll() if not is_secret(name)])
 
 
 def _connected(conf: SparkConf, child: _Child, output: int) -> Any:

@@ -29,7 +29,8 @@ _OF_THE_CONTEXT = ("spark.ui.", "spark.eventLog.", "spark.task.", "spark.shuffle
 def direct_command(master: str, asked: Collection[str], settings: Mapping[str, str]) -> list[str] | None:
     """The command that starts Spark's JVM; None where the launcher has to.
 
-    `asked`: the names of the user's own settings; `settings`: all, with our defaults.
+    `asked`: the names of the user's own settings; `settings`: all, with our defaults, but for secrets. They are
+    properties of the JVM too, as with the launcher: a context that somebody makes later in it takes them from there.
     """
     archive, java = found_archive(), java_binary()
     if archive is None or java is None or not master.startswith("local") or not _is_usual(asked):
@@ -37,7 +38,9 @@ def direct_command(master: str, asked: Collection[str], settings: Mapping[str, s
     arguments = arguments_beside(archive)
     if not arguments.is_file() or arguments.stat().st_uid != archive.stat().st_uid:
         return None
-    return [str(java), f"@{arguments}", f"-Xmx{settings[_MEMORY]}", *settings[_OPTIONS].split(), _MAIN]
+    properties = [f"-D{name}={value}" for name, value in settings.items() if name not in (_MEMORY, _OPTIONS)]
+    options = settings[_OPTIONS].split()
+    return [str(java), f"@{arguments}", f"-Xmx{settings[_MEMORY]}", *options, *properties, _MAIN]
 
 
 def _is_usual(asked: Collection[str]) -> bool:

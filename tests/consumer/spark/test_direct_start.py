@@ -14,7 +14,7 @@ from consumer.spark.class_archive import MAKING, arguments_beside, found_archive
 from consumer.spark.context import driver_options, ensure_java
 from consumer.spark.direct_start import argument_file, direct_command
 
-SETTINGS = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-Da=1 -Db=2"}
+SETTINGS = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-Da=1 -Db=2", "spark.app.name": "a name"}
 STARTED = """
 import sys
 sys.prefix = sys.argv[1]
@@ -76,7 +76,7 @@ def test_memory_and_options_are_those_of_the_config(arguments: Path) -> None:
     command = direct_command("local[*]", (), SETTINGS)
     assert command is not None
     main = "org.apache.spark.api.python.PythonGatewayServer"
-    assert command[1:] == [f"@{arguments}", "-Xmx1g", "-Da=1", "-Db=2", main]
+    assert command[1:] == [f"@{arguments}", "-Xmx1g", "-Da=1", "-Db=2", "-Dspark.app.name=a name", main]
 
 
 @pytest.mark.usefixtures("arguments")
