@@ -10,6 +10,7 @@ import os
 import re
 from base64 import b64encode
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,16 +138,27 @@ class Storage:
         digest = crc32(encoded([database, table, columns]))  # type: ignore[arg-type]
         return f"{place}/meta/schema_{version}_{digest:010d}.json", json.dumps(told, indent=4).encode()
 
+    def _lasting(self) -> set[tuple[str, int]]:
+        """The partitions that get watermarks until the end: a topic of one table ends with it."""
+        ends = defaultdict[tuple[str, int], int](int)
+        for message, body in zip(self.messages, self._bodies, strict=True):
+            if body["type"] == "TIDB_WATERMARK":
+                place = (message.topic, message.partition)
+                ends[place] = max(ends[place], body["_tidb"]["watermarkTs"])
+        last = max(ends.values())
+        return {place for place, end in ends.items() if end == last}
+
     def steps(self) -> Iterator[Files]:
         """What is written until `metadata` moves, `metadata` last."""
-        marks: dict[tuple[str, int], int] = {(m.topic, m.partition): 0 for m in self.messages}
+        marks = dict.fromkeys(self._lasting(), 0)
         files: Files = {}
         waiting: dict[str, list[Body]] = {}
         reached = 0
         for message, body in zip(self.messages, self._bodies, strict=True):
             if body["type"] == "TIDB_WATERMARK":
                 place = (message.topic, message.partition)
-                marks[place] = max(marks[place], body["_tidb"]["watermarkTs"])
+                if place in marks:
+                    marks[place] = max(marks[place], body["_tidb"]["watermarkTs"])
                 if min(marks.values()) > reached:
                     reached = min(marks.values())
                     files |= self._flushed(waiting)

@@ -24,6 +24,7 @@ BASE_MS = physical_ms(BASE)
 DDL_STEPS = {Step.DDL_RECORDED, Step.DDL_EXECUTED, Step.DDL_DONE}
 RECORDINGS = (
     "iv.index-value.raw", "split.index-value.restarts", "ddl-basic.restarts", "crossing-3", "keys.index-value.split",
+    "topics.topic-per-table",
 )  # fmt: skip
 
 

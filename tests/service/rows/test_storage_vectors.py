@@ -43,7 +43,7 @@ LAYOUTS: tuple[dict[str, Any], ...] = (
     {}, {"date": ""}, {"ids": True}, {"date": "2026-01", "digits": 6, "rows": 7},
     {"dispatcher": "6b9d1c8e-2b7a-4d43-9d6a-0a1b2c3d4e5f"},
 )  # fmt: skip
-NAMES = tuple(name for name in (*EVERYWHERE, *MORE) if not name.startswith("topics"))
+NAMES = (*EVERYWHERE, *MORE)
 CASES = [
     *((name, "sqlite", CONSISTENCIES[i % 3]) for i, name in enumerate(NAMES)),
     *((name, "mariadb", CONSISTENCIES[(i + 1) % 3]) for i, name in enumerate(NAMES)),
@@ -53,11 +53,7 @@ WHOLE = [
     *product((*SMALL, *MORE), ("sqlite", "mariadb"), CONSISTENCIES),
     *product(WITHOUT_NUL, ("postgres",), CONSISTENCIES),
 ]
-REST = [
-    pytest.param(*case, marks=pytest.mark.soak)
-    for case in dict.fromkeys(WHOLE)
-    if case not in CASES and not case[0].startswith("topics")
-]
+REST = [pytest.param(*case, marks=pytest.mark.soak) for case in dict.fromkeys(WHOLE) if case not in CASES]
 
 
 @dataclass
