@@ -96,7 +96,9 @@ def _name() -> str | None:
     java, spark = java_binary(), find_spec("pyspark")
     if java is None or spark is None:
         return None
-    binary = java.resolve()
-    jars = os.environ.get("SPARK_HOME") or spark.origin
-    said = (str(binary), binary.stat().st_mtime_ns, version("pyspark"), jars, _JVM, _MADE_AS)
+    binary, home = java.resolve(), Path(os.environ.get("SPARK_HOME") or Path(str(spark.origin)).parent)
+    jars = sorted(path.name for path in home.glob("jars/*"))  # also those that somebody has put there
+    # in whole seconds: the layers of a container image keep no others
+    made = int(binary.stat().st_mtime)
+    said = (str(binary), made, version("pyspark"), str(home), jars, _JVM, _MADE_AS)
     return f"spark-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"

@@ -94,6 +94,17 @@ def test_nothing_is_taken_from_another_user(monkeypatch: pytest.MonkeyPatch) -> 
     assert found_archive() is None
 
 
+@pytest.mark.usefixtures("cache")
+def test_another_jar_needs_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fits one class path, and so do the options that are kept beside it."""
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    before = place_to_make()
+    assert before == place_to_make()
+    (tmp_path / "spark" / "jars" / "driver.jar").touch()
+    assert before != place_to_make()
+
+
 def test_where_nothing_can_be_written_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", "/proc")
     monkeypatch.setenv("TICDC_RECONCILER_CACHE", "/proc/nowhere")
