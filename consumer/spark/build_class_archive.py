@@ -15,9 +15,8 @@ from pyspark import SparkContext
 from consumer.config.model import SparkSection
 from consumer.runtime import logs
 from consumer.runtime.file_locks import try_lock
-from consumer.spark.class_archive import MAKING, arguments_beside, place_to_make
-from consumer.spark.context import driver_options, ensure_java, start_spark, warm_up
-from consumer.spark.direct_start import argument_file
+from consumer.spark.class_archive import MAKING, place_to_make
+from consumer.spark.context import ensure_java, start_spark, warm_up
 from consumer.spark.jobs import shuffled
 
 _PATIENCE_S = 60.0
@@ -28,22 +27,17 @@ _LEAST = 19
 
 
 def make(place: Path) -> None:
-    """Make the archive, and the file of options beside it, unless somebody else is at it.
-
-    Raises CalledProcessError, TimeoutExpired.
-    """
+    """Make the archive, unless somebody else is at it. Raises CalledProcessError, TimeoutExpired."""
     lock = try_lock(place.with_suffix(".lock"))
     if lock is None:
         return
     with lock:
-        unfinished = place.with_suffix(".new.jsa")
+        unfinished = place.with_suffix(".new")
         unfinished.unlink(missing_ok=True)
         making = {**os.environ, MAKING: str(unfinished)}
         subprocess.run(
             [sys.executable, "-m", "consumer.spark.build_class_archive"], env=making, check=True, timeout=_MAKE_S
         )
-        if arguments_beside(unfinished).exists():
-            arguments_beside(unfinished).replace(arguments_beside(place))
         unfinished.replace(place)
 
 
@@ -58,9 +52,6 @@ def exercise() -> None:
     rows.mapPartitions(list).coalesce(2).collect()
     context.parallelize([0], 1).mapPartitions(_records).collect()
     gateway = SparkContext._gateway  # noqa: SLF001
-    arguments = argument_file(gateway.proc.pid, driver_options().split())
-    if arguments is not None:
-        arguments_beside(Path(os.environ[MAKING])).write_text(arguments)
     context.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()  # the JVM ends with it, and writes the archive

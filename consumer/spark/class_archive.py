@@ -20,8 +20,6 @@ from consumer.runtime.secrets import visible
 
 MAKING = "TICDC_RECONCILER_CLASS_ARCHIVE"
 """Names the file to make, in the process that makes it. Set to nothing: none is used and none is made."""
-_MADE_AS = 2
-"""Counted up when `build_class_archive` makes other files than before."""
 _JVM = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
@@ -71,18 +69,6 @@ def make_in_background() -> "subprocess.Popen[bytes] | None":
     return making
 
 
-def arguments_beside(archive: Path) -> Path:
-    """Where the options are kept with which the archive was made (`direct_start`)."""
-    return archive.with_suffix(".args")
-
-
-def java_binary() -> Path | None:
-    """The program that Spark's JVM runs, if there is one."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    return None if java is None or not Path(java).exists() else Path(java)
-
-
 def _places() -> list[Path]:
     """With the installation, else in the user's cache."""
     name = _name()
@@ -93,12 +79,13 @@ def _places() -> list[Path]:
 
 def _name() -> str | None:
     """Of the archive for this Java and this Spark; None if either is missing."""
-    java, spark = java_binary(), find_spec("pyspark")
-    if java is None or spark is None:
+    home, spark = os.environ.get("JAVA_HOME"), find_spec("pyspark")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists() or spark is None:
         return None
-    binary, home = java.resolve(), Path(os.environ.get("SPARK_HOME") or Path(str(spark.origin)).parent)
-    jars = sorted(path.name for path in home.glob("jars/*"))  # also those that somebody has put there
+    binary, place = Path(java).resolve(), Path(os.environ.get("SPARK_HOME") or Path(str(spark.origin)).parent)
+    jars = sorted(path.name for path in place.glob("jars/*"))  # also those that somebody has put there
     # in whole seconds: the layers of a container image keep no others
     made = int(binary.stat().st_mtime)
-    said = (str(binary), made, version("pyspark"), str(home), jars, _JVM, _MADE_AS)
+    said = (str(binary), made, version("pyspark"), str(place), jars, _JVM)
     return f"spark-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"

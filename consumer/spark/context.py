@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import resources
@@ -27,7 +27,6 @@ from consumer.runtime.secrets import SECRET_NAMES, ProcessArguments, is_secret
 from consumer.runtime.signals import left_alone
 from consumer.spark.class_archive import java_flags, make_in_background
 from consumer.spark.daemon import loaded
-from consumer.spark.direct_start import direct_command
 from consumer.spark.master import check_master
 from consumer.spark.traffic import traffic_settings, warn_of_open_traffic
 from ordering.errors import ConfigError, WorkerLostError
@@ -73,10 +72,9 @@ class Jvm:
         self.said: deque[str] = deque(maxlen=20)
         """The last lines that it said."""
         _prepare(config)
-        conf = _conf(name, config)
-        self._child = _Child(direct_command(config.master, config.settings, dict(_shown(conf).getAll())))
+        self._child = _Child()
         pool = ThreadPoolExecutor(1)
-        self._gateway = pool.submit(_gateway, conf, self.said, self._child)
+        self._gateway = pool.submit(_gateway, _conf(name, config), self.said, self._child)
         pool.shutdown(wait=False)
 
     def gateway(self) -> Any:
@@ -90,22 +88,19 @@ class Jvm:
 
 
 class _Child:
-    """The process that PySpark starts; PySpark itself gives it away only once it is connected.
+    """The process that Spark's launcher starts; the launcher itself gives it away only once it is connected."""
 
-    `direct` is the command to start in place of Spark's launcher, if that is not needed.
-    """
-
-    def __init__(self, direct: Sequence[str] | None) -> None:
-        self._lock, self.direct = Lock(), direct
+    def __init__(self) -> None:
+        self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ended = False
 
-    def start(self, launcher: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
+    def start(self, *args: Any, **options: Any) -> "subprocess.Popen[bytes]":
         """Start it as `subprocess.Popen` does. Raises RuntimeError if it shall not start any more."""
         with self._lock:
             if self._is_ended:
                 raise RuntimeError("the start of Java was given up")
-            self._process = subprocess.Popen(self.direct or launcher, **options)  # noqa: S603 Spark's own command
+            self._process = subprocess.Popen(*args, **options)  # noqa: S603 the launcher's own command
             return self._process
 
     def end(self) -> None:
@@ -184,19 +179,15 @@ def _prepare(config: SparkSection) -> None:
 
 def _conf(changefeed: str, config: SparkSection, scratch: Path | None = None) -> SparkConf:
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)
+    logging = resources.files("consumer.spark").joinpath("log4j2.properties")
     local = _LOCAL if config.master.startswith("local") else {}
     files = {} if scratch is None else {"spark.local.dir": str(scratch)}
     traffic = traffic_settings(config.master, config.settings)
     for key, value in {**_DEFAULTS, **local, **traffic, **files, **config.settings}.items():
         conf.set(key, value)
-    options = f"{driver_options()} {config.settings.get('spark.driver.extraJavaOptions', '')}"
+    more = config.settings.get("spark.driver.extraJavaOptions", "")
+    options = f"{java_flags()} -Dlog4j2.configurationFile={logging} {more}"
     return conf.set("spark.driver.extraJavaOptions", options)
-
-
-def driver_options() -> str:
-    """Our own options of the driver's JVM."""
-    logging = resources.files("consumer.spark").joinpath("log4j2.properties")
-    return f"{java_flags()} -Dlog4j2.configurationFile={logging}"
 
 
 def ensure_java() -> None:
@@ -212,30 +203,15 @@ def _gateway(conf: SparkConf, said: deque[str], child: _Child) -> Any:
     """
     reading, writing = os.pipe()
     try:
+        shown = SparkConf(loadDefaults=False)  # the context gets all of them, over a connection of its own
+        shown.setAll([(name, value) for name, value in conf.getAll() if not is_secret(name)])
         with _launched_as(child):
-            gateway = _connected(_shown(conf), child, writing)
+            arguments = ProcessArguments(stdout=writing, stderr=writing)
+            gateway = java_gateway.launch_gateway(shown, popen_kwargs=arguments)
     finally:
         os.close(writing)
         Thread(target=_follow, args=(reading, said), daemon=True).start()
     return gateway
-
-
-def _shown(conf: SparkConf) -> SparkConf:
-    """What stands on the command line: the context gets all settings, over a connection of its own."""
-    shown = SparkConf(loadDefaults=False)
-    return shown.setAll([(name, value) for name, value in conf.getAll() if not is_secret(name)])
-
-
-def _connected(conf: SparkConf, child: _Child, output: int) -> Any:
-    """A JVM that is connected. One that can't start without the launcher is started with it."""
-    try:
-        return java_gateway.launch_gateway(conf, popen_kwargs=ProcessArguments(stdout=output, stderr=output))
-    except PySparkException as error:
-        if child.direct is None:
-            raise
-        log.warning("spark's JVM did not start without Spark's launcher; starting it again", why=str(error))
-        child.direct = None
-    return java_gateway.launch_gateway(conf, popen_kwargs=ProcessArguments(stdout=output, stderr=output))
 
 
 @contextmanager

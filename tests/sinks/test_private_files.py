@@ -65,9 +65,8 @@ def test_nothing_else_makes_files() -> None:
     empty = {
         "consumer/runtime/cache_dir.py",
         "consumer/runtime/file_locks.py",
-        "consumer/spark/build_class_archive.py",
         "consumer/spark/class_archive.py",
-    }  # locks and the cache's directory hold nothing; other users may read Java's classes and options
+    }  # locks and the cache's directory hold nothing, the archive holds Java's classes
     assert found - empty == {"sinks/private_files.py"}
 
 

@@ -96,7 +96,7 @@ def test_nothing_is_taken_from_another_user(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("cache")
 def test_another_jar_needs_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It fits one class path, and so do the options that are kept beside it."""
+    """It fits one class path: the JVM would use none."""
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
     (tmp_path / "spark" / "jars").mkdir(parents=True)
     before = place_to_make()
