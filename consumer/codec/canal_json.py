@@ -25,6 +25,8 @@ _LAST_TSO = 2**63 - 1
 """In the year 3084; targets keep a TSO as a signed number of 64 bits."""
 _BOUNDS = msgspec.Meta(ge=0, le=_LAST_TSO)
 Tso = Annotated[int, _BOUNDS]
+ONLY_NEW = b',"onlyNew":true'
+"""What follows the commitTs where `Extension.only_new` is so."""
 
 
 class Extension(msgspec.Struct, gc=False):

@@ -269,8 +269,8 @@ class FileLoad:
         except ValueError as error:
             raise self._unfit(batch) from error
         if self._sums is not None:
-            null, tokens = batch.notation.null, list(zip(*batch.rows, strict=True))
-            is_rounded = any(may_be_rounded(cell.convert, tokens[cell.at], null) for cell in cells)
+            null = batch.notation.null
+            is_rounded = any(may_be_rounded(c.convert, (row[c.at] for row in batch.rows), null) for c in cells)
             self._sums.add(dict(zip(columns, told, strict=True)), is_rounded=is_rounded)
         return Chunk(self._work.schema.name, RowOp.WRITE, columns, len(batch.rows), payload, plain_insert=True)
 

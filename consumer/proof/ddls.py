@@ -30,7 +30,7 @@ def touched(line: DdlRecord, tables: Collection[TableName]) -> set[TableName]:
         return {name for name in tables if name.database.lower() == database}
     own += [TableReference(line.database, line.table)] if line.table else []
     own += [exchange[1]] if exchange else []
-    named = [TableReference(one.database or line.database, one.table) for one in own]
+    named = _in_their_databases(line, own)
     named += [old for old, _ in statement.renames]  # without a database it may be of any
     return {name for name in tables if any(_is(name, one) for one in named)}
 
@@ -41,7 +41,7 @@ def changes_key(line: DdlRecord, name: TableName) -> bool:
         statement = read_statement(line.sql)
     except InputError:
         return True
-    named = (TableReference(one.database or line.database, one.table) for one in statement.tables)
+    named = _in_their_databases(line, statement.tables)
     return statement.kind is DdlKind.DROP_INDEX and any(_is(name, one) for one in named)
 
 
@@ -53,6 +53,11 @@ def moved(line: DdlRecord, tables: Collection[TableName]) -> set[TableName]:
     except InputError:
         moves = True
     return touched(line, tables) if moves else set()
+
+
+def _in_their_databases(line: DdlRecord, tables: Iterable[TableReference]) -> list[TableReference]:
+    """Those without a database are of the statement's."""
+    return [TableReference(one.database or line.database, one.table) for one in tables]
 
 
 def _is(name: TableName, reference: TableReference) -> bool:

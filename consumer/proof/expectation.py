@@ -130,9 +130,9 @@ class Expectations:
 
         Also of tables whose rows a DDL has moved here.
         """
-        origins = {name}
+        origins, tables = {name}, {*self.present.rows, *({} if self.state is None else self.state.judged), name}
         for line in self._ddls():
-            among = moved(line, {*self.present.rows, *({} if self.state is None else self.state.judged), name})
+            among = moved(line, tables)
             origins |= among if among & origins else set()
         return self._own_doubt(name) or next(filter(None, map(self._own_doubt, sorted(origins))), "")
 

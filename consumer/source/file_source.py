@@ -187,8 +187,10 @@ class FileSource:
 
         Whole directories expire without a trace, but the oldest first: so a file that was written before proves it.
         """
-        written = [file.modified_ms for files in self._listing.series.values() for file in files.values()]
-        accepts = self._is_proven or self.config.source.unproven_beginning == "accept"
+        if self._is_proven:
+            return
+        written = (file.modified_ms for files in self._listing.series.values() for file in files.values())
+        accepts = self.config.source.unproven_beginning == "accept"
         if not accepts and min(written, default=at) > physical_ms(at) - CLOCK_SLACK_MS:
             fact = f"no file was written before {at} ({utc_text(at)} UTC): the files may begin after it"
             raise InputError(fact, where=self._root.uri, hint=_NOT_SO_OLD)

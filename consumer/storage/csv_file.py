@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
+from consumer.codec.canal_json import ONLY_NEW
 from consumer.formats.numbers import plain_number, whole_number
 from consumer.storage.schema_file import FileColumn, TableFile
 from ordering.errors import InputError
@@ -183,7 +184,7 @@ class CsvTable:
         return self._event(kind, commit_ts, image, b"{}" if kind == "UPDATE" else b"")
 
     def _event(self, kind: str, commit_ts: int, image: bytes, old: bytes = b"") -> bytes:
-        more = b',"onlyNew":true' if old == b"{}" else b""
+        more = ONLY_NEW if old == b"{}" else b""
         return b'%b,"type":"%b","old":%b,"data":[%b],"_tidb":{"commitTs":%d%b}}' % (
             self._head, kind.encode(), b"[%b]" % old if old else b"null", image, commit_ts, more
         )  # fmt: skip

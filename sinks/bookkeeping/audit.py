@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 import orjson
 
-from ordering.errors import TargetError
 from ordering.progress import Progress
 from ordering.quarantine import AppliedWindow, Changes
 from sinks.bookkeeping.progress_rows import Lease
-from sinks.bookkeeping.tables import Book
+from sinks.bookkeeping.tables import Book, changed_by_hand
 from sinks.rows.spool import RowCounts
 
 _STEP = timedelta(microseconds=1)
@@ -172,10 +171,6 @@ def _line(row: Sequence[Any]) -> AuditLine:
         if moment.tzinfo is None or moment > _LAST:
             raise ValueError(f"{moment} is no moment of ours")  # noqa: TRY301
     except ValueError as error:
-        raise TargetError(
-            f"a line of `audit` is not as it was written: {error}",
-            where=f"ticdc_reconciler.audit, applied_at = {at!r}",
-            hint="somebody has changed it: DELETE that line",
-        ) from error
+        raise changed_by_hand("audit", "applied_at", at, error) from error
     window = AppliedWindow(int(above), int(upto), int(duration), int(rows), int(before), tables)
     return AuditLine(window, int(epoch), moment)

@@ -6,8 +6,7 @@ line alone keeps. Two processes may write at once: each state is right by itself
 
 from datetime import UTC, datetime, timedelta
 
-from ordering.errors import TargetError
-from sinks.bookkeeping.tables import Book
+from sinks.bookkeeping.tables import Book, changed_by_hand
 
 KEPT = timedelta(days=30)
 """So long a certificate is kept."""
@@ -65,11 +64,7 @@ class ProofTable:
         try:
             return now if last is None else max(now, datetime.fromisoformat(str(last)) + timedelta(microseconds=1))
         except (ValueError, TypeError, OverflowError) as error:
-            raise TargetError(
-                f"a line of `proof` is not as it was written: {error}",
-                where=f"ticdc_reconciler.proof, proved_at = {last!r}",
-                hint="somebody has changed it: DELETE that line",
-            ) from error
+            raise changed_by_hand("proof", "proved_at", last, error) from error
 
     def certificates(self, changefeed: str, limit: int) -> list[str]:
         """The latest certificates, newest first."""

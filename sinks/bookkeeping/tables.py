@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from ordering.errors import TargetError
 from sinks.bookkeeping.instances import InstanceSql
 
 PROGRESS_DATABASE = "ticdc_reconciler"
@@ -142,6 +143,15 @@ class Book:
         """Make the tables that each changefeed needs, where they are missing."""
         for statement in self.types.statements():
             self.opener.db.run(statement)
+
+
+def changed_by_hand(table: str, column: str, value: object, why: Exception) -> TargetError:
+    """The error for a line of one of our tables that reads otherwise than anything we write."""
+    return TargetError(
+        f"a line of `{table}` is not as it was written: {why}",
+        where=f"ticdc_reconciler.{table}, {column} = {value!r}",
+        hint="somebody has changed it: DELETE that line",
+    )
 
 
 def as_held(value: Any) -> Any:

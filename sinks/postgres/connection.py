@@ -84,13 +84,13 @@ class PostgresConnection:
             )
         except psycopg.Error as error:
             raise self._refused(error) from error
+        self._mark = uuid4().hex
+        settings = {**_SESSION, _MARK: self._mark}
         self.query(
-            "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(_SESSION)),
-            [x for kv in _SESSION.items() for x in kv],
+            "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)),
+            [x for kv in settings.items() for x in kv],
         )
         self.query("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY(%s)", (_UNENDING,))
-        self._mark = uuid4().hex
-        self.query("SELECT set_config(%s, %s, false)", (_MARK, self._mark))
         self.fires_nothing = self._silence_triggers()
 
     def _silence_triggers(self) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from consumer.codec.canal_json import UNREADABLE, Tso
+from consumer.codec.canal_json import ONLY_NEW, UNREADABLE, Tso
 from consumer.codec.ddl_types import ddl_type
 from consumer.codec.foreign import EXTENSION_HINT, GLUE_HINT, is_of_glue, plain_or_itself, refused
 from consumer.formats.avro.binary import AvroBytes
@@ -171,7 +171,7 @@ class _Events(KeyedEvents):
         images = b'"old":[%b],"data":[%b]' % (_encode(before or {}), _encode(image)) if kind == "UPDATE" else (
             b'"old":null,"data":[%b]' % _encode(before if kind == "DELETE" else image)
         )  # fmt: skip
-        more = b',"onlyNew":true' if kind == "UPDATE" and before is None else b""
+        more = ONLY_NEW if kind == "UPDATE" and before is None else b""
         return b'%b,"type":"%b",%b,"_tidb":{"commitTs":%d%b}}' % (table.head, kind.encode(), images, commit_ts, more)
 
     def _deleted(self, key: bytes, commit_ts: int, where: str) -> bytes:

@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from consumer.codec.canal_json import UNREADABLE, Tso
+from consumer.codec.canal_json import ONLY_NEW, UNREADABLE, Tso
 from consumer.codec.compression import BadCompressionError, decompressed, is_compressed
 from consumer.codec.foreign import EXTENSION_HINT, refused
 from consumer.formats.debezium.columns import DebeziumTable, Field, UnsureError, kind_of
@@ -201,7 +201,7 @@ class _Events(KeyedEvents):
             raise ValueError(message_)
         more = b""
         if before is None and kind == "UPDATE":  # `output-old-value = false`
-            before, more = {}, b',"onlyNew":true'
+            before, more = {}, ONLY_NEW
         images = b',"old":[%b],"data":[%b]' % (table.image(before), table.image(data)) if before is not None else (
             b',"old":null,"data":[%b]' % table.image(data)
         )  # fmt: skip

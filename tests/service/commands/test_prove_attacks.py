@@ -148,10 +148,16 @@ def test_what_no_server_can_tell_does_not_make_a_difference_forgotten(
         assert verdicts(prove(feed))["t"] != "equal"
 
 
-def test_a_text_in_a_key_of_numbers_ends_no_proof(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
-    feed.send([*begun(), ddl("d.k", 3, "CREATE TABLE `k` (a INT, b INT, PRIMARY KEY (a, b))")])
-    feed.send([keyed(insert("d.k", 4, a=1, b=1), "a", "b"), *watermarks(5)])
+def with_numbers_as_key(feed: LocalFeed, kind: str) -> LocalFeed:
+    feed.send([*begun(), ddl("d.k", 3, f"CREATE TABLE `k` (a {kind}, b INT, PRIMARY KEY (a, b))")])
+    name = kind.partition("(")[0].lower()
+    feed.send([typed(keyed(insert("d.k", 4, a=1, b=1), "a", "b"), a=name), *watermarks(5)])
     feed.apply()
+    return feed
+
+
+def test_a_text_in_a_key_of_numbers_ends_no_proof(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_numbers_as_key(feed, "INT")
     monkeypatch.setattr(scrubbing, "LOCKED_ROWS", 2)
     for number in range(9):
         feed.cells.run("d", f"INSERT INTO k VALUES ('one {number}', 1)")
@@ -161,9 +167,7 @@ def test_a_text_in_a_key_of_numbers_ends_no_proof(feed: LocalFeed, monkeypatch: 
 
 @pytest.mark.parametrize("every", ["postgres"], indirect=True)
 def test_no_number_in_a_key_of_numbers_ends_no_proof(every: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
-    every.send([*begun(), ddl("d.k", 3, "CREATE TABLE `k` (a DECIMAL(20,0), b INT, PRIMARY KEY (a, b))")])
-    every.send([typed(keyed(insert("d.k", 4, a=1, b=1), "a", "b"), a="decimal"), *watermarks(5)])
-    every.apply()
+    with_numbers_as_key(every, "DECIMAL(20,0)")
     monkeypatch.setattr(scrubbing, "PIECE_ROWS", 2)
     for number in range(9):
         every.cells.run("d", f"INSERT INTO k VALUES ('NaN', {number})")
