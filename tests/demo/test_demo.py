@@ -63,7 +63,8 @@ def test_a_directory_that_is_not_empty_is_not_taken(environment: dict[str, str],
 
 @pytest.fixture
 def running(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(command(), env=environment, stdout=subprocess.PIPE, text=True) as process:
+    # Long enough that the demo's own kill, at half of the time, never falls into what a test looks at.
+    with subprocess.Popen(command("--seconds", "600"), env=environment, stdout=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
 
@@ -79,7 +80,7 @@ def test_an_interrupted_demo_leaves_nothing(
     assert running.stdout is not None
     assert any(moment in line for line in running.stdout)
     children = psutil.Process(running.pid).children(recursive=True)
-    assert len(children) >= 3
+    assert len(children) >= 3  # Kafka, Redis, the reconciler
     running.send_signal(number)
     running.communicate(timeout=60)
     assert running.returncode == 130
