@@ -1,7 +1,7 @@
 """The table `proof`: what each proof of a changefeed's tables found, and from where the next one goes on.
 
 A line is a certificate, JSON for people and programs ("" where nothing was compared), and the state, which the latest
-line alone keeps. Two processes may write at once: each state is right by itself, and the later one counts.
+line alone keeps. Two processes may write at once: one waits for the other's line, and the later one counts.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -40,13 +40,33 @@ class ProofTable:
         return str(rows[0][0]) if rows else ""
 
     def add(self, changefeed: str, checkpoint_ts: int, certificate: str, state: str, after: str | None = None) -> bool:
-        """Add a certificate; earlier states and old certificates go. One that fails in between is done again.
+        """Add a certificate, in a transaction of its own; see `write`."""
+        with self._book.transaction():
+            return self.write(changefeed, checkpoint_ts, certificate, state, after)
+
+    def write(
+        self, changefeed: str, checkpoint_ts: int, certificate: str, state: str, after: str | None = None
+    ) -> bool:
+        """Add a certificate, inside a transaction; earlier states and old certificates go.
 
         `after`: the state that this one goes on from; if another one is kept by now, nothing is added, and it is False.
         """
-        if after is not None and self.state(changefeed) != after:
+        last, kept = self._locked(changefeed)
+        if after is not None and kept != after:
             return False
-        moment = self._after_all(changefeed)
+        self._add(changefeed, _after(last), checkpoint_ts, certificate, state)
+        return True
+
+    def _locked(self, changefeed: str) -> tuple[object, str]:
+        """When the latest line was written, and its state, with all lines locked until the transaction ends.
+
+        They are read a second time: PostgreSQL shows a statement that has waited for a lock the lines of before.
+        """
+        lines = f"SELECT proved_at, state FROM {self._table} WHERE changefeed = ?{self._book.lock()}"  # noqa: S608
+        self._book.query(lines, (changefeed,))
+        return max(self._book.query(lines, (changefeed,)), key=lambda line: str(line[0]), default=(None, ""))
+
+    def _add(self, changefeed: str, moment: datetime, checkpoint_ts: int, certificate: str, state: str) -> None:
         now = moment.isoformat()
         insert = f"INSERT INTO {self._table} VALUES (?, ?, ?, ?, ?)"  # noqa: S608 constants
         self._book.run(insert, (changefeed, now, checkpoint_ts, certificate, state))
@@ -54,17 +74,6 @@ class ProofTable:
         self._book.run(f"{old} AND (certificate = '' OR proved_at < ?)", (changefeed, now, (moment - KEPT).isoformat()))
         update = f"UPDATE {self._table} SET state = '' WHERE changefeed = ? AND proved_at < ? AND state <> ''"  # noqa: S608 constants
         self._book.run(update, (changefeed, now))
-        return True
-
-    def _after_all(self, changefeed: str) -> datetime:
-        """Now, or just after the latest line: another machine's clock may be ahead."""
-        sql = f"SELECT MAX(proved_at) FROM {self._table} WHERE changefeed = ?"  # noqa: S608 constants
-        ((last,),) = self._book.query(sql, (changefeed,))
-        now = datetime.now(UTC)
-        try:
-            return now if last is None else max(now, datetime.fromisoformat(str(last)) + timedelta(microseconds=1))
-        except (ValueError, TypeError, OverflowError) as error:
-            raise changed_by_hand("proof", "proved_at", last, error) from error
 
     def certificates(self, changefeed: str, limit: int) -> list[str]:
         """The latest certificates, newest first."""
@@ -72,3 +81,12 @@ class ProofTable:
         return [
             str(one) for (one,) in self._book.query(f"{sql} ORDER BY proved_at DESC LIMIT {limit:d}", (changefeed,))
         ]
+
+
+def _after(last: object) -> datetime:
+    """Now, or just after the latest line: another machine's clock may be ahead."""
+    now = datetime.now(UTC)
+    try:
+        return now if last is None else max(now, datetime.fromisoformat(str(last)) + timedelta(microseconds=1))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise changed_by_hand("proof", "proved_at", last, error) from error

@@ -6,6 +6,7 @@ brings a `BookTypes`; `Book` spells each statement as the dialect has it.
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -103,6 +104,10 @@ class Opener(Protocol):
         """The session."""
         ...
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """A transaction around what is done inside: all of it, or nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Book:
@@ -130,6 +135,10 @@ class Book:
     def place(self, table: str) -> str:
         """The table in a statement."""
         return self.types.place(table)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A transaction of its own around what is done inside: all of it, or nothing."""
+        return self.opener.transaction()
 
     def lock(self) -> str:
         """What locks the rows that a SELECT finds; "" where the target refuses one of two that change the same row."""
