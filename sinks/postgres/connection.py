@@ -45,7 +45,10 @@ _SESSION = {
 }
 _MARK = "ticdc_reconciler.session"
 """A setting of ours that tells our session from every other; a pooler may give each transaction another one."""
-_BEGIN = f"BEGIN; SELECT current_setting('{_MARK}', true)".encode()
+_ROLE = "session_replication_role"
+_CHECKED = [*_SESSION, _ROLE, _MARK]
+_SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}', true)" for name in _CHECKED)
+_BEGIN = f"BEGIN; {_SETTINGS}".encode()
 """In one message: the answer costs no round trip."""
 _UNENDING = ["idle_session_timeout", "transaction_timeout"]
 """What ends a session since PostgreSQL 14 and 17: leadership is a lock of the session, and it may rest for hours."""
@@ -84,27 +87,27 @@ class PostgresConnection:
             )
         except psycopg.Error as error:
             raise self._refused(error) from error
-        self._mark = uuid4().hex
-        settings = {**_SESSION, _MARK: self._mark}
-        self.query(
-            "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)),
-            [x for kv in settings.items() for x in kv],
-        )
         self.query("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY(%s)", (_UNENDING,))
-        self.fires_nothing = self._silence_triggers()
+        self._silence_triggers()
+        settings = {**_SESSION, _MARK: uuid4().hex}
+        ((*self._set, role),) = self.query(
+            "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)) + ", current_setting(%s)",
+            [*(x for kv in settings.items() for x in kv), _ROLE],
+        )
+        self._set.insert(-1, role)
+        self.fires_nothing = role == "replica"
 
-    def _silence_triggers(self) -> bool:
+    def _silence_triggers(self) -> None:
         """Keep foreign keys and triggers from acting in this session: upstream sends what they did there (R5).
 
-        Takes a superuser, or GRANT SET ON PARAMETER (15 and later); returns whether it was allowed.
+        Takes a superuser, or GRANT SET ON PARAMETER (15 and later); without that it stays as the server has it.
         """
         try:
-            self._connection.execute("SET session_replication_role = 'replica'")
+            self._connection.execute(f"SET {_ROLE} = 'replica'".encode())
         except psycopg.errors.InsufficientPrivilege:
-            return False
+            return
         except psycopg.Error as error:
             raise self._as_error(error) from error
-        return True
 
     def run(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
         """Execute a statement; rows affected."""
@@ -149,7 +152,7 @@ class PostgresConnection:
         return self.value("SELECT to_regclass(%s) IS NOT NULL", (f"{PROGRESS_DATABASE}.{name}",)) is True
 
     def begin(self) -> None:
-        """See `DatabaseSession.begin`. Raises TargetError in another session of the server than was set up.
+        """See `DatabaseSession.begin`. Raises TargetError in a session that is not as we have set it up.
 
         There rows would be changed by triggers and foreign keys, or passed over.
         """
@@ -160,14 +163,25 @@ class PostgresConnection:
         except psycopg.Error as error:
             raise self._as_error(error) from error
         self._pointed = False
-        if found != (self._mark,):
-            self.rollback()
-            raise TargetError(
-                "this transaction got another session of the server than the one that was set up for it",
-                where=self.where,
-                hint="a pooler is in between that pools transactions: let target.uri name the server itself, or let"
-                " the pooler pool sessions (PgBouncer: pool_mode = session)",
-            )
+        self._compare(found)
+
+    def check_settings(self) -> None:
+        """Raise TargetError, as `begin`, in a transaction that began otherwise."""
+        self._compare(self.query(_SETTINGS)[0])
+
+    def _compare(self, found: tuple[Any, ...] | None) -> None:
+        if found == tuple(self._set):
+            return
+        self.rollback()
+        pairs = zip(_CHECKED, found or (), self._set, strict=False)
+        other = ", ".join(f"{name} is {is_!r}" for name, is_, ours in pairs if is_ != ours and name != _MARK)
+        raise TargetError(
+            "this transaction got another session of the server than the one that was set up for it, or somebody"
+            " changed its settings" + (f": {other}" if other else ""),
+            where=self.where,
+            hint="a pooler is in between that pools transactions: let target.uri name the server itself, or let"
+            " the pooler pool sessions (PgBouncer: pool_mode = session)",
+        )
 
     def commit(self) -> None:
         """See `DatabaseSession.commit`.

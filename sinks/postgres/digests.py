@@ -40,6 +40,8 @@ class PostgresReader(TableReader):
         self._db.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if snapshot:
             self._db.run(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+        self._db.check_settings()
+        if snapshot:
             return snapshot
         return str(self._db.value("SELECT pg_export_snapshot()"))
 

@@ -32,9 +32,23 @@ def values(fresh: Landing, column: str = "v", table: str = "t") -> list[object]:
     return [row[column] for row in fresh.read(table)]
 
 
-@pytest.mark.parametrize("reset", ["DISCARD ALL", "RESET ALL", "SET ticdc_reconciler.session = 'of another one'"])
+@pytest.mark.parametrize(
+    "reset",
+    [
+        "DISCARD ALL",
+        "RESET ALL",
+        "SET ticdc_reconciler.session = 'of another one'",
+        "SET session_replication_role = 'origin'",
+        "SET row_security = on",
+        "SET timezone = 'Asia/Tokyo'",
+        "SET extra_float_digits = 0",
+    ],
+)
 def test_a_transaction_in_another_session_than_ours_writes_nothing(fresh: Landing, reset: str) -> None:
-    """As behind a pooler that pools transactions: its session has none of our settings, so that triggers fire."""
+    """As behind a pooler that pools transactions: its session lacks some of our settings, so that triggers fire.
+
+    It may have our mark: what is set up in several messages may come to several sessions.
+    """
     fresh.ddl("CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` VARCHAR(9))")
     fresh.write("t", ["id", "v"], rows(2))
     fresh.target.session.db.run(reset)
