@@ -37,7 +37,7 @@ class Extension(msgspec.Struct, gc=False):
     only_handle_key: bool = msgspec.field(default=False, name="onlyHandleKey")
     claim_check_location: str = msgspec.field(default="", name="claimCheckLocation")
     only_new: bool = msgspec.field(default=False, name="onlyNew")
-    """Of an UPDATE whose row before it is in no message; not TiCDC's, but of our readers of other protocols."""
+    """Of an UPDATE whose row before it is in no message, or in part; not TiCDC's, but of our readers of formats."""
     row_key: bytes = msgspec.field(default=b"", name="rowkey")
     """What TiKV calls the row (`output-row-key=true`), in base64."""
 

@@ -204,7 +204,7 @@ class _Events:
             if key.type == _RESOLVED:
                 return _encode({"type": "TIDB_WATERMARK", "_tidb": {"watermarkTs": key.ts}})
             if key.type == _ROW:
-                return self._row(key, _row_of(plain))
+                return self._row(key, *_row_of(plain))
             if key.type == _DDL:
                 return _ddl(key, _decode_ddl(plain))
         except UNREADABLE as error:
@@ -215,7 +215,7 @@ class _Events:
         hint = "this reconciler is older than the TiCDC that wrote it, or something else writes to this topic"
         raise InputError(f"an event has the unknown type {key.type}", where=where, hint=hint)
 
-    def _row(self, key: _Key, row: _Row) -> bytes:
+    def _row(self, key: _Key, row: _Row, old_is_whole: bool) -> bytes:
         """A row event. Raises ValueError."""
         if key.ts <= 0 or not key.table:
             message = "its key lacks ts or tbl"
@@ -224,27 +224,29 @@ class _Events:
         if not new or (row.gone and row.new):
             message = "it holds neither `u` nor `d`, or both"
             raise ValueError(message)
-        kind = "DELETE" if row.gone else "UPDATE" if old else "INSERT"
+        is_update = bool(old) or not old_is_whole
+        kind = "DELETE" if row.gone else "UPDATE" if is_update else "INSERT"
         table = self._tables.of(key.database, key.table, new)
-        images = b',"old":[%b],"data":[%b]' % (
-            self._tables.of(key.database, key.table, old).image(old), table.image(new)
-        ) if old else b',"old":null,"data":[%b]' % table.image(new)  # fmt: skip
+        before = self._tables.of(key.database, key.table, old).image(old) if old else b"{}"
+        images = b',"old":%b,"data":[%b]' % (b"[%b]" % before if is_update else b"null", table.image(new))
         tidb: dict[str, Any] = {"commitTs": key.ts}
         if key.claim_check_location:
             tidb["claimCheckLocation"] = key.claim_check_location
         elif key.only_handle_key:
             tidb["onlyHandleKey"] = True
+        if not old_is_whole:
+            tidb["onlyNew"] = True
         return b'%b,"type":"%b"%b,"_tidb":%b}' % (table.head, kind.encode(), images, _encode(tidb))
 
 
-def _row_of(plain: bytes) -> _Row:
-    """A row's images. Raises ValueError, and what a decoder raises.
+def _row_of(plain: bytes) -> tuple[_Row, bool]:
+    """A row's images, and whether the old one is whole. Raises ValueError, and what a decoder raises.
 
     With `only-output-updated-columns`, TiCDC's new architecture leaves out the name of a column that became NULL
     (`writeColumnFieldValueIfUpdated`). Nobody knows whose the old value was: it is left out.
     """
     try:
-        return _decode_row(plain)
+        return _decode_row(plain), True
     except msgspec.ValidationError:
         loose = _decode_loose(plain)
         old = {name: held for name, held in (loose.old or {}).items() if isinstance(held, OpenColumn)}
@@ -254,7 +256,7 @@ def _row_of(plain: bytes) -> _Row:
         if any(name in nameless and column.is_key for name, column in (loose.new or {}).items()):
             message = "an old value has no name, and a column of its key is called t, f or v"
             raise ValueError(message) from None
-        return _Row(loose.new, old, loose.gone)
+        return _Row(loose.new, old, loose.gone), False
 
 
 def _ddl(key: _Key, ddl: _Ddl) -> bytes:

@@ -113,6 +113,9 @@ class IntervalReading:
         if extension.only_handle_key or extension.claim_check_location:
             table.unproven = "a row was too large for its message: its values are elsewhere"
             return
+        if extension.only_new:
+            table.unproven = "an UPDATE lacks its old row: the changefeed does not send old values"
+            return
         table.has_other_key |= (message.primary_key or ()) != table.rows.schema.handle_key
         kind = KINDS[message.type]
         image = decode_image(message.data[0])  # type: ignore[index]  # `check_row` has looked

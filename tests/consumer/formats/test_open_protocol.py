@@ -80,12 +80,13 @@ def test_an_update_has_both_rows_and_a_delete_the_old_one() -> None:
 NAMELESS = {"t": Bare("3"), "f": Bare("64"), "v": Bare("5")}
 
 
-def test_an_old_value_without_its_column_s_name_is_left_out() -> None:
+def test_an_old_value_without_its_column_s_name_is_left_out_and_missed() -> None:
     new = {**ID, "u": column(3, None), "v": column(3, Bare("1"))}
     found = row_of(content((KEY, {"u": new, "p": {**ID, **NAMELESS}})))
-    assert (found["type"], found["old"]) == ("UPDATE", [{"id": "1"}])
+    assert (found["type"], found["old"], found["_tidb"]["onlyNew"]) == ("UPDATE", [{"id": "1"}], True)
     assert found["data"] == [{"id": "1", "u": None, "v": "1"}]
-    assert row_of(content((KEY, {"u": new, "p": NAMELESS})))["type"] == "INSERT"
+    alone = row_of(content((KEY, {"u": new, "p": NAMELESS})))
+    assert (alone["type"], alone["old"], alone["_tidb"]["onlyNew"]) == ("UPDATE", [{}], True)
 
 
 def test_rows_elsewhere_are_told() -> None:

@@ -1,4 +1,7 @@
-"""UPDATEs whose old row is in no message (Avro without `_ticdc_before`, Debezium without old values): still UPDATEs."""
+"""UPDATEs whose old row is in no message (Avro without `_ticdc_before`, Debezium without old values): still UPDATEs.
+
+In the Open Protocol a part of it may lack: an old value whose column's name TiCDC leaves out.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +12,11 @@ from consumer.demo.fake_ticdc.changefeed import Message
 from ordering.errors import ReconcilerError
 from tests.avro_protocol import as_avro
 from tests.debezium import as_debezium
+from tests.service.commands.test_prove import prove, reason, verdicts
+from tests.service.commands.test_scrub import Clock, rounds, scrub_of
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, insert, keyed, update, watermarks
+from tests.service.rows.test_genuine_formats import genuine
 from tests.service.rows.test_simple_vectors import CONSISTENCIES
 from tests.service.schema_registry import FakeRegistry
 
@@ -93,3 +99,46 @@ def test_a_row_without_a_key_is_refused(feed: LocalFeed, send: Send) -> None:
     send(BEGIN[0], made, *(keyed(one) if b"INSERT" in one.value else one for one in BEGIN[2:]))
     with pytest.raises(ReconcilerError, match="lacks its old row"):
         send(keyed(CHANGED[0]), *CHANGED[1:])
+
+
+def test_a_proof_says_that_they_prove_nothing(feed: LocalFeed, send: Send) -> None:
+    """Without the row that it found, an event does not tell what it took away."""
+    send(*BEGIN)
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    send(*CHANGED)
+    proof = prove(feed)
+    assert verdicts(proof) == {"t": "base"}
+    assert "lacks its old row" in reason(proof)
+    send(insert("d.t", 7, id=2, v=1), *watermarks(8))
+    assert verdicts(prove(feed)) == {"t": "equal"}
+
+
+def test_the_background_says_that_they_prove_nothing(feed: LocalFeed, send: Send) -> None:
+    send(*BEGIN)
+    clock = Clock()
+    scrub = scrub_of(feed, clock)
+    assert verdicts(rounds(scrub)) == {"t": "equal"}
+    send(*CHANGED)
+    clock.later()
+    proof = rounds(scrub, 1)
+    assert verdicts(proof) == {"t": "unproven"}
+    assert "lacks its old row" in reason(proof)
+    clock.later()
+    assert verdicts(rounds(scrub, 1)) == {"t": "base"}
+
+
+def test_a_part_of_an_old_row_proves_nothing(feed: LocalFeed) -> None:
+    feed.with_(source={"protocol": "open-protocol"}).send(list(genuine("formats.open-updated")))
+    feed.once()
+    found = verdicts(prove(feed)).values()
+    assert "equal" in found
+    assert "different" not in found
+
+
+def test_a_condition_about_a_part_of_an_old_row_is_refused(feed: LocalFeed) -> None:
+    """As if the value whose name is missing had been NULL, the row would be left out, or would not."""
+    rules = [{"matcher": ["*.*"], "ignore-update-old-value-expr": "id < 0"}]
+    feed.with_(source={"protocol": "open-protocol"}, filter={"event-filters": rules})
+    feed.send(list(genuine("formats.open-updated")))
+    with pytest.raises(ReconcilerError, match="does not tell the row before it"):
+        feed.once()
