@@ -59,6 +59,8 @@ def csv_text(value: str, options: CsvOptions) -> str:
     return found
 
 
+_EXCHANGED = re.compile(r"EXCHANGE PARTITION .* WITH TABLE `(\w+)`\.`(\w+)`")
+"""The file is that of the one table, where the message names the other (`ExtraTableName` in pingcap/ticdc)."""
 _BARE = ("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit", "float", "double")
 
 
@@ -165,7 +167,9 @@ class Storage:
                     yield {**files, "metadata": json.dumps({"checkpoint-ts": reached}).encode()}
                     files = {}
             elif body["isDdl"]:
-                identity = (body["database"], body["table"], body["_tidb"]["commitTs"])
+                other = _EXCHANGED.search(body["sql"])
+                database, table = other.groups() if other else (body["database"], body["table"])
+                identity = (database, table, body["_tidb"]["commitTs"])
                 path, content = self.schema_file(identity, body["sql"], ACTIONS[body["type"]])
                 files[self._fresh(path)] = content
             else:

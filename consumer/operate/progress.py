@@ -27,7 +27,7 @@ from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, QuarantineState
 from ordering.rewind import reached, rewound
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
-from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
+from sinks.bookkeeping.ddl_log import KEPT, DdlRecord, DdlState
 from sinks.bookkeeping.definitions import Definition, Wanted
 from sinks.bookkeeping.progress_rows import Stored
 from sinks.target import Target
@@ -171,6 +171,8 @@ def import_progress(config: Config, export: Export) -> None:
         refuse_living_leader(config, target)
         stored = target.stored(config.changefeed)
         known = None if stored is None else stored.progress
+        if known is not None and known.ledger != export.progress.ledger:  # another source may spell some otherwise
+            _refuse_under_way(config, target, known, intents=False)
         again = _retried(config, target, export.progress.checkpoint_ts)
         # what was decided since counts no more: the rows are as they were
         then = tuple(
@@ -219,6 +221,7 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
         if stored.archived:
             raise ConfigError("files can't be rewound to an earlier commitTs", where=stored.archived, hint=_DUMP)
         refuse_living_leader(config, target)
+        _refuse_under_way(config, target, stored)
         _check_bounds(stored, to)
         probe = source.probe(stored)
         progress = replace(added(stored, probe), topics=probe.topics)
@@ -284,6 +287,17 @@ def _check_ddls(log: Sequence[DdlRecord], to: int, high: int) -> None:
             hint=f"rows from before it need not fit the table any more: rewind to {last.commit_ts} or above, or restore"
             " a backup from before it (`reconciler help recovery`)",
         )
+
+
+def _refuse_under_way(config: Config, target: Target, progress: Progress, *, intents: bool = True) -> None:
+    """Raise ConfigError for a DDL that an operator decided about, or a run began: the target may be behind it."""
+    for line in target.ddl_log.under_way(config.changefeed):
+        if line.commit_ts >= progress.checkpoint_ts and (intents or line.state != DdlState.INTENT.value):
+            raise ConfigError(
+                f"the DDL at {line.commit_ts} was begun, or decided about, and is not settled: {line.sql[:200]}",
+                where=target.name,
+                hint="`reconciler run CONFIG --once` settles it, with the config that was used until now",
+            )
 
 
 def _check_keyless(config: Config, target: Target) -> None:

@@ -103,9 +103,7 @@ class Sides:
         progress, own = session.progress, self.own
         if not progress.archived or not isinstance(own, Source):
             return False
-        if progress.window is not None or progress.is_torn or is_half_done(progress.executed, progress.checkpoint_ts):
-            return False
-        if not self._is_due():
+        if _is_unfinished(session) or not self._is_due():
             return False
         try:
             lacking = own.lacking(progress.checkpoint_ts)
@@ -133,6 +131,18 @@ class Sides:
         if isinstance(self.own, Source):
             self.own.begin_anew()
         session.observe(Step.COMMITTED)
+
+
+def _is_unfinished(session: Session) -> bool:
+    """Whether something was begun that has to be ended by the source with which it was begun.
+
+    A DDL, too: topics spell some statements otherwise, so its line in the DDL log would not be found.
+    """
+    progress = session.progress
+    if progress.window is not None or progress.is_torn or is_half_done(progress.executed, progress.checkpoint_ts):
+        return True
+    begun = session.target.ddl_log.under_way(session.config.changefeed)
+    return any(line.commit_ts >= progress.checkpoint_ts for line in begun)
 
 
 def _at(progress: Progress) -> dict[str, str]:

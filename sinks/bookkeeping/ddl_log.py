@@ -42,6 +42,8 @@ class DdlState(Enum):
 DECIDED = {DdlState.SKIP: DdlState.SKIPPED, DdlState.TAKE: DdlState.DONE}
 """What an operator decided -> what it is once the next run has met the DDL."""
 
+_UNDER_WAY = {state.value for state in (DdlState.INTENT, *DECIDED)}
+
 SAME_PLACE = "sink.dispatchers give its table the same name as before"
 """Why a RENAME is ignored that only upstream sees: what has the old name afterwards is another table all the same."""
 SAME_ORIGIN = "its rows keep their origin"
@@ -78,9 +80,11 @@ class DdlRecord:
         return is_unseen or self.state in _RAN
 
     def is_of(self, ddl: DdlEvent) -> bool:
-        """Whether it is about this DDL."""
-        own = (self.commit_ts, self.database, self.table, self.sql)
-        return own == (ddl.commit_ts, ddl.database, ddl.table, as_held(ddl.sql))
+        """Whether it is about this DDL.
+
+        A statement has a commitTs for itself, and of an EXCHANGE PARTITION topics name the one table, files the other.
+        """
+        return (self.commit_ts, self.sql) == (ddl.commit_ts, as_held(ddl.sql))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,10 @@ class DdlLog:
     def unsettled(self, changefeed: str) -> list[DdlRecord]:
         """What killed runs left, what failed, what an operator decided and no run has met yet; newest first."""
         return self.latest(changefeed, KEPT, only_open=True)
+
+    def under_way(self, changefeed: str) -> list[DdlRecord]:
+        """What a run began, or an operator decided about, and no run has ended."""
+        return [line for line in self.unsettled(changefeed) if line.state in _UNDER_WAY]
 
     def is_whole(self) -> bool:
         """Whether the log has the columns that were added last; asked outside of transactions at first."""
