@@ -132,4 +132,4 @@ def _await_window(number: int, log: Path, run: "subprocess.Popen[bytes]") -> Non
         assert run.poll() is None, said
         return said.count("window applied") >= number
 
-    eventually(f"window {number} is applied", is_applied, 180)
+    eventually(f"window {number} is applied", is_applied)

@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.service.lab import DEADLINE_S
+
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
 
@@ -82,8 +84,8 @@ def test_an_interrupted_demo_leaves_nothing(
     children = psutil.Process(running.pid).children(recursive=True)
     assert len(children) >= 3  # Kafka, Redis, the reconciler
     running.send_signal(number)
-    running.communicate(timeout=60)
+    running.communicate(timeout=DEADLINE_S)
     assert running.returncode == 130
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=DEADLINE_S)
     assert alive == []
     assert list((tmp_path / "tmp").iterdir()) == []

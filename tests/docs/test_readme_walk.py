@@ -15,6 +15,7 @@ from consumer.demo.fake_ticdc.changefeed import Changefeed
 from consumer.demo.fake_ticdc.producer import produce
 from consumer.embedded import KafkaBroker, RedisServer
 from tests.docs.test_readme import FIRST_STEPS, LINES, START, blocks
+from tests.service.lab import DEADLINE_S
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
@@ -64,7 +65,7 @@ def start(line: str, place: Path) -> subprocess.Popen[str]:
 
 def output(line: str, place: Path) -> str:
     with start(line, place) as process:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, out + err
     return out
 
@@ -96,5 +97,5 @@ def test_the_walk(write: Callable[[dict[str, str], Path], None], places: dict[st
         assert process.stderr is not None
         assert any("idle" in line for line in process.stderr)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from consumer.embedded.ports import lease_port
 from tests.docs.test_readme import page
+from tests.service.lab import DEADLINE_S, eventually
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
@@ -86,20 +86,19 @@ class Walk:
         process = self._started(line)
         url = f"http://127.0.0.1:{self.port}/api/v2/changefeeds/bank"
         asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.env['RECONCILER_TOKEN']}"})
-        deadline = time.monotonic() + 180
-        told = None
-        while time.monotonic() < deadline:
+
+        def leads() -> bool:
             assert process.poll() is None
             try:
                 with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310 our own server
                     told = json.load(answer)
-                if told["state"] == "normal" and told["leads"]:
-                    return ""
-                assert told["state"] != "failed", told["error"]
-            except urllib.error.URLError:
-                pass  # it does not listen yet
-            time.sleep(0.2)  # the server is asked again until it leads
-        raise AssertionError(f"it does not lead: {told}")
+            except OSError:  # it does not listen yet, or a busy machine keeps it from answering
+                return False
+            assert told["state"] != "failed", told["error"]
+            return bool(told["state"] == "normal" and told["leads"])
+
+        eventually("it leads", leads, pause_s=0.2)
+        return ""
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
     yield walk
     for process in reversed(walk.background):
         process.send_signal(signal.SIGINT)
-    assert [process.wait(60) for process in reversed(walk.background)] == [0] * len(walk.background)
+    assert [process.wait(DEADLINE_S) for process in reversed(walk.background)] == [0] * len(walk.background)
     lease.release()
 
 
@@ -128,7 +127,8 @@ def test_every_command_does_what_is_shown(walk: Walk) -> None:
             out = "".join(map(walk.typed, typed))
         elif language == "text":
             wanted = text.splitlines()
-            deadline = time.monotonic() + 60  # the page says to wait: a killed leader counts until its lease is over
+            # the page says to wait: a killed leader counts until its lease is over
+            deadline = time.monotonic() + DEADLINE_S
             while lacking(wanted, out) and typed[-1].startswith("reconciler status") and time.monotonic() < deadline:
                 out = walk.typed(typed[-1])
             assert lacking(wanted, out) == [], f"not in:\n{out}"

@@ -21,7 +21,7 @@ Tables: TypeAlias = dict[str, Rows]
 PROGRESS = "ticdc_reconciler"
 _BUSY_S = 30.0
 _SCHEMA_CHANGED = {1146, 1412, 1054}  # a DDL came between: no table, definition changed, no column
-_DEADLINE_S = 30.0
+_DEADLINE_S = 180.0
 
 
 def comparable(tables: Mapping[str, Any]) -> Tables:

@@ -45,9 +45,7 @@ def test_the_driver_goes_on_without_workers_and_without_its_jvm(place_on: Callab
         with Victim(config) as victim:
             for choose in (python_workers, jvm):
                 victim.moved(view)
-                killed = choose(victim.tree)
-                assert killed
-                for process in killed:
+                for process in victim.part(choose):
                     process.send_signal(signal.SIGKILL)
                 report.kills += 1
             victim.moved(view)

@@ -31,7 +31,7 @@ def noted(uri: str, changefeed: str) -> dict[str, Loaded]:
 def ended(uri: str, changefeed: str) -> None:
     """Wait until the server has noticed that the load before is gone."""
     with closing(open_target(uri, ValueRules())) as target:
-        eventually("nobody leads", lambda: not target.is_led(changefeed), 60)
+        eventually("nobody leads", lambda: not target.is_led(changefeed))
 
 
 def test_rows_that_are_others_since_they_were_loaded_are_refused(

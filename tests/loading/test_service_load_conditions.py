@@ -66,7 +66,7 @@ def last_line(output: bytes) -> dict[str, Any]:
 def test_memory_does_not_grow_with_a_file_and_sigterm_ends_it_in_order(long_dump: Path, tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/target"
     begun = psutil.Popen(command(tmp_path, long_dump, uri), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    eventually("rows of it are there", lambda: big_rows(tmp_path / "target") > 0, 60)
+    eventually("rows of it are there", lambda: big_rows(tmp_path / "target") > 0)
     begun.send_signal(signal.SIGTERM)
     told = last_line(begun.communicate(timeout=60)[0])
     assert (begun.returncode, told["finished"]) == (0, False)

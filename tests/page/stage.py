@@ -19,7 +19,7 @@ from consumer.serve.api.decision_models import QuarantineList
 from consumer.serve.api.models import ChangefeedList, Health, History, Status, Summary, TableListing
 from consumer.serve.page import page_router
 from tests.page.scenes import Scene
-from tests.service.lab import eventually
+from tests.service.lab import DEADLINE_S, eventually
 
 
 class Stage:
@@ -64,14 +64,14 @@ class Stage:
         self._server = server = uvicorn.Server(config)
         self._thread = threading.Thread(target=lambda: asyncio.run(server.serve([self._socket])), daemon=True)
         self._thread.start()
-        eventually("the server has started", lambda: server.started, 20)
+        eventually("the server has started", lambda: server.started)
 
     def stop(self) -> None:
         """Be gone: connections are refused."""
         assert self._server is not None
         assert self._thread is not None
         self._server.should_exit = self._server.force_exit = True
-        self._thread.join(20)
+        self._thread.join(DEADLINE_S)
         self._socket.close()
 
     def end(self) -> None:

@@ -35,7 +35,10 @@ from tests.service.cells import VECTORS, MariaDbCells, SqliteCells
 from tests.service.postgres_cells import PostgresCells
 
 PARTITIONS = 3
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
+"""For what takes seconds where nothing else runs; nothing is slower for it but a failure."""
+ENDS_S = 300.0
+"""For a command, with a Spark of its own."""
 COMMAND = Path(sys.executable).parent / "reconciler"
 
 
@@ -204,7 +207,7 @@ class Feed:
         path.write_text(toml_of(self.values()))
         return path
 
-    def command(self, *arguments: str, seconds: float = 120) -> "subprocess.CompletedProcess[str]":
+    def command(self, *arguments: str, seconds: float = ENDS_S) -> "subprocess.CompletedProcess[str]":
         """`reconciler ARGUMENTS`, to its end."""
         return reconciler(*arguments, seconds=seconds)
 
@@ -231,14 +234,14 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 
-def reconciler(*arguments: str, seconds: float = 120, **more: str) -> "subprocess.CompletedProcess[str]":
+def reconciler(*arguments: str, seconds: float = ENDS_S, **more: str) -> "subprocess.CompletedProcess[str]":
     """The command with its exit code and both outputs; forked from a process that has loaded it, where that can be."""
     if threading.current_thread() is not threading.main_thread():
         return started_reconciler(*arguments, seconds=seconds, **more)
     return forked("consumer.cli.main", COMMAND.name, arguments, environment(**more), seconds)
 
 
-def started_reconciler(*arguments: str, seconds: float = 120, **more: str) -> "subprocess.CompletedProcess[str]":
+def started_reconciler(*arguments: str, seconds: float = ENDS_S, **more: str) -> "subprocess.CompletedProcess[str]":
     """The command as users start it: for what is about its start."""
     return subprocess.run(
         [COMMAND, *arguments], capture_output=True, text=True, timeout=seconds, check=False, env=environment(**more)

@@ -16,7 +16,7 @@ import httpx
 import psutil
 
 from tests.service.cells import SqliteCells
-from tests.service.lab import Feed, eventually
+from tests.service.lab import DEADLINE_S, Feed, eventually
 
 TOKEN = "a-token-for-tests-only"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -57,7 +57,9 @@ class Serving:
         eventually("it listens", lambda: self._url() is not None or self.process.poll() is not None)
         assert self.process.poll() is None, "".join(self.raw)
         self.url = self._url() or ""
-        self.client = httpx.Client(base_url=self.url, headers=HEADERS, timeout=40)
+        # shorter than the server keeps a connection: else it closes some at the very moment when they are used again
+        limits = httpx.Limits(keepalive_expiry=1)
+        self.client = httpx.Client(base_url=self.url, headers=HEADERS, timeout=DEADLINE_S, limits=limits)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,7 +80,7 @@ class Serving:
         """Exit code after SIGTERM, and how long that took."""
         begun = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60), time.monotonic() - begun
+        return self.process.wait(DEADLINE_S), time.monotonic() - begun
 
     def kill_java(self) -> None:
         """Kill Spark's JVM."""
@@ -105,7 +107,7 @@ class Serving:
             return true(seen[-1])
 
         try:
-            eventually(f"{name}: {what}", look, 120, pause_s=0.2)
+            eventually(f"{name}: {what}", look, pause_s=0.2)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{json.dumps(seen[-1], indent=1)}\n{''.join(self.raw[-30:])}") from None
         return seen[-1]

@@ -16,6 +16,7 @@ from consumer.serve.api.errors import BusyError, NoAnswerError
 from consumer.serve.app import application
 from consumer.serve.changefeed import Feed
 from consumer.serve.fleet import Fleet
+from tests.service.lab import DEADLINE_S
 from tests.serving.lab import HEADERS, TOKEN
 from tests.sinks.hostile_servers import OK, greeting, packet
 
@@ -81,7 +82,7 @@ def test_a_target_that_never_answers_holds_nobody_else(fleet: Fleet, silent: int
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=HEADERS) as client:
             asked = asyncio.create_task(statuses(client, *["frozen/ddls", "frozen/quarantine"] * (MANY // 2)))
             await asyncio.sleep(0)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE_S):
                 assert await statuses(client, *["good/ddls", "good/config"] * 3) == [200] * 6
                 assert (await client.post("/api/v2/changefeeds/frozen/pause")).status_code == 200
                 found = await asked

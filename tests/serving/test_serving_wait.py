@@ -18,7 +18,7 @@ from consumer.serve.api.errors import NotFoundError
 from consumer.serve.waiting import Waiters
 from consumer.wiring import target_of
 from ordering.errors import ConfigError, TargetUnreachableError
-from tests.service.lab import Feed
+from tests.service.lab import DEADLINE_S, Feed
 from tests.service.messages import at, begun, watermarks
 from tests.serving.lab import HEADERS, Serving, config_of, feed_into
 from tests.serving.test_serving_live import more
@@ -63,7 +63,7 @@ def waiters() -> Waiters:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_S):
         while not true():  # noqa: ASYNC110 of another thread
             await asyncio.sleep(0.01)
 
@@ -185,8 +185,8 @@ def test_waiters_of_a_changefeed_that_runs(serving: Serving, running: Feed) -> N
                 held.callback(writer.close)
             await held.aclose()
             for _ in range(3):
-                assert (await client.get(f"{serving.url}healthz", timeout=10)).status_code == 200
-                assert (await client.get(path, timeout=10)).status_code == 200
+                assert (await client.get(f"{serving.url}healthz", timeout=30)).status_code == 200
+                assert (await client.get(path, timeout=30)).status_code == 200
             await asyncio.to_thread(more, running, 6)
             found = await asyncio.gather(*waiting)
             assert {code for code, _ in found} == {200}

@@ -21,7 +21,7 @@ from consumer.spark.provider import OwnSpark
 from ordering.errors import ConfigError, LateEventError, SourceUnreachableError
 from sinks.ddl.parse.tables import read_table
 from tests.bench.measure import RECONCILER
-from tests.service.lab import eventually
+from tests.service.lab import DEADLINE_S, eventually
 
 
 class CutThrough:
@@ -67,7 +67,7 @@ def _no_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
     yield
-    eventually("nothing is left", lambda: not list(place.iterdir()), 30)
+    eventually("nothing is left", lambda: not list(place.iterdir()))
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_it_is_set_by_another_thread() -> None:
     asked = StopRequest()
     assert not asked.wait(0)
     threading.Thread(target=asked.set).start()
-    assert asked.wait(10)
+    assert asked.wait(DEADLINE_S)
     assert asked.is_set()
 
 
@@ -157,11 +157,11 @@ def config_in(tmp_path: Path) -> Path:
 def test_java_that_was_begun_ends_with_a_run_that_is_stopped_at_once(number: signal.Signals, tmp_path: Path) -> None:
     config = config_in(tmp_path)
     run = psutil.Popen([RECONCILER, "run", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    eventually("Java was begun", lambda: bool(run.children()), 30)
+    eventually("Java was begun", lambda: bool(run.children()))
     java = run.children(recursive=True)
     run.send_signal(number)
-    assert run.wait(30) == 0
-    assert not psutil.wait_procs(java, timeout=30)[1]
+    assert run.wait(DEADLINE_S) == 0
+    assert not psutil.wait_procs(java, timeout=DEADLINE_S)[1]
 
 
 @pytest.mark.usefixtures("_no_leftovers")
@@ -177,10 +177,10 @@ def test_a_java_that_takes_for_ever_to_start_is_not_waited_for(number: signal.Si
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     run = psutil.Popen([RECONCILER, "run", str(config_in(tmp_path))], env=environment, **quiet)
 
-    eventually("Java was begun", begun.exists, 60)
+    eventually("Java was begun", begun.exists)
     run.send_signal(number)
     try:
-        assert run.wait(60) == 0
+        assert run.wait(DEADLINE_S) == 0
     finally:
         os.kill(int(begun.read_text()), signal.SIGKILL)
 

@@ -17,7 +17,7 @@ from tests.bench.measure import mysql_connection
 from tests.embedded import MariaDbServer, PostgresServer
 from tests.service.cells import MariaDbCells
 from tests.service.competing import Competitor
-from tests.service.lab import Feed
+from tests.service.lab import DEADLINE_S, Feed, eventually
 from tests.service.messages import begun, insert, update, watermarks
 from tests.service.postgres_cells import PostgresCells
 
@@ -104,20 +104,28 @@ def _full(uri: str) -> Iterator[None]:
 
 
 @contextmanager
-def _for_a_while(state: Any) -> Iterator[None]:
-    """In this state for two seconds, which go on while the block runs."""
-    entered, leave = threading.Event(), threading.Event()
+def _until_it_was_met(state: Any) -> Iterator[None]:
+    """In this state until the block has met it and tries again."""
+    entered, left = threading.Event(), threading.Event()
+
+    def tried_again() -> bool:
+        return left.is_set() or any(line["event"] == "trying again" for line in logs)
 
     def hold() -> None:
         with state:
             entered.set()
-            leave.wait(2)
+            eventually("it is tried again", tried_again)
 
     thread = threading.Thread(target=hold)
-    thread.start()
-    assert entered.wait(30)
-    yield
-    thread.join()
+    with capture_logs() as logs:
+        thread.start()
+        try:
+            assert entered.wait(DEADLINE_S)
+            yield
+        finally:
+            left.set()
+            thread.join()
+    assert [line for line in logs if line["event"] == "trying again"]
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
@@ -127,9 +135,8 @@ def test_no_connection_is_free_for_a_while(sqlite_feed: Feed, few: dict[str, str
         error = feed.failing(TargetUnreachableError)
     assert error.exit_code == 4
     assert "too many" in str(error).lower()
-    with _for_a_while(_full(feed.uri)), capture_logs() as logs:
+    with _until_it_was_met(_full(feed.uri)):
         feed.with_(limits=PATIENT).once()
-    assert [line for line in logs if line["event"] == "trying again"]
     assert sorted(int(row["id"]) for row in cells.tables(["d"])["d.t"][1]) == [1, 9]
     cells.drop({"d"})
     cells.close()
@@ -148,9 +155,8 @@ def test_a_mariadb_that_takes_no_writes_for_a_while(sqlite_feed: Feed, few: dict
     with read_only():
         error = feed.failing(TargetUnreachableError)
     assert (error.exit_code, "read-only" in error.fact) == (4, True)
-    with _for_a_while(read_only()), capture_logs() as logs:
+    with _until_it_was_met(read_only()):
         feed.with_(limits=PATIENT).once()
-    assert [line for line in logs if line["event"] == "trying again"]
     assert sorted(int(row["id"]) for row in cells.tables(["d"])["d.t"][1]) == [1, 9]
     cells.drop({"d"})
     cells.close()

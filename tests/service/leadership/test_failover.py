@@ -126,15 +126,15 @@ def test_a_replica_that_lags_is_brought_up_again(feed: Feed, pair: Pair) -> None
     feed.send([update("d.t", 8, {"v": 1}, id=1, v=8, s="one"), insert("d.t", 8, 1, id=8, v=8, s="x"), *watermarks(9)])
     with feed.running() as process:
         mine = replace(feed, cells=MariaDbCells(pair.first.uri))
-        eventually("the first has it", lambda: mine.reached(at(9)), 120)
+        eventually("the first has it", lambda: mine.reached(at(9)))
         mine.cells.close()
         pair.first.kill()
         assert feed.checkpoint() == old
         pair.lead_to(pair.second)
         feed.send(watermarks(10))  # as TiCDC does every second: who has nothing to do does not look at the target
-        eventually("the second has it too", lambda: feed.reached(at(10)), 60)
+        eventually("the second has it too", lambda: feed.reached(at(10)))
         feed.send([insert("d.t", 11, 2, id=10, v=10, s="x"), *watermarks(12)])
-        eventually("it goes on there", lambda: feed.reached(at(12)), 60)
+        eventually("it goes on there", lambda: feed.reached(at(12)))
         assert process.poll() is None
     rows = feed.cells.tables(["d"])["d.t"][1]
     assert sorted((int(row["id"]), int(row["v"])) for row in rows) == [(1, 8), (8, 8), (10, 10)]

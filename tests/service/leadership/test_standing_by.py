@@ -14,7 +14,7 @@ from consumer.runtime.signals import Stopped
 from ordering.errors import LeaderLivesError, LeadershipLostError, TargetUnreachableError
 from sinks.bookkeeping.progress_rows import Lease
 from tests.service.acting import FIRST, LEASE_S, Actor, Stage
-from tests.service.lab import eventually
+from tests.service.lab import DEADLINE_S, eventually
 
 pytestmark = pytest.mark.service
 
@@ -54,7 +54,7 @@ def test_a_stand_by_waits_while_the_leader_lives_and_leads_at_once_when_it_ends(
         turn.result(1.5 * LEASE_S)
     began = time.monotonic()
     leader.ends()
-    assert turn.result(10) is None
+    assert turn.result(DEADLINE_S) is None
     assert time.monotonic() - began < LEASE_S
     assert other.leads() == 2
     eventually("the list tells", lambda: stage.listed() == [2])
@@ -68,7 +68,7 @@ def test_a_leader_that_is_frozen_is_taken_over_from_and_writes_nothing_more(
     leader.leads()
     other, turn = waiting(stage, pool)
     leader.freezes()
-    held = turn.result(4 * LEASE_S)
+    held = turn.result(DEADLINE_S)
     assert held == Lease(stage.changefeed, 1)
     assert other.leads(held) == 2
     assert leader.lease is not None
@@ -88,7 +88,7 @@ def test_a_leader_that_was_frozen_before_any_sign_of_life_is_taken_over_from(sta
     assert leader.target.try_lead(stage.changefeed)
     assert leader.target.claim(stage.changefeed, FIRST).epoch == 1
     other = stage.enter()
-    limit = threading.Timer(4 * LEASE_S, other.stopping.set)
+    limit = threading.Timer(DEADLINE_S, other.stopping.set)
     limit.start()
     held = other.waits()
     limit.cancel()
@@ -112,7 +112,7 @@ def test_a_stand_by_that_is_stopped_stops(stage: Stage, pool: ThreadPoolExecutor
     other, turn = waiting(stage, pool)
     other.stopping.set()
     with pytest.raises(Stopped):
-        turn.result(10)
+        turn.result(DEADLINE_S)
 
 
 def test_a_lease_that_ran_out_halves_the_wait(
@@ -131,7 +131,7 @@ def test_a_lease_that_ran_out_halves_the_wait(
             turn.result(LEASE_S)
         leader.freezes()
         began = time.monotonic()
-        turn.result(4 * LEASE_S)
+        turn.result(DEADLINE_S)
         assert time.monotonic() - began > LEASE_S / 6
     for actor in stage.actors:
         actor.ends()

@@ -7,7 +7,7 @@ import pytest
 from pyspark import SparkContext
 
 from consumer.embedded import KafkaBroker
-from tests.service.lab import COMMAND, Feed, environment, eventually
+from tests.service.lab import COMMAND, DEADLINE_S, Feed, environment, eventually
 from tests.service.messages import at, begun, insert, watermarks
 from tests.sinks.iceberg_cells import IcebergCells
 
@@ -27,18 +27,18 @@ def test_a_stand_by_goes_on_where_a_killed_leader_ended(feed: Feed) -> None:
     assert checked.returncode == 0, checked.stdout
     command = [COMMAND, "run", str(feed.file())]
     with feed.running() as leader:
-        eventually("the leader has applied the first row", lambda: feed.reached(at(3)), 120)
+        eventually("the leader has applied the first row", lambda: feed.reached(at(3)))
         log = (feed.directory / "second.log").open("wb")
         second = subprocess.Popen(command, stdout=log, stderr=log, env=environment())
         try:
-            eventually("the other one is listed", lambda: len(feed.status()["stand_bys"]) == 1, 120)
+            eventually("the other one is listed", lambda: len(feed.status()["stand_bys"]) == 1)
             leader.kill()
             leader.wait()
             feed.send([insert("d.t", 4, id=2, v=2, s="two"), *watermarks(5)])
-            eventually("the other one has applied the second row", lambda: feed.reached(at(5)), 180)
+            eventually("the other one has applied the second row", lambda: feed.reached(at(5)))
         finally:
             second.terminate()
-            assert second.wait(60) == 0
+            assert second.wait(DEADLINE_S) == 0
             log.close()
     assert sorted(row["id"] for row in feed.cells.tables(["d"])["d.t"][1]) == [1, 2]
     done = feed.command("wait", str(feed.file()), str(at(5)))
