@@ -1,6 +1,7 @@
 """What every test may ask for; each subject's fixtures live in a module of their own and are named here."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,9 @@ LEFT_OUT = pytest.StashKey[dict[str, int]]()
 PLACE = pytest.StashKey[Path | None]()
 """The directory in memory that this run has taken."""
 FAILED = pytest.StashKey[bool]()
+SECONDS = Counter[str]()
+"""How long the tests of each file took, with what they set up; of all processes in the one that reports."""
+FILES_TOLD = 25
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,11 +115,19 @@ def pytest_testnodedown(node: Any) -> None:
     stash[LEFT_OUT] = stash.get(LEFT_OUT, {}) | getattr(node, "workeroutput", {}).get("left_out", {})
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    SECONDS[report.nodeid.partition("::")[0]] += report.duration
+
+
 def pytest_report_header() -> str:
     return f"cells: {SEED}={seed()}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if len(SECONDS) > FILES_TOLD:
+        terminalreporter.section(f"slowest {FILES_TOLD} files")
+        for file, seconds in SECONDS.most_common(FILES_TOLD):
+            terminalreporter.write_line(f"{seconds:8.1f}s {file}")
     left_out = config.stash.get(LEFT_OUT, {})
     for needed in NEEDED:
         if number := left_out.get(needed.marker, 0):

@@ -74,6 +74,7 @@ def test_a_shop_has_small_and_large_transactions() -> None:
 
 @pytest.mark.service
 @pytest.mark.spark
+@pytest.mark.cells
 @pytest.mark.parametrize(
     ("load", "target"),
     [("update-heavy", "mysql"), ("insert-only", "postgresql"), ("shop", "sqlite"), ("wide", "mysql")],

@@ -71,6 +71,7 @@ def running(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.cells
 @pytest.mark.parametrize(
     ("number", "moment"),
     [(signal.SIGINT, "a reader adds up all balances"), (signal.SIGTERM, "the reconciler starts")],

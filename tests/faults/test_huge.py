@@ -24,7 +24,7 @@ def load_of(kafka_broker: KafkaBroker) -> Callable[[int], Huge]:
     return cache(lambda rows: sent(kafka_broker.bootstrap, rows, small=False))
 
 
-@pytest.mark.cells("target", "rows")
+@pytest.mark.cells("rows", by_turns=("target", "consistency"))
 @pytest.mark.parametrize("target", ["mysql", "postgresql", "sqlite"])
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize(("rows", "most_worker_mb"), [(300_000, 400), pytest.param(5_000_000, MOST_MB, marks=LONG)])

@@ -21,6 +21,7 @@ def place_on(kafka_broker: KafkaBroker, uri_of: Callable[[str], str], tmp_path: 
     return place
 
 
+@pytest.mark.cells  # a crash after each step is tried with every target in each run: `test_crash_at_every_step`
 @pytest.mark.parametrize(
     ("target", "consistency", "count"),
     [

@@ -1,5 +1,7 @@
 """The page while its API is gone, slow or answers something else."""
 
+from itertools import pairwise
+
 from fastapi.responses import PlainTextResponse
 
 from tests.page.browser import Browser
@@ -18,7 +20,7 @@ def test_an_api_that_is_gone_is_told_with_the_age_and_never_shown_as_live(browse
         assert page.text(".pulse") == "no connection"
         page.wait(f"{LOOK} === 'grayscale(1)'")
         assert page.run("document.querySelector('#feed-command').disabled")
-        page.wait("/What you see is [2-9] s old/.test(document.querySelector('.notice').innerText)")
+        page.wait("/What you see is ([2-9]|[1-9][0-9]+) s old/.test(document.querySelector('.notice').innerText)")
         assert page.run("document.title").startswith("?")
         stage.start()
         page.click(".notice button")
@@ -33,9 +35,8 @@ def test_it_waits_longer_after_each_failure(browser: Browser) -> None:
         stage.answer = PlainTextResponse("<h1>Bad gateway</h1>", 200)  # something else answers in its place
         page.wait("document.body.dataset.standing === 'gone'")
         stage.asked_at.clear()
-        eventually("it has asked twice more", lambda: len(stage.asked_at) >= 2)
-        first, second, *_ = stage.asked_at
-        assert second - first > 1.5  # a second while all is well
+        # a second while all is well; then 1, 2, 4 and more, within a fifth, and a busy machine may shorten one
+        eventually("it waits longer", lambda: any(b - a > 3 for a, b in pairwise(stage.asked_at)))
         assert "the API answered 200" in page.text(".notice").replace("The", "the")
 
 

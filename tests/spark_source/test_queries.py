@@ -15,12 +15,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from consumer.spark_source.source import TicdcDataSource
-from tests.service.lab import Feed, recorded
+from tests.cells import seed
+from tests.service.lab import ENDS_S, Feed, recorded
 from tests.service.messages import at, begun, delete, insert, update, watermarks
 from tests.spark_source.model import identities
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
-KILLS = 2
 
 
 @pytest.fixture
@@ -73,14 +73,17 @@ def test_an_unknown_option_is_refused_and_no_password_is_shown(reader: Callable[
     assert "hunter2" not in str(error.value)
 
 
-def test_kills_of_the_driver_leave_each_change_once(session: SparkSession, sqlite_feed: Feed, tmp_path: Path) -> None:
-    messages, chance = recorded("bank.index-value.restarts"), random.Random(7)
-    step = len(messages) // (KILLS + 1)
-    for number in range(KILLS + 1):
-        sqlite_feed.send(messages[number * step : (number + 1) * step if number < KILLS else None])
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.soak)])
+def test_kills_of_the_driver_leave_each_change_once(
+    session: SparkSession, sqlite_feed: Feed, tmp_path: Path, kills: int
+) -> None:
+    messages, chance = recorded("bank.index-value.restarts"), random.Random(seed())
+    step = len(messages) // (kills + 1)
+    for number in range(kills + 1):
+        sqlite_feed.send(messages[number * step : (number + 1) * step if number < kills else None])
         driver = _started(sqlite_feed.bootstrap, sqlite_feed.topic, tmp_path)
-        if number == KILLS:
-            assert driver.wait(240) == 0, (tmp_path / "log").read_text()[-3000:]
+        if number == kills:
+            assert driver.wait(ENDS_S) == 0, (tmp_path / "log").read_text()[-3000:]
         else:
             _killed(driver, chance.uniform(0, 6))
     expected = identities(messages, {"bank.acc2": ("no",)})

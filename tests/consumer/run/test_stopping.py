@@ -153,6 +153,7 @@ def config_in(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("_no_leftovers")
+@pytest.mark.cells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_java_that_was_begun_ends_with_a_run_that_is_stopped_at_once(number: signal.Signals, tmp_path: Path) -> None:
     config = config_in(tmp_path)
@@ -165,6 +166,7 @@ def test_java_that_was_begun_ends_with_a_run_that_is_stopped_at_once(number: sig
 
 
 @pytest.mark.usefixtures("_no_leftovers")
+@pytest.mark.cells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_java_that_takes_for_ever_to_start_is_not_waited_for(number: signal.Signals, tmp_path: Path) -> None:
     """On a busy machine it takes longer than whoever stops a service waits."""

@@ -98,6 +98,7 @@ def test_nothing_of_ours_lies_in_users_databases(feed: Feed) -> None:
         assert len(made) == len(oracle("unique-swaps"))
 
 
+@pytest.mark.cells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_running_one_follows_and_stops(number: signal.Signals, sqlite_feed: Feed) -> None:
     feed = sqlite_feed
