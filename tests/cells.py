@@ -3,7 +3,8 @@
 A test marked `cells("recording", ("target", "consistency"))` has more combinations of its parameters than a run needs.
 Each run takes a few of them, so that each recording occurs, and each target in each consistency. Which ones follows
 from a seed; the long tests (`--soak`) take all. `cells` without names: one of them is enough for a run. Of what
-`by_turns=("recording",)` names a third occurs in each run: for values that differ in little.
+`by_turns=("recording",)` names a third occurs in each run: for values that differ in little. A test without `cells`
+that has TiDB among its targets runs there in a third of the runs, and in each of them on the others.
 """
 
 import os
@@ -54,11 +55,29 @@ def spare(config: pytest.Config, items: Sequence[pytest.Item]) -> Iterator[pytes
             products[item.nodeid.partition("[")[0], marks].append(item)
     if seed() == _ALL or any("::" in argument for argument in config.args):
         return
+    yield from (item for item in _also_on_tidb(items) if not is_due(f"{seed()} {item.nodeid}"))
     for (name, marks), cells in products.items():
         told = f"{seed()} {name} {marks}"
         due = turn(set().union(*(facts(item, by_turns=True) for item in cells)), told)
         taken = chosen({item.nodeid: facts(item) | facts(item, by_turns=True) & due for item in cells}, told)
         yield from (item for item in cells if item.nodeid not in taken)
+
+
+def _also_on_tidb(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    """The tests without `cells` of one target after the other, TiDB among them: they cost five times as much there."""
+    tests = defaultdict(list)
+    for item in items:
+        if not item.get_closest_marker("cells") and not item.get_closest_marker("soak"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for same in tests.values():
+        on_tidb = [item for item in same if item.get_closest_marker("tidb")]
+        if len(on_tidb) < len(same):
+            yield from on_tidb
+
+
+def is_due(name: str) -> bool:
+    """Whether it is the turn of what occurs by turns by itself."""
+    return random.Random(name).randrange(_TURNS) == 0
 
 
 def facts(item: Any, *, by_turns: bool = False) -> set[Hashable]:

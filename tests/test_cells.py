@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cells import chosen, turn
+from tests.cells import chosen, is_due, turn
 
 _FACTS = st.frozensets(st.integers(0, 9), min_size=1, max_size=4)
 
@@ -32,6 +32,11 @@ def test_of_cells_without_facts_one_is_enough_and_each_comes_in_time() -> None:
 def test_in_time_all_cells_are_seen() -> None:
     cells = {f"{a}-{b}": {("a", a), ("b", b)} for a, b in product(range(4), range(3))}
     assert set().union(*(chosen(cells, str(seed)) for seed in range(60))) == set(cells)
+
+
+def test_what_occurs_by_turns_by_itself_does_so_in_a_third_of_the_runs() -> None:
+    due = [is_due(f"{seed} test[tidb]") for seed in range(300)]
+    assert 70 < sum(due) < 130
 
 
 def test_of_what_occurs_by_turns_a_third_occurs_and_all_of_it_in_time() -> None:

@@ -13,7 +13,7 @@ from consumer.spark.class_archive import java_flags
 from consumer.spark_source import columns, options
 from tests.docs.test_readme import README, ROOT
 from tests.service.conftest import sqlite_feed
-from tests.service.lab import ENDS_S, Feed
+from tests.service.lab import Feed
 from tests.service.messages import begun, insert, watermarks
 
 __all__ = ["sqlite_feed"]
@@ -23,27 +23,18 @@ SCRIPT = next(code for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTAL
 
 @pytest.mark.service
 @pytest.mark.spark
-def test_the_script_writes_each_change_once(
-    sqlite_feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """By itself, and started again: then in the tests' own Spark, which is there already."""
+def test_the_script_writes_each_change_once(sqlite_feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_home()))
     environment = {**os.environ, "JDK_JAVA_OPTIONS": java_flags()}  # as we start Spark: it saves half of a start
-    words = ["-c", sqlite_feed.bootstrap, sqlite_feed.topic, str(tmp_path)]
-    sqlite_feed.send([*begun(), *watermarks(3)])
-    command = [sys.executable, "-c", SCRIPT, *words[1:]]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=ENDS_S, check=False)
-    assert told.returncode == 0, told.stderr[-3000:]
-    assert kinds_shown(told.stdout) == ["ddl", "ddl", "insert"]
-    sqlite_feed.send([insert("d.t", 4, id=2), insert("d.t", 4, id=2), *watermarks(5)])
-    monkeypatch.setattr(sys, "argv", words)
-    exec(SCRIPT, {"__name__": "__main__"})  # noqa: S102 the page's own script
-    assert kinds_shown(capfd.readouterr().out) == ["ddl", "ddl", "insert", "insert"]
-
-
-def kinds_shown(out: str) -> list[str]:
-    """The kinds of the changes in the table that the script shows."""
-    return [line.split("|")[3].strip() for line in out.splitlines() if line.startswith(("|d|", "|d "))]
+    shown = []
+    for more in ([*begun(), *watermarks(3)], [insert("d.t", 4, id=2), insert("d.t", 4, id=2), *watermarks(5)]):
+        sqlite_feed.send(more)
+        command = [sys.executable, "-c", SCRIPT, sqlite_feed.bootstrap, sqlite_feed.topic, str(tmp_path)]
+        told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+        assert told.returncode == 0, told.stderr[-3000:]
+        lines = [line for line in told.stdout.splitlines() if line.startswith(("|d|", "|d "))]
+        shown.append([line.split("|")[3].strip() for line in lines])
+    assert shown == [["ddl", "ddl", "insert"], ["ddl", "ddl", "insert", "insert"]]
 
 
 def test_it_is_found() -> None:

@@ -130,6 +130,7 @@ def test_every_command_does_what_is_shown(walk: Walk) -> None:
             # the page says to wait: a killed leader counts until its lease is over
             deadline = time.monotonic() + DEADLINE_S
             while lacking(wanted, out) and typed[-1].startswith("reconciler status") and time.monotonic() < deadline:
+                time.sleep(2)  # each look is a start of the program
                 out = walk.typed(typed[-1])
             assert lacking(wanted, out) == [], f"not in:\n{out}"
     assert len(SAVED) == 2

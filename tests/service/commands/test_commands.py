@@ -30,14 +30,17 @@ def said(done: Any, code: int, *parts: str) -> str:
 
 
 def timed(feed: Feed) -> tuple[dict[str, Any], float]:
-    """The last line of `run --once --json`, and the seconds of the wall clock that it does not account for."""
+    """The last line of `run --once --json`, and the part of the wall clock's seconds that it does not account for.
+
+    A part, and not seconds: a busy machine makes all of it slower.
+    """
     begun_at = time.monotonic()
     done = started_reconciler("run", str(feed.file()), "--once", "--json")
     wall = time.monotonic() - begun_at
     said(done, 0)
     told = json.loads(done.stdout.splitlines()[-1])
     assert set(told) == OUTCOME
-    return told, abs(told["start_s"] + told["processing_s"] - wall)
+    return told, abs(1 - (told["start_s"] + told["processing_s"]) / wall)
 
 
 def test_once_and_json(sqlite_feed: Feed, redis_server: RedisServer) -> None:
@@ -45,10 +48,7 @@ def test_once_and_json(sqlite_feed: Feed, redis_server: RedisServer) -> None:
     feed.send(recorded("iv.index-value.raw"))
     told, first_gap = timed(feed)
     idle, second_gap = timed(feed)
-    begun_at = time.monotonic()
-    started_reconciler("--version")
-    busy = time.monotonic() - begun_at  # a quarter of a second where nothing else runs
-    assert min(first_gap, second_gap) < max(1, 2 * busy)
+    assert min(first_gap, second_gap) < 1 / 5
     assert (idle["events"], idle["checkpoint_ts"]) == (0, told["checkpoint_ts"])
     assert (told["events"], told["duplicates"], told["late"]) == (10, 0, 0)
     assert differences(oracle("iv"), feed.cells) == []

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.embedded import KafkaBroker
 from ordering.errors import InputError
-from tests.service.lab import Feed, eventually
+from tests.service.lab import DEADLINE_S, Feed, eventually
 from tests.service.messages import at, begun, insert, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.kafka]
@@ -31,9 +31,11 @@ def offsets(feed: Feed, partition: int) -> list[int]:
     consumer = Consumer({**settings, "enable.partition.eof": True})
     consumer.assign([TopicPartition(feed.topic, partition, 0)])
     found = []
-    while (message := consumer.poll(10)) is not None and message.error() is None:
+    while (message := consumer.poll(DEADLINE_S)) is not None and message.error() is None:
         found.append(message.offset())
     consumer.close()
+    assert message is not None
+    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
     return found
 
 

@@ -32,6 +32,8 @@ from tests.simulation.jobs import LocalJobs
 
 pytestmark = pytest.mark.service
 UNSAFE = {"unclean_leader_election_enable": "true"}
+SILENCE_S = 3.0
+"""Long enough for what the follower gives out to come, short enough to wait for what never comes."""
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +181,7 @@ def test_a_follower_that_lags_is_waited_for(cluster: Cluster, lagging: Partition
 def test_a_follower_that_stays_behind_is_an_error(
     lagging: Partition, near: RangeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "SILENCE_S", 1.0)
+    monkeypatch.setattr(reader, "SILENCE_S", SILENCE_S)
     for _ in range(2):  # the second time with a consumer that was used before
         with pytest.raises(SourceUnreachableError, match="up to offset 10 only, 20 was promised") as caught:
             read(near, lagging, 0, 20)
@@ -196,7 +198,7 @@ def test_a_run_beside_a_follower_that_lags(
     eventually("the first row is applied", lambda: feed.once() == at(3))
     rows = [insert("d.t", 5, 0, id=n, v=n, s="x") for n in range(10, 40)]
     known_to_the_leader(cluster, feed.topic, feed.here([*rows, watermark(6, 0)]), 35)
-    monkeypatch.setattr(reader, "SILENCE_S", 1.0)
+    monkeypatch.setattr(reader, "SILENCE_S", SILENCE_S)
     assert "up to offset 4 only, 35 was promised" in feed.failing(SourceUnreachableError).fact
     assert (feed.checkpoint(), feed.ids()) == (at(3), [1])
     monkeypatch.undo()

@@ -59,6 +59,7 @@ def landing(request: pytest.FixtureRequest) -> Landing:
     return found
 
 
+@pytest.mark.cells("declared", "landing")
 @pytest.mark.parametrize("examples", [10, pytest.param(100, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("declared", TYPES)
 def test_values(landing: Landing, declared: str, examples: int) -> None:
