@@ -313,7 +313,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.random_kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--target", choices=["mysql", "postgresql", "sqlite"], default="mysql")
-    parser.add_argument("--consistency", choices=["snapshot", "transaction"], default="snapshot")
+    parser.add_argument("--consistency", choices=["snapshot", "transaction", "row"], default="snapshot")
     parser.add_argument("--seed", type=int, default=1)
     told = parser.parse_args()
     with ExitStack() as stack:
@@ -325,7 +325,8 @@ def main() -> int:
         elif told.target == "postgresql":
             uri = stack.enter_context(PostgresServer(place / "postgres")).uri
         where = Place(place, broker.bootstrap, uri, f'consistency = "{told.consistency}"\n')
-        report = under_load(where, kills(told.kills, told.seed), seed=told.seed)
+        killing, audited = kills(told.kills, told.seed), told.consistency != "row"
+        report = under_load(where, killing, seed=told.seed, audited=audited)
     print(json.dumps(asdict(report) | {"right": report.right}))
     return 0 if report.right else 1
 

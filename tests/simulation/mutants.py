@@ -12,10 +12,12 @@ import argparse
 import compileall
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import NamedTuple
@@ -33,15 +35,29 @@ _IGNORED = shutil.ignore_patterns("vectors", "__pycache__", ".hypothesis", "_cor
 
 
 class Mutant(NamedTuple):
-    """In `file`, `old` becomes `new`."""
+    """In `file`, `old` becomes `new`; `tests` are those of other names that are about it."""
 
     file: str
     old: str
     new: str
+    tests: tuple[str, ...] = ()
+
+
+class Verdict(NamedTuple):
+    """`caught` or `no end`, by which suite and which of its tests; `SURVIVED`; `gone` if the text is not there."""
+
+    word: str
+    suite: Suite | None = None
+    test: str = ""
 
 
 _DELETES, _WRITES = "*spool.groups(RowOp.DELETE)", "*spool.groups(RowOp.WRITE)"
 _ENCODER = "consumer/tasks/encoding/chunk_encoder.py"
+_UPDATES = ("tests/service/rows/test_updates_without_old_rows.py",)
+_ARCHIVE = ("tests/ordering/test_archive.py",)
+_POSTGRES = ("tests/service/targets/test_postgres.py",)
+_CLASSES = ("tests/verifying/test_storage_classes.py",)
+_KEYS = ("tests/service/ddl/test_changed_keys.py",)
 _NO_PERMITS = "self._permits.set(changefeed)"
 MUTANTS = (
     Mutant("ordering/rows/net_effect.py", "if other > last:", "if False:"),
@@ -66,12 +82,12 @@ MUTANTS = (
     Mutant("ordering/window.py", "if self.to_end:", "if False:"),
     Mutant("ordering/rows/segments.py", "ddl.commit_ts >= segment.high for", "True for"),
     Mutant("consumer/tasks/segment_scan.py", "whole = self._with(at, report, whole)", "pass"),
-    Mutant("consumer/pipeline/segments.py", "if stands(tables, reading.handle_keys, now)", "if True"),
+    Mutant("consumer/pipeline/segments.py", "if stands(tables, reading.handle_keys, now)", "if True", _KEYS),
     Mutant("ordering/progress.py", 'changes.setdefault("executed", frozenset())', "pass"),
     Mutant("ordering/progress.py", "if checkpoint_ts < self.checkpoint_ts:", "if False:"),
     Mutant("ordering/progress.py", 'p["watermark"], p["counted_to"]', 'None, p["counted_to"]'),
     Mutant("sinks/target_session.py", "            self.check_epoch(lease)\n            yield", "            yield"),
-    Mutant("sinks/unit_rows.py", _DELETES + ", ", ""),
+    Mutant("sinks/unit_rows.py", f"{_DELETES}, {_WRITES}", f"{_WRITES},"),
     Mutant("sinks/unit_rows.py", f"{_DELETES}, {_WRITES}", f"{_WRITES}, {_DELETES}"),
     Mutant("sinks/target.py", "self.session.save(progress, lease)\n            observe(Step.PROG", "observe(Step.PROG"),
     Mutant("sinks/target_session.py", "self._open.rollback()\n            raise", "pass\n            raise"),
@@ -178,6 +194,16 @@ MUTANTS = (
         "self.schemas",
     ),
     Mutant("sinks/target.py", "        self._end_writers(changefeed)", "        pass"),
+    Mutant("consumer/filters/events.py", "if tidb.only_new and (", "if False and (", _UPDATES),
+    Mutant("consumer/tasks/keyless.py", "if message.tidb.only_new:", "if False:", _UPDATES),
+    Mutant("ordering/progress.py", "({rest} if more else set())", "set()"),
+    Mutant("ordering/sources/archive.py", "(rest_at(at) in executed or 0 < done < parts)", "0 < done < parts"),
+    Mutant("ordering/sources/retention.py", "sorted(begins) if began_after(times, ts) else", "", _ARCHIVE),
+    Mutant("ordering/sources/retention.py", "min(times.values(), default", "max(times.values(), default", _ARCHIVE),
+    Mutant("sinks/postgres/connection.py", "if found != (self._mark,):", "if False:", _POSTGRES),
+    Mutant("sinks/sqlite/digests.py", "NOT IN ('blob', 'null')\"", "= 'integer'\"", _CLASSES),
+    Mutant("consumer/spark/local_files.py", " or xxh3_64_intdigest(found) != place.digest", ""),
+    Mutant("consumer/source/outside_watermark.py", "if not 0 < applied < self._begun:", "if True:"),
 )
 
 
@@ -192,12 +218,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         copy = copied(Path(directory) / "tree")
         for mutant in sampled(chosen.wanted, chosen.sample, chosen.seed):
-            verdict, suite = tried(copy, mutant)
-            survivors += suite is None
-            failed_by |= {suite} if suite else set()
-            print(f"{verdict:9} {mutant.file}: {mutant.old!r} -> {mutant.new!r}", flush=True)
+            begun, verdict = time.monotonic(), tried(copy, mutant)
+            survivors += verdict.suite is None
+            failed_by |= {verdict.suite} if verdict.suite else set()
+            print(f"{verdict.word:9} {mutant.file}: {mutant.old!r} -> {mutant.new!r}")
+            print(f"          {time.monotonic() - begun:.0f} s {verdict.test}", flush=True)
         for suite in sorted(failed_by):
-            if verdict_of(copy, suite):
+            if verdict_of(copy, suite).suite:
                 print(f"fails without any mutant: {' '.join(suite)}")
                 return 2
     return min(1, survivors)
@@ -218,16 +245,16 @@ def sampled(wanted: str, count: int, seed: str) -> list[Mutant]:
     return random.Random(seed).sample(found, min(count, len(found)))
 
 
-def tried(copy: Path, mutant: Mutant) -> tuple[str, Suite | None]:
-    """`caught` or `no end`, and by which suite; `SURVIVED`; `gone` if the text is no longer there."""
+def tried(copy: Path, mutant: Mutant) -> Verdict:
+    """What the suites say of the tree with that mutant, from the first that fails."""
     file = copy / mutant.file
     before = file.read_text()
     if mutant.old not in before:
-        return "gone", None
+        return Verdict("gone")
     file.write_text(before.replace(mutant.old, mutant.new))
     try:
-        verdicts = ((verdict_of(copy, suite), suite) for suite in suites_of(copy, mutant))
-        return next(((verdict, suite) for verdict, suite in verdicts if verdict), ("SURVIVED", None))
+        verdicts = (verdict_of(copy, suite) for suite in suites_of(copy, mutant))
+        return next((verdict for verdict in verdicts if verdict.suite), Verdict("SURVIVED"))
     finally:
         file.write_text(before)
 
@@ -236,18 +263,28 @@ def suites_of(copy: Path, mutant: Mutant) -> list[Suite]:
     """The tests of the file that is changed, then whole histories, then those that are written down."""
     changed = Path(mutant.file)
     own = sorted(str(path) for path in (copy / "tests" / changed.parts[0]).rglob(f"test_{changed.stem}.py"))
+    own += mutant.tests
     return [*([(*_PYTEST, *own)] if own else []), _HISTORIES, _SCRIPTS]
 
 
-def verdict_of(copy: Path, suite: Suite) -> str:
-    """`caught` if a suite fails, `no end` if it takes longer than half an hour, nothing if it passes."""
+def verdict_of(copy: Path, suite: Suite) -> Verdict:
+    """`caught` if a suite fails, `no end` if it takes longer than half an hour, `SURVIVED` if it passes."""
     try:
         done = subprocess.run(
-            [sys.executable, *suite], cwd=copy, env=_ENVIRONMENT, capture_output=True, timeout=_LONGEST_S, check=False
+            [sys.executable, *suite],
+            cwd=copy,
+            env=_ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        return "no end"
-    return "caught" if done.returncode else ""
+        return Verdict("no end", suite)
+    if done.returncode == 0:
+        return Verdict("SURVIVED")
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return Verdict("caught", suite, failed[1] if failed else " ".join(suite[1:]))
 
 
 if __name__ == "__main__":

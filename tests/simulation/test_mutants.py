@@ -1,5 +1,6 @@
 """The mutants are where they are looked for; whether each is caught, `python -m tests.simulation.mutants` finds out."""
 
+import ast
 import sys
 
 import pytest
@@ -9,6 +10,12 @@ from tests.simulation.mutants import MUTANTS, ROOT, main, sampled
 
 def test_each_mutant_finds_its_text() -> None:
     assert [mutant for mutant in MUTANTS if mutant.old not in (ROOT / mutant.file).read_text()] == []
+
+
+def test_each_mutant_is_still_python() -> None:
+    """Every test would catch one that is not, and prove nothing."""
+    for mutant in MUTANTS:
+        ast.parse((ROOT / mutant.file).read_text().replace(mutant.old, mutant.new), mutant.file)
 
 
 def test_a_sample_is_the_same_for_the_same_seed() -> None:
