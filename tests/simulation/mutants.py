@@ -58,6 +58,7 @@ _ARCHIVE = ("tests/ordering/test_archive.py",)
 _POSTGRES = ("tests/service/targets/test_postgres.py",)
 _CLASSES = ("tests/verifying/test_storage_classes.py",)
 _KEYS = ("tests/service/ddl/test_changed_keys.py",)
+_ATTEMPTS = ("tests/simulation/test_rows.py",)
 _NO_PERMITS = "self._permits.set(changefeed)"
 MUTANTS = (
     Mutant("ordering/rows/net_effect.py", "if other > last:", "if False:"),
@@ -99,9 +100,9 @@ MUTANTS = (
     ),
     Mutant("ordering/progress.py", "executed=executed, counts=counts)", "counts=counts)"),
     Mutant("sinks/target.py", _NO_PERMITS, "pass"),
-    Mutant("sinks/bookkeeping/write_permits.py", "name != attempt.phase.name or (", "("),
-    Mutant("sinks/bookkeeping/write_permits.py", "holder > highest if", "False if"),
-    Mutant("sinks/bookkeeping/write_permits.py", "else holder != attempt.number)", "else False)"),
+    Mutant("sinks/bookkeeping/write_permits.py", "name != attempt.phase.name or (", "(", _ATTEMPTS),
+    Mutant("sinks/bookkeeping/write_permits.py", "holder > highest if", "False if", _ATTEMPTS),
+    Mutant("sinks/bookkeeping/write_permits.py", "else holder != attempt.number)", "else False)", _ATTEMPTS),
     Mutant("sinks/target.py", "                    self._permits.check(attempt)\n", ""),
     Mutant("sinks/target.py", "return before > 0", "return False"),
     Mutant("sinks/rows/schema.py", "return any(set(unique) != set(key)", "return any(False"),

@@ -159,3 +159,18 @@ def test_nobody_writes_behind_the_end_of_a_phase_or_under_a_new_leader() -> None
     with pytest.raises(LeadershipLostError, match="has a new leader"):
         old.target.save(script.stored, old.lease, lost.phase)
     assert script.rows() == {"1": "a"}
+
+
+def test_an_attempt_of_a_phase_that_is_over_takes_no_part_of_the_next() -> None:
+    """It was lost before it took its part over, and its number is as high as any of the next phase."""
+    script = begun()
+    lost, chunk = attempt_of(script, 4)
+    phase = replace(lost.phase, name="next")
+    script.session.target.save(script.stored, script.session.lease, phase)
+    late, task = script.session.target.opener()(), script.session.target.opener()()
+    with pytest.raises(LeadershipLostError, match="its phase is over"):
+        late.take_over(lost)
+    assert not task.take_over(replace(lost, phase=phase))
+    with pytest.raises(LeadershipLostError, match="its phase is over"):
+        late.write_part(lost, [chunk])
+    assert task.write_part(replace(lost, phase=phase), [chunk]).rows == 1
