@@ -58,7 +58,7 @@ _ARCHIVE = ("tests/ordering/test_archive.py",)
 _POSTGRES = ("tests/service/targets/test_postgres.py",)
 _CLASSES = ("tests/verifying/test_storage_classes.py",)
 _KEYS = ("tests/service/ddl/test_changed_keys.py",)
-_ATTEMPTS = ("tests/simulation/test_rows.py",)
+_ROWS = ("tests/simulation/test_rows.py",)
 _NO_PERMITS = "self._permits.set(changefeed)"
 MUTANTS = (
     Mutant("ordering/rows/net_effect.py", "if other > last:", "if False:"),
@@ -100,21 +100,26 @@ MUTANTS = (
     ),
     Mutant("ordering/progress.py", "executed=executed, counts=counts)", "counts=counts)"),
     Mutant("sinks/target.py", _NO_PERMITS, "pass"),
-    Mutant("sinks/bookkeeping/write_permits.py", "name != attempt.phase.name or (", "(", _ATTEMPTS),
-    Mutant("sinks/bookkeeping/write_permits.py", "holder > highest if", "False if", _ATTEMPTS),
-    Mutant("sinks/bookkeeping/write_permits.py", "else holder != attempt.number)", "else False)", _ATTEMPTS),
+    Mutant("sinks/bookkeeping/write_permits.py", "name != attempt.phase.name or (", "(", _ROWS),
+    Mutant("sinks/bookkeeping/write_permits.py", "holder > highest if", "False if", _ROWS),
+    Mutant("sinks/bookkeeping/write_permits.py", "else holder != attempt.number)", "else False)", _ROWS),
     Mutant("sinks/target.py", "                    self._permits.check(attempt)\n", ""),
     Mutant("sinks/target.py", "return before > 0", "return False"),
     Mutant("sinks/rows/schema.py", "return any(set(unique) != set(key)", "return any(False"),
-    Mutant(_ENCODER, "WhichRows.ALL if plain else WhichRows.GONE", "WhichRows.GONE"),
-    Mutant(_ENCODER, "if self.only is not RowOp.WRITE:", "if False:"),
-    Mutant(_ENCODER, "elif self.again and plain:", "elif False:"),
-    Mutant("consumer/tasks/write.py", "if deletes else []", "if False else []"),
+    Mutant(_ENCODER, "WhichRows.ALL if plain else WhichRows.GONE", "WhichRows.GONE", _ROWS),
+    Mutant(_ENCODER, "if self.only is not RowOp.WRITE:", "if False:", _ROWS),
+    Mutant(_ENCODER, "elif self.again and plain:", "elif False:", _ROWS),
+    Mutant("consumer/tasks/write.py", "if deletes else []", "if False else []", _ROWS),
     Mutant("ordering/rows/manifest.py", "if manifest.digest != accounts[manifest.task]:", "if False:"),
     Mutant("ordering/rows/manifest.py", "if manifest.error is not None:", "if False:"),
     Mutant("ordering/rows/manifest.py", "or came[task] != 1", ""),
-    Mutant("consumer/tasks/write.py", "        if report.deletes:", "        if False:"),
-    Mutant("consumer/tasks/write.py", "self.target.save(recorded,", "self.target.save(replace(recorded, window=None),"),
+    Mutant("consumer/tasks/write.py", "        if report.deletes:", "        if False:", _ROWS),
+    Mutant(
+        "consumer/tasks/write.py",
+        "self.target.save(recorded,",
+        "self.target.save(replace(recorded, window=None),",
+        _ROWS,
+    ),
     Mutant("ordering/planner.py", "if progress.window is not None:", "if False:"),
     Mutant("ordering/planner.py", "if window.to_end or window == progress.window:", "if window.to_end:"),
     Mutant("consumer/pipeline/session.py", "self.target.save(after, self.lease, rows=spool, aside=aside)\n", "pass\n"),

@@ -116,6 +116,20 @@ def test_a_window_that_was_begun_is_ended_before_another_consistency_counts(cons
     assert script.rows() == {"1": "a", "2": "y"}
 
 
+def test_what_a_lost_attempt_wrote_is_deleted_before_it_is_inserted_again() -> None:
+    """A chunk is a transaction, and inserts of a table with another unique key replace nothing."""
+    script = begun(UNIQUE)
+    script.tuning = replace(BY_TASKS, chunk_rows=1)
+    for number in range(2, 30):
+        script.row(10 + number, number, f"v{number}")
+    script.mark(50)
+    script.faults.rates, script.faults.left = {"attempt lost": 1.0}, 100
+    script.restarted()
+    assert script.run().checkpoint_ts == 50
+    assert "attempt lost" in script.faults.happened
+    assert script.rows() == {"1": "a", **{str(n): f"v{n}" for n in range(2, 30)}}
+
+
 def attempt_of(script: Script, number: int) -> tuple[Attempt, Chunk]:
     """An attempt that may write now, and a row for it."""
     lease = script.session.lease
