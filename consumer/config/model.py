@@ -171,6 +171,11 @@ class SourceSection(Section):
         checks.store_opens("storage", self.storage, self.storage_options)
         return self
 
+    @property
+    def topics_may_lack(self) -> bool:
+        """Whether `unproven-beginning` accepts what topics lack: with an archive it is about that."""
+        return self.unproven_beginning == "accept" and not self.archive
+
 
 def _consistency(values: dict[str, Any]) -> Consistency:
     """The default: TiDB bounds its transactions, so a window may not fit into one."""

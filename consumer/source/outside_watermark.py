@@ -21,7 +21,7 @@ import structlog
 
 from consumer.config.model import Config
 from consumer.kafka.oauth import Lines, NoRedirects
-from ordering.errors import InputError, SourceError, SourceUnreachableError
+from ordering.errors import BeginningLostError, InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 
@@ -167,12 +167,16 @@ class OutsideWatermark:
             known.append((found, end))
             del known[_KEPT // 2 : -_KEPT // 2]
 
-    def check_begun(self, applied: int, *, accepted: bool) -> None:
-        """Raise InputError where TiCDC's changefeed began above what is applied: it was made again, and left rows out.
+    def began_after(self, applied: int) -> bool:
+        """Whether TiCDC's changefeed began above what is applied: it was made again, and left rows out.
 
-        `applied`: the checkpoint, 0 for a changefeed that begins with what the topics hold. `accepted`: say so alone.
+        `applied`: the checkpoint, 0 for a changefeed that begins with what the topics hold.
         """
-        if not 0 < applied < self._begun:
+        return 0 < applied < self._begun
+
+    def check_begun(self, applied: int, *, accepted: bool) -> None:
+        """Raise BeginningLostError where `began_after`. `accepted`: say so alone."""
+        if not self.began_after(applied):
             return
         fact = (
             f"TiCDC's changefeed began at {self._begun} ({utc_text(self._begun)} UTC), and what is applied ends at"
@@ -183,10 +187,11 @@ class OutsideWatermark:
             return
         place = "" if self.api is None else self.api.place
         hint = (
-            "make it again with --start-ts at or below the checkpoint, or rebuild the target from a dump; if nothing"
+            "make it again with --start-ts at or below the checkpoint, set source.archive to files that hold what lies"
+            " between, or rebuild the target from a dump; if nothing"
             ' was changed upstream in between, set source.unproven-beginning = "accept" for one run'
         )
-        raise InputError(fact, where=f"source.watermark-from = {place}", hint=hint)
+        raise BeginningLostError(fact, where=f"source.watermark-from = {place}", hint=hint)
 
     def forget(self, topic: str) -> None:
         """Forget a topic that was created again: its offsets begin at 0."""

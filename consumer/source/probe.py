@@ -266,9 +266,7 @@ class Source:
     def _new_starts(self, progress: Progress, begins: Mapping[Partition, int]) -> dict[Partition, int]:
         """Where to begin in partitions that are new. Raises InputError where what they lack may be needed."""
         new = {p: begin for p, begin in begins.items() if p not in self._starts}
-        source = self.config.source
-        accepts = source.unproven_beginning == "accept" and not source.archive  # then it is about the archive's
-        if accepts or not (progress.began_ts or progress.partitions):
+        if self.config.source.topics_may_lack or not (progress.began_ts or progress.partitions):
             for p in sorted(p for p, begin in new.items() if begin > 0):
                 log.warning("retention deleted the beginning of a partition; what it held is not applied", at=str(p))
         else:
@@ -281,7 +279,8 @@ class Source:
         begins = self.control.begins([p for topic in self.listed() for p in topic.partitions])
         if not begins:
             raise SourceError("no topic is there", where=f"Kafka at {self.config.source.bootstrap_servers}")
-        return lacking(begins, self._first_times(begins), ts)
+        self.outside.ask(lambda: self.control.written_ends(begins))
+        return sorted(begins) if self.outside.began_after(ts) else lacking(begins, self._first_times(begins), ts)
 
     def _first_times(self, begins: Mapping[Partition, int]) -> dict[Partition, int]:
         ends = self.control.ends(begins)
@@ -289,7 +288,7 @@ class Source:
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
         self.outside.ask(lambda: self.control.written_ends(known.partitions))
-        self.outside.check_begun(known.checkpoint_ts, accepted=self.config.source.unproven_beginning == "accept")
+        self.outside.check_begun(known.checkpoint_ts, accepted=self.config.source.topics_may_lack)
         found = self.control.stable_ends(known.partitions)
         self._check_kept(known, found)
         ends = {p: end.offset for p, end in found.items()}

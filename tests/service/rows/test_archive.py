@@ -15,6 +15,7 @@ from ordering.errors import ConfigError, InputError, SourceUnreachableError
 from tests.service.buckets import Bucket
 from tests.service.lab import PARTITIONS, Feed, body
 from tests.service.messages import at, ddl, insert, watermark, watermarks
+from tests.service.ticdc_api import ticdc_api
 from tests.storage_files import CsvOptions, Files, Storage, write_dated
 
 pytestmark = [pytest.mark.service, pytest.mark.kafka]
@@ -138,6 +139,31 @@ def test_topics_that_begin_after_start_ts(sqlite_feed: Feed, tmp_path: Path) -> 
     feed.once()
     assert rows(feed) == list(range(35, 120, 5))
     assert feed.status()["archived"] == ""
+
+
+def test_what_a_changefeed_left_out_that_was_made_anew_comes_from_the_archive(
+    sqlite_feed: Feed, tmp_path: Path
+) -> None:
+    """Its topics hold messages that are old enough, and yet lack what came before it began."""
+    first, left_out, rest = [CREATE, *history(5, 40)], history(40, 60), history(60, 120)
+    with ticdc_api() as api:
+        section = {"archive": f"file://{tmp_path}/nfs", "watermark-from": api.url, "watermark-changefeed": "orders"}
+        feed = sqlite_feed.with_(source={**section, "unproven-beginning": "accept"})
+        made(feed)
+        archive = Archive(tmp_path / "nfs", [*first, *left_out, *rest], None)
+        send(feed, first)
+        api.at(at(36 * MINUTE), start_ts=1)
+        feed.once()
+        send(feed, rest)
+        api.at(at(116 * MINUTE), start_ts=at(59 * MINUTE))
+        archive.reach(50)
+        feed.once()
+        assert rows(feed) == list(range(5, 55, 5))
+        feed.once()
+        assert "began at" in feed.status()["archived"]
+        archive.reach(65)
+        feed.once()
+        assert (rows(feed), feed.status()["archived"]) == (list(range(5, 120, 5)), "")
 
 
 def test_an_archive_that_may_begin_too_late_is_refused_until_somebody_knows_better(
