@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,7 +24,6 @@ from tests.service.lab import Feed, databases_of, recorded
 from tests.service.local import Killed, LocalFeed
 from tests.service.messages import at, begun, ddl, delete, insert, update, watermarks
 from tests.service.postgres_cells import PostgresCells
-from tests.simple_protocol import as_simple
 from tests.verifying.upstreams import connected
 
 pytestmark = pytest.mark.service
@@ -316,7 +315,7 @@ def test_no_false_alarm_over_recorded_messages(tmp_path: Path, story: str, seed:
     for low, high in zip([0, *cuts], [*cuts, len(messages)], strict=True):
         feed.send(messages[low:high])
         feed.apply()
-        if feed.log_of_messages and _has_begun(feed):
+        if feed.log_of_messages and has_begun(feed):
             proof = prove(feed)
             assert proof.having(ProofVerdict.DIFFERENT) == [], json.dumps(proof.as_json())
             seen |= set(verdicts(proof).values())
@@ -324,31 +323,10 @@ def test_no_false_alarm_over_recorded_messages(tmp_path: Path, story: str, seed:
     assert "equal" in seen
 
 
-def _has_begun(feed: LocalFeed) -> bool:
+def has_begun(feed: LocalFeed) -> bool:
+    """Whether a run has saved progress."""
     with closing(target_of(feed.config)) as target:
         return target.applied(feed.name) is not None
-
-
-@pytest.mark.parametrize("story", ["split.index-value.raw", "keys.index-value.split"])
-def test_the_simple_protocol_is_proven_as_well(feed: LocalFeed, story: str) -> None:
-    """Also rows whose schema came before the interval."""
-    sent = as_simple(recorded(story))
-    feed.with_(source={"protocol": "simple"})
-    cuts = [0, len(sent) // 3, len(sent) // 2, len(sent)]
-    seen: set[str] = set()
-    for low, high in pairwise(cuts):
-        feed.send(sent[low:high])
-        feed.apply()
-        if _has_begun(feed):
-            proof = prove(feed)
-            assert proof.having(ProofVerdict.DIFFERENT) == [], json.dumps(proof.as_json())
-            seen |= set(verdicts(proof).values())
-    assert "equal" in seen
-    name = next(
-        name for name, (_, one) in prove(feed).tables.items() if one.verdict is ProofVerdict.EQUAL and one.rows_found
-    )
-    feed.cells.run(name.database, f"DELETE FROM `{name.table}`")
-    assert verdicts(prove(feed))[name.table] == "different"
 
 
 def test_a_first_proof_says_that_it_is_one(feed: LocalFeed) -> None:
