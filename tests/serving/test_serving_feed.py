@@ -151,9 +151,16 @@ def test_nothing_is_made_up_where_no_run_has_looked(run_of: RunOf) -> None:
 
 
 def test_kafka_out_of_reach_is_named_also_after_the_run(run_of: RunOf) -> None:
-    feed = run_of(SourceUnreachableError("no broker answers"), known=_session(ledger=False, at=time.monotonic()))
-    eventually("it waits for the next try", lambda: feed.state == "warning" and feed.runner is None)
-    found = status_of(feed)
-    assert (found.ledger.state, found.source.state, found.held_events) == ("out of reach", "out of reach", 10_000)
+    known = _session(ledger=False, at=time.monotonic())
+    feed = run_of(
+        *[SourceUnreachableError("no broker answers")] * 9, known=known
+    )  # between two tries it is out of reach
+
+    def named() -> bool:
+        found = status_of(feed)
+        told = (found.ledger.state, found.source.state, found.held_events)
+        return feed.state == "warning" and feed.runner is None and told == ("out of reach", "out of reach", 10_000)
+
+    eventually("it waits for the next try", named)
     feed.ask_to_stop()
     assert feed.join(time.monotonic() + 30)
