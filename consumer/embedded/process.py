@@ -44,7 +44,7 @@ class ServerProcess:
         log: Path,
         ready: Callable[[], bool],
         *,
-        start_seconds: float = 60.0,
+        start_seconds: float = 180.0,
         stop_seconds: float = 30.0,
         launcher: Sequence[str] = (),
         stop_signal: str = "SIGTERM",

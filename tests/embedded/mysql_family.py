@@ -11,7 +11,7 @@ import pymysql
 from consumer.embedded.errors import EmbeddedError
 from consumer.embedded.process import last_lines
 
-_INSTALL_SECONDS = 120
+_INSTALL_SECONDS = 300
 
 
 def make_data(data: Path, title: str, command: Callable[[Path], list[str]]) -> None:

@@ -29,7 +29,7 @@ from consumer.runtime.file_locks import file_lock
 
 _SYSTEM_PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin")
 _OLDEST = 13
-_INSTALL_SECONDS = 120
+_INSTALL_SECONDS = 300
 _ENDS_SECONDS = 30.0
 _USERS = ("postgres", "nobody")
 _LOGIN = "postgres"  # user and password alike: the server listens on loopback only

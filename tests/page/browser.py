@@ -16,7 +16,7 @@ from typing import Any, Self
 from tests.page.fetching import Fetched, fetched
 
 _ANSWER_S = 60.0
-_WAIT_S = 30.0
+_WAIT_S = 120.0
 _SWITCHES = (
     "--headless=shell",
     "--no-sandbox",  # root has none, and the pages are our own

@@ -50,7 +50,7 @@ def sign_in(page: Page, serving: Serving) -> None:
     page.wait("document.querySelector('form.sign-in') !== null")
     page.type(TOKEN)
     page.press("Enter")
-    page.wait(f"{LIVE} && {BADGE} === 'running'", 40)
+    page.wait(f"{LIVE} && {BADGE} === 'running'")
 
 
 def shows_what_metrics_count(serving: Serving, feed: Feed, page: Page) -> int:
@@ -103,7 +103,7 @@ def pauses_and_resumes(serving: Serving, feed: Feed, page: Page) -> None:
         page.wait("document.getElementById('confirm').open")
         page.click("#confirm-yes")
         serving.until(feed.name, state, lambda s, state=state: s["state"] == state)
-        page.wait(f"{BADGE} === '{word}'", 40)
+        page.wait(f"{BADGE} === '{word}'")
 
 
 def test_a_running_changefeed(browser: Browser, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> None:

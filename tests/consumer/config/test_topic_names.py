@@ -13,9 +13,9 @@ LONGEST = "a" * 249
 @pytest.mark.parametrize("pattern", ["~(a+)+b", "~(a|aa)*b", "~(a|a?)+b", "~(.*)*(.*)*(.*)*b", "~([a-z]+)*B"])
 def test_no_expression_takes_long_for_any_name(pattern: str) -> None:
     """Whoever may create a changefeed names both: Python's own expressions would hold the process for years."""
-    begun = time.process_time()
+    begun = time.thread_time()
     assert not matcher([pattern])(LONGEST)
-    assert time.process_time() - begun < 1
+    assert time.thread_time() - begun < 1
 
 
 def test_an_expression_matches_whole_names() -> None:

@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from functools import cache
 from struct import pack
-from time import process_time
+from time import thread_time
 
 import pytest
 
@@ -234,10 +234,10 @@ def test_twice_the_columns_take_twice_the_time() -> None:
         message = row(*[(f"c{i}".encode(), b"\x08" + raw(b"x")) for i in range(count)])
         best = []
         for _ in range(3):
-            begun = process_time()
+            begun = thread_time()
             for _ in range(4):
                 known.canal(message, AT, LIMIT)
-            best.append(process_time() - begun)
+            best.append(thread_time() - begun)
         return min(best)
 
     assert seconds(4000) < 9 * seconds(1000)  # 16 times would be the square

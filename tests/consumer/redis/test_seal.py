@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import msgspec
@@ -226,9 +226,11 @@ def test_the_key_is_in_no_text(redis_server: RedisServer, client: Redis) -> None
 def test_sealing_costs_little() -> None:
     """Of a million events, beside bringing their fingerprints into order, in the same process."""
     prints = np.random.default_rng(1).integers(0, 2**63, 1_000_000, dtype=np.uint64)
-    began = time.thread_time()
-    np.sort(prints)
-    sorting = time.thread_time() - began
-    began = time.thread_time()
-    Seal(KEY, "cf", "id").of_prints([prints.data])
-    assert time.thread_time() - began < 3 * sorting
+
+    def seconds(work: Callable[[], object]) -> float:
+        began = time.thread_time()
+        work()
+        return time.thread_time() - began
+
+    sorting = min(seconds(lambda: np.sort(prints)) for _ in range(3))
+    assert min(seconds(lambda: Seal(KEY, "cf", "id").of_prints([prints.data])) for _ in range(3)) < 3 * sorting
