@@ -38,7 +38,10 @@ _NULL = 1048
 _KEYS = f"{PROGRESS_DATABASE}.deleted_keys"
 _STAGE = f"{PROGRESS_DATABASE}.staged_rows"
 _OWN_KEY = f"{PROGRESS_DATABASE}_row"
-"""The primary key of temporary tables, beside the columns of the table that they are like."""
+"""The primary key of temporary tables, beside the columns of the table that they are like.
+
+One of theirs may have this name, and would get its type and numbers for NULL: then more follows (`_own_key`).
+"""
 _ALIAS = "`ticdc_reconciler row`"
 """What statements call our rows beside those of a table: a name that no table has, for servers take `k.id` for the
 column of a table `k` too."""
@@ -206,7 +209,7 @@ class MysqlWriter:
         names = [(quoted(column.name), column.type == NUMBER) for column in columns]
         typed = ", ".join(f"CAST({name} AS UNSIGNED) AS {name}" if is_number else name for name, is_number in names)
         # servers may demand a primary key of every table (sql_require_primary_key, innodb_force_primary_key)
-        own = f"({_OWN_KEY} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)"
+        own = f"({_own_key(columns)} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)"
         return f"{own} ENGINE=InnoDB AS SELECT {typed} FROM {place_of(table)} LIMIT 0"  # noqa: S608 quoted
 
     def _is_bulk(self, group: Group) -> bool:
@@ -245,6 +248,14 @@ class MysqlWriter:
 def base_of(column: Column) -> str:
     """A column's type without length and attributes, in small letters."""
     return column.type.lower().partition("(")[0].partition(" ")[0]
+
+
+def _own_key(columns: list[Column]) -> str:
+    """A name that none of these columns has; the server does not tell case apart."""
+    taken, name = {column.name.lower() for column in columns}, _OWN_KEY
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _around(head: str, tail: str) -> int:

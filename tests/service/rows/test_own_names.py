@@ -83,3 +83,19 @@ def test_a_name_of_ours_is_upstreams(every: LocalFeed, table: str, consistency: 
     feed.apply()
     wanted = sorted(tuple(row.values()) for row in (*new, moved))
     assert held(feed, table) == wanted
+
+
+@pytest.mark.parametrize("count", [FEW, MANY])
+def test_a_column_named_as_the_key_of_a_stage_keeps_its_values(every: LocalFeed, count: int) -> None:
+    """Beside a column of the target's own, rows pass through a stage, whose key gave numbers to what is NULL."""
+    own = "id INT PRIMARY KEY, ticdc_reconciler_row INT, own INT DEFAULT 7"
+    every.make_database("d", f"CREATE TABLE t ({own})")
+    there = [{"id": n, "ticdc_reconciler_row": None if n % 2 else n} for n in range(count)]
+    every.send([*(insert("d.t", 1, n % 3, **row) for n, row in enumerate(there)), *watermarks(1)])
+    every.apply()
+    changed = ((row, {**row, "ticdc_reconciler_row": None if n % 3 else n + 5000}) for n, row in enumerate(there))
+    every.send([*(update("d.t", 2, old, n % 3, **row) for n, (old, row) in enumerate(changed)), *watermarks(2)])
+    every.apply()
+    rows = every.cells.tables(["d"])["d.t"][1]
+    found = {int(row["id"]): (row["ticdc_reconciler_row"], int(row["own"])) for row in rows}
+    assert found == {n: (None if n % 3 else n + 5000, 7) for n in range(count)}
