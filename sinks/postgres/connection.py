@@ -34,6 +34,9 @@ _SESSION = {
     "intervalstyle": "postgres",
     "extra_float_digits": "1",  # fewer round what is read; a role or a database may be set so
     "standard_conforming_strings": "on",
+    "quote_all_identifiers": "off",  # else types have other names in the catalog
+    "array_nulls": "on",
+    "transform_null_equals": "off",
     "row_security": "off",  # an error instead of rows that are passed over
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
@@ -73,6 +76,7 @@ class PostgresConnection:
         try:
             self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
                 host=uri.host,
+                hostaddr="",  # else PGHOSTADDR, or the file of PGSERVICE, would lead to another server
                 port=uri.port,
                 user=uri.user,
                 password=uri.password,

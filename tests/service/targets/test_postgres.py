@@ -61,6 +61,27 @@ def test_a_transaction_in_another_session_than_ours_writes_nothing(fresh: Landin
     assert values(fresh) == ["y"] * 2
 
 
+def test_no_variable_of_the_environment_leads_to_another_server(
+    own_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server listens at 127.0.0.1 alone."""
+    monkeypatch.setenv("PGHOSTADDR", "127.0.0.9")
+    with closing(PostgresConnection(parse_target_uri(own_database))) as db:
+        assert db.value("SELECT 1") == 1
+
+
+@pytest.mark.parametrize("setting", ["quote_all_identifiers = on", "array_nulls = off", "transform_null_equals = on"])
+def test_a_database_that_is_set_otherwise_has_the_same_tables(fresh: Landing, setting: str) -> None:
+    """With `quote_all_identifiers` a date is a "date", which no row of upstream fitted any more."""
+    fresh.ddl("CREATE TABLE `t` (`id` INT PRIMARY KEY, `d` DATE, `s` TIME, `e` ENUM('a','b'), UNIQUE KEY `u` (`d`))")
+    before = fresh.target.session.catalog().tables
+    db = fresh.target.session.db
+    db.run(f"DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET {setting}', current_database()); END$$")
+    fresh.target.close()
+    fresh.target.connect()
+    assert fresh.target.session.catalog().tables == before
+
+
 class TestNames:
     LONGEST = "名" * 21  # 63 bytes
 
