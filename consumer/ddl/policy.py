@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
-from consumer.ddl.guard import MALFORMED, check_whole, reading
+from consumer.ddl.guard import MALFORMED, check_whole, reading, subjects
 from consumer.ddl.lost_keys import WHY_KEPT, changes_of, makes_key
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import TableFilter
@@ -14,7 +14,14 @@ from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
 from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind
-from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, naming_database, read_statement
+from sinks.ddl.parse.statement import (
+    DdlKind,
+    Statement,
+    TableReference,
+    exchange_of,
+    naming_database,
+    read_statement,
+)
 from sinks.ddl.parse.tables import read_changes, read_table, without, without_idle
 from sinks.ddl.ticdc_allow_list import Clauses, Event, clauses_of, replicates
 from sinks.rows.schema import Catalog, TableSchema
@@ -99,8 +106,8 @@ def _judged(ddl: DdlEvent, together: Sequence[DdlEvent], wanted: ChangefeedFilte
     if not clauses.events:
         return f"TiCDC's list of DDLs to replicate does not hold it: {', '.join(clauses.unlisted)}"
     before = renamed[0][0] if renamed else TableName(ddl.database, ddl.table)
-    because = wanted.events.ignores_ddl(*before, clauses.events, ddl.sql)
-    return because or _without_index(before, ddl, clauses, wanted, catalog)
+    ignored = (wanted.events.ignores_ddl(*name, clauses.events, ddl.sql) for name in both_sides(ddl) or [before])
+    return next(filter(None, ignored), "") or _without_index(before, ddl, clauses, wanted, catalog)
 
 
 def _renamed(ddl: DdlEvent) -> list[tuple[TableName, TableName]]:
@@ -108,9 +115,18 @@ def _renamed(ddl: DdlEvent) -> list[tuple[TableName, TableName]]:
     return list(zip(ddl.removes, ddl.adds, strict=True)) if ddl.removes and ddl.adds else []
 
 
+def both_sides(ddl: DdlEvent) -> tuple[TableName, ...]:
+    """The tables of an EXCHANGE PARTITION, of which messages name either one; else none. Raises InputError."""
+    if "EXCHANGE" not in ddl.sql.upper():
+        return ()
+    with reading(ddl):
+        statement = read_statement(ddl.sql)
+        return subjects(ddl, statement) if exchange_of(statement) else ()
+
+
 def is_left_out(ddl: DdlEvent, tables: TableFilter) -> bool:
-    """Whether the table rules leave the DDL out: they take in none of the tables that it names."""
-    names = {*ddl.removes, *ddl.adds}
+    """Whether the table rules leave the DDL out: they take in none of the tables that it names. Raises InputError."""
+    names = {*ddl.removes, *ddl.adds, *both_sides(ddl)}
     if ddl.table:
         names.add(TableName(ddl.database, ddl.table))
     return not (any(tables(*name) for name in names) if names else tables.accepts_database(ddl.database))

@@ -293,3 +293,17 @@ def test_clauses_that_had_nothing_to_do_upstream_are_left_out(clauses: str, kept
     event = ddl(f"ALTER TABLE `t1` {clauses}", table="t1")
     found = without_idle_clauses(event, catalog("test.t1"))
     assert found.replicated == (f"ALTER TABLE `t1` {kept}" if kept else "")
+
+
+@pytest.mark.parametrize("named", ["t1", "t2"])
+def test_an_exchange_is_about_both_tables_whichever_a_message_names(named: str) -> None:
+    """TiCDC's topics name the one table, its files the other; older ones the partitioned table in both."""
+    event = ddl("ALTER TABLE `test`.`t1` EXCHANGE PARTITION `p` WITH TABLE `test`.`t2`", table=named)
+    there = catalog("test.t1", "test.t2")
+    for rule in ("test.t1", "test.t2"):
+        with pytest.raises(InputError, match=r"too, which filter\.rules leave out"):
+            is_ignored(event, wanted(rule), there)
+        ignoring = {"matcher": [rule], "ignore-event": ["exchange table partition"]}
+        assert is_ignored(event, wanted("*.*", **ignoring), there)
+    assert not is_ignored(event, wanted("*.*"), there)
+    assert is_ignored(event, wanted("other.*"), there)
