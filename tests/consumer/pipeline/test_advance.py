@@ -1,10 +1,10 @@
-"""What topics carry once a DDL was executed."""
+"""What topics carry once a DDL was executed, and which reports of a partition count."""
 
 from dataclasses import replace
 
 import pytest
 
-from consumer.pipeline.advance import carried_after
+from consumer.pipeline.advance import carried_after, kept_reports
 from consumer.tasks.report import Report
 from ordering.events import Partition, TableName
 from ordering.progress import Progress, TopicProgress
@@ -23,3 +23,12 @@ def test_a_table_that_comes_back_by_another_topic_is_carried_by_its_rows(row_at:
     report = Report(Range(Partition("t", 0), 0, 9, 0), 9, above={TABLE: CommitTs(row_at)})
     found = carried_after(ddl(6, removes=(TABLE,), adds=(TableName("e", "x"),)), progress, [report])["t"]
     assert (TABLE in found.tables, found.ended) == (carried, not carried)
+
+
+def test_behind_a_watermark_that_ended_a_part_of_a_partition_nothing_counts() -> None:
+    """Two tasks read a partition, and the first one's watermark promises less than what the second one met."""
+    first, second = (Report(Range(Partition("t", 0), begin, begin + 9, begin), begin + 9) for begin in (0, 9))
+    other = Report(Range(Partition("t", 1), 0, 9, 0), 9)
+    ended = replace(first, ended_early=True, stop=4, counted_to=4)
+    assert kept_reports([second, other, ended]) == [ended, other]
+    assert [report.range for report in kept_reports([second, other, first])] == [first.range, second.range, other.range]
