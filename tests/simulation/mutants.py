@@ -206,10 +206,10 @@ MUTANTS = (
     Mutant("ordering/sources/archive.py", "(rest_at(at) in executed or 0 < done < parts)", "0 < done < parts"),
     Mutant("ordering/sources/retention.py", "sorted(begins) if began_after(times, ts) else", "", _ARCHIVE),
     Mutant("ordering/sources/retention.py", "min(times.values(), default", "max(times.values(), default", _ARCHIVE),
-    Mutant("sinks/postgres/connection.py", "if found != (self._mark,):", "if False:", _POSTGRES),
+    Mutant("sinks/postgres/connection.py", "if found == tuple(self._set):", "if True:", _POSTGRES),
     Mutant("sinks/sqlite/digests.py", "NOT IN ('blob', 'null')\"", "= 'integer'\"", _CLASSES),
     Mutant("consumer/spark/local_files.py", " or xxh3_64_intdigest(found) != place.digest", ""),
-    Mutant("consumer/source/outside_watermark.py", "if not 0 < applied < self._begun:", "if True:"),
+    Mutant("consumer/source/outside_watermark.py", "return 0 < applied < self._begun", "return False"),
 )
 
 
