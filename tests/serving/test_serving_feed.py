@@ -52,6 +52,7 @@ def run_of(fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunOf
 
         class Ending:
             session, trouble, leads = None, None, False
+            stalls = SimpleNamespace(ages=dict)
 
             def __init__(self, _config: Config, display: Display, **_: Any) -> None:
                 self.stopping, self.display = threading.Event(), display
