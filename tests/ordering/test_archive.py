@@ -15,7 +15,7 @@ from ordering.ddl_barrier import pending
 from ordering.events import DdlEvent, Partition, Position, TableName, any_ddl_at, ddl_identity, rest_at
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.sources.archive import begun_again, is_half_done, taken_up
-from ordering.sources.retention import CLOCK_SLACK_MS, began_after, may_lack
+from ordering.sources.retention import CLOCK_SLACK_MS, began_after, lacking, may_lack
 from ordering.timestamps import BEGINNING, CheckpointTs, CommitTs, ResolvedTs
 from ordering.window import Range, Window
 
@@ -153,6 +153,13 @@ def test_the_first_message_that_is_left_tells_what_was_deleted(begin: int, first
 def test_one_old_message_tells_that_their_changefeed_had_begun(first: list[int], later: bool) -> None:
     times = {Partition("t", number): minute * MINUTE for number, minute in enumerate(first)}
     assert began_after(times, at(100)) is later
+
+
+def test_logs_of_a_changefeed_that_may_have_begun_later_all_lack_something() -> None:
+    old, young = {P[0]: 90 * MINUTE, P[1]: 200 * MINUTE}, {P[0]: 200 * MINUTE, P[1]: 300 * MINUTE}
+    assert lacking({P[0]: 0, P[1]: 7}, old, at(100)) == [P[1]]
+    assert lacking({P[0]: 0, P[1]: 0}, old, at(100)) == []
+    assert lacking({P[0]: 0, P[1]: 0}, young, at(100)) == [P[0], P[1]]
 
 
 @pytest.mark.parametrize("more", [True, False])

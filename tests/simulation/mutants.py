@@ -202,7 +202,7 @@ MUTANTS = (
     Mutant("sinks/target.py", "        self._end_writers(changefeed)", "        pass"),
     Mutant("consumer/filters/events.py", "if tidb.only_new and (", "if False and (", _UPDATES),
     Mutant("consumer/tasks/keyless.py", "if message.tidb.only_new:", "if False:", _UPDATES),
-    Mutant("ordering/progress.py", "({rest} if more else set())", "set()"),
+    Mutant("ordering/progress.py", "({rest} if more else set())", "set()", _ARCHIVE),
     Mutant("ordering/sources/archive.py", "(rest_at(at) in executed or 0 < done < parts)", "0 < done < parts"),
     Mutant("ordering/sources/retention.py", "sorted(begins) if began_after(times, ts) else", "", _ARCHIVE),
     Mutant("ordering/sources/retention.py", "min(times.values(), default", "max(times.values(), default", _ARCHIVE),
