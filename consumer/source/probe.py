@@ -191,7 +191,7 @@ class Source:
             known = self._registered(progress, listed)
             probes = self._probed(known, caps or {})
             again = self.listed()
-            if [t.partitions for t in again] == [t.partitions for t in listed] and not self._came_back(known, probes):
+            if [t.partitions for t in again] == [t.partitions for t in listed]:
                 break
             listed = again
         alive = {p: found for p, found in probes.items() if not known.topics[p.topic].retired}
@@ -207,11 +207,6 @@ class Source:
         if spans:
             check_protocol(self._reader(), format_of(self.config), spans, self.config.limits.message_bytes)
             self._spoken |= spans.keys()
-
-    def _came_back(self, known: Progress, probes: Mapping[Partition, PartitionProbe]) -> bool:
-        """Whether a partition that was left out has got a message since: whatever holds events <= R exists by now."""
-        left_out = [p for p, found in probes.items() if not has_a_say(known, p, found)]
-        return any(end > probes[p].end for p, end in self.control.written_ends(left_out).items())
 
     def _registered(self, progress: Progress, listed: list[Topic]) -> Progress:
         """The progress with what is new in the list; refuses what can't be the same topic any more."""
@@ -299,7 +294,8 @@ class Source:
         may = shares(share, waiting)
         bounds = {p: min(tops[p], self._bound(p, at, may[p])) for p, at in known.partitions.items()}
         self._look(known, bounds, tops, share)
-        # whether nothing is left to come of a topic that may have ended is seen by what open transactions hold, too
+        # whether nothing is left to come of a topic that may have ended is asked after the watermarks were read: all
+        # that they vouch for is there by now. What open transactions hold counts, too
         may_have_ended = [p for p in known.partitions if p.topic in self.dead_at or known.topics[p.topic].ended]
         ends |= self.control.written_ends(may_have_ended)
         return {

@@ -133,7 +133,6 @@ MUTANTS = (
     Mutant("consumer/pipeline/judge.py", "(0 if window.rewound else duplicates_in(reports))", "0"),
     Mutant("consumer/source/probe.py", "0 if memory is None else memory.looked_to", "0"),
     Mutant("consumer/source/probe.py", "if bound == end.offset else None", ""),
-    Mutant("consumer/source/probe.py", "and not self._came_back(known, probes)", ""),
     Mutant("consumer/source/probe.py", "ends |= self.control.written_ends(may_have_ended)", "pass"),
     Mutant("consumer/source/probe.py", "self._check_kept(known, found)", "pass"),
     Mutant("consumer/source/probe.py", "{p: self._starts[p] for p in begins}", "dict(begins)"),

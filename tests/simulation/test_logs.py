@@ -8,6 +8,7 @@ import pytest
 from consumer.source.probe import Source
 from ordering.errors import InputError, SourceUnreachableError
 from ordering.events import Partition, TableName
+from ordering.progress import Progress
 from ordering.timestamps import CheckpointTs
 from sinks.steps import Step
 from tests.simulation.faults import Crash
@@ -168,6 +169,17 @@ def test_a_partition_that_was_empty_and_lost_its_beginning(script: Script) -> No
     script.log.delete_before(Partition("new", 1), 1)
     for again in (script, made_anew(script)):
         refused(again, "topic=new partition=1 offset=", "retention")
+
+
+def test_what_is_deleted_between_two_looks_is_missed_though_nothing_was_saved() -> None:
+    script = Script()
+    script.ddl(1, CREATE)
+    script.row(5, 1)
+    nothing = Progress()
+    script.source.probe(nothing)
+    script.log.delete_before(ONE, 1)
+    with pytest.raises(InputError, match="retention"):
+        script.source.probe(nothing)
 
 
 @pytest.mark.parametrize("partition", [0, 1])
