@@ -11,7 +11,7 @@ from sinks.rows.chunk import Chunk
 from sinks.target import Target
 from tests.simulation.faults import Crash
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 180.0
 
 
 class Zombie:
@@ -22,7 +22,7 @@ class Zombie:
 
     def __init__(self, task: WriteTask, records: list[Record], chunks: int) -> None:
         """With `chunks` 0 it stands still before it has taken its part over."""
-        self._left = chunks
+        self._left, self._gave_up = chunks, False
         self._paused, self._going = threading.Event(), threading.Event()
         order = _Slow(**{f.name: getattr(task.order, f.name) for f in fields(OrderTask)}, pause=self._pause)
         self._task = replace(task, order=order, opener=self._opened(task.opener))
@@ -49,10 +49,13 @@ class Zombie:
         self._left -= 1
         if self._left < 0 and not self._going.is_set():
             self._paused.set()
-            assert self._going.wait(_PATIENCE_S)
+            if not self._going.wait(_PATIENCE_S):  # of a test that has ended without it, and of nobody else's now
+                self._gave_up = True
+                raise Crash("an attempt that nobody has told to go on")
 
     def go_on(self) -> None:
         """Let it run to its end, whatever that is."""
+        assert not self._gave_up
         self._going.set()
         self._thread.join(_PATIENCE_S)
         assert not self._thread.is_alive()

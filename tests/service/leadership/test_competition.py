@@ -12,7 +12,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from ordering.errors import TargetUnreachableError
-from sinks.postgres import connection as postgres_connection
 from tests.bench.measure import mysql_connection
 from tests.embedded import MariaDbServer, PostgresServer
 from tests.service.cells import MariaDbCells
@@ -28,14 +27,12 @@ ROWS, MIDDLE = 60, 30
 
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 @pytest.mark.parametrize("consistency", ["snapshot", pytest.param("transaction", marks=pytest.mark.soak)])
-def test_a_real_deadlock_with_another_writer(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str, consistency: str
-) -> None:
-    monkeypatch.setitem(postgres_connection._SESSION, "deadlock_timeout", "3s")
+def test_a_real_deadlock_with_another_writer(request: pytest.FixtureRequest, kind: str, consistency: str) -> None:
     feed: Feed = request.getfixturevalue(f"{kind}_feed")
     if kind == "postgres":
         uri = request.getfixturevalue("own_database")
         feed = replace(feed, uri=uri, cells=PostgresCells(uri), settings={})
+        feed.cells.run("public", f"ALTER DATABASE {uri.rsplit('/', 1)[1]} SET deadlock_timeout = '3s'")
     feed.with_(limits=PATIENT, target={"consistency": consistency})
     feed.send(begun("d.other"))
     feed.send(begun())
