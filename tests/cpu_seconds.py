@@ -8,6 +8,7 @@ start of a server counts for the first test that asks for it, and what it does a
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -21,14 +22,19 @@ def tree_seconds(pid: int) -> float:
     """What a process, its children and theirs have used, those included that have ended and been waited for."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = [
-            int(child)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:  # it has ended meanwhile
         return 0.0
+    children = chain.from_iterable(map(_children, threads))
     return sum(map(int, fields[11:15])) / _TICKS + sum(map(tree_seconds, children))
+
+
+def _children(thread: Path) -> list[int]:
+    """The processes that a thread has started and that still run."""
+    try:
+        return [int(child) for child in (thread / "children").read_text().split()]
+    except OSError:  # the thread has ended meanwhile, and its process has not
+        return []
 
 
 class CpuSeconds:

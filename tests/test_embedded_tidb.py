@@ -89,6 +89,7 @@ def few_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     (tmp_path / "test_few.py").write_text(TESTS)
     monkeypatch.setenv("TICDC_RECONCILER_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("TEST_CELLS", "all")  # else a run takes some of the tests of TiDB
     path = os.pathsep.join(
         place for place in os.environ["PATH"].split(os.pathsep) if not (Path(place) / "tidb-server").exists()
     )
