@@ -8,6 +8,7 @@ import pytest
 
 from ordering.errors import LeadershipLostError, TargetBusyError, TargetError, TargetUnreachableError
 from ordering.progress import Progress
+from sinks.postgres import connection
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from tests.embedded import PostgresServer
@@ -77,10 +78,12 @@ class TestLeadership:
             other.claim("other", Progress())
             fresh.write("t", ["id", "v"], rows(1))
 
-    def test_a_row_that_someone_else_locks(self, fresh: Landing, own_database: str) -> None:
+    def test_a_row_that_someone_else_locks(
+        self, fresh: Landing, own_database: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(connection._SESSION, "lock_timeout", "50")
         fresh.ddl("CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` TEXT)")
         fresh.write("t", ["id", "v"], rows(1))
-        fresh.target.session.db.run("SET lock_timeout = 50")
         with psycopg.connect(own_database) as holder:
             holder.execute("SELECT * FROM d.t FOR UPDATE")
             with pytest.raises(TargetBusyError, match="lock timeout"):
