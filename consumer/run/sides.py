@@ -103,8 +103,9 @@ class Sides:
         progress, own = session.progress, self.own
         if not progress.archived or not isinstance(own, Source):
             return False
-        if _is_unfinished(session) or not self._is_due():
+        if not self._is_due() or _is_unfinished(session):
             return False
+        self._asked_at = self.now()
         try:
             lacking = own.lacking(progress.checkpoint_ts)
         except SourceError as error:
@@ -118,11 +119,7 @@ class Sides:
         return True
 
     def _is_due(self) -> bool:
-        now = self.now()
-        if not self._bounded and self._asked_at is not None and now - self._asked_at < self.every_s:
-            return False
-        self._asked_at = now
-        return True
+        return self._bounded or self._asked_at is None or self.now() - self._asked_at >= self.every_s
 
     def _save(self, session: Session, progress: Progress) -> None:
         session.observe(Step.PROBED)

@@ -60,11 +60,12 @@ class ProofTable:
     def _locked(self, changefeed: str) -> tuple[object, str]:
         """When the latest line was written, and its state, with all lines locked until the transaction ends.
 
-        They are read a second time: PostgreSQL shows a statement that has waited for a lock the lines of before.
+        They are read once they are locked: PostgreSQL shows a statement that has waited for a lock the lines of before.
         """
-        lines = f"SELECT proved_at, state FROM {self._table} WHERE changefeed = ?{self._book.lock()}"  # noqa: S608
-        self._book.query(lines, (changefeed,))
-        return max(self._book.query(lines, (changefeed,)), key=lambda line: str(line[0]), default=(None, ""))
+        lines = f"FROM {self._table} WHERE changefeed = ?{self._book.lock()}"
+        self._book.query(f"SELECT proved_at {lines}", (changefeed,))
+        found = self._book.query(f"SELECT proved_at, state {lines}", (changefeed,))
+        return max(found, key=lambda line: str(line[0]), default=(None, ""))
 
     def _add(self, changefeed: str, moment: datetime, checkpoint_ts: int, certificate: str, state: str) -> None:
         now = moment.isoformat()
