@@ -2,7 +2,8 @@
 
 TiCDC's `checkpoint_ts` is advanced only after Kafka acknowledged the rows at or below it (pingcap/ticdc,
 `downstreamadapter/dispatcher/table_progress.go`, called by the producer's acknowledgements). So with `required-acks=-1`
-every such row, and every DDL, lies below the ends of what was written, asked for *after* the checkpoint was read.
+every such row, and every DDL, lies below the ends of what was written, asked for *after* the checkpoint was read. That
+holds for the topics that this changefeed writes to; where the API tells its sink, no others count.
 """
 
 import base64
@@ -21,6 +22,7 @@ import structlog
 
 from consumer.config.model import Config
 from consumer.kafka.oauth import Lines, NoRedirects
+from consumer.source.ticdc_sink import TicdcSink, read_sink
 from ordering.errors import BeginningLostError, InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.timestamps import ResolvedTs, physical_ms, utc_text
@@ -35,6 +37,10 @@ _AHEAD_MS = 24 * 3600 * 1000
 _KEPT = 8
 """Checkpoints of a partition that are kept until it was read so far."""
 _LAST_TSO = 2**63 - 1
+_OTHER_TOPICS = (
+    "source.watermark-changefeed has to be the one that writes the topics; if its sink URI or dispatchers were changed,"
+    " add the new topics to source.topics, then retire the old ones (`reconciler topic retire`)"
+)
 _UNREADABLE = (ValueError, TypeError, RecursionError)
 
 log = structlog.get_logger()
@@ -118,7 +124,11 @@ class CheckpointApi:
         if physical_ms(ts) > time.time() * 1000 + _AHEAD_MS:
             raise self._odd(f"its checkpoint_ts {ts} ({utc_text(ts)}) is in the future by this machine's clock")
         begun = found.get("start_ts")
-        return TicdcCheckpoint(ResolvedTs(ts), begun if isinstance(begun, int) and begun <= _LAST_TSO else 0)
+        begun = begun if isinstance(begun, int) and begun <= _LAST_TSO else 0
+        sink = read_sink(found)
+        if sink.fault:
+            raise self._odd(sink.fault)
+        return TicdcCheckpoint(ResolvedTs(ts), begun, sink)
 
     def _odd(self, fact: str) -> InputError:
         hint = "source.watermark-from has to name a TiCDC server, and the changefeed that writes these topics"
@@ -132,6 +142,7 @@ class TicdcCheckpoint(NamedTuple):
 
     checkpoint: ResolvedTs
     begun: int
+    sink: TicdcSink = TicdcSink()
 
 
 @dataclass(slots=True)
@@ -142,6 +153,8 @@ class OutsideWatermark:
     _begun: int = 0
     _has_answered: bool = False
     _is_silent: bool = False
+    _others: set[str] = field(default_factory=set)
+    """Topics that the changefeed does not write to, as far as they were named in the log."""
     _vouched: dict[Partition, list[tuple[ResolvedTs, int]]] = field(default_factory=dict)
 
     def ask(self, written: Callable[[], Mapping[Partition, int]]) -> None:
@@ -153,7 +166,7 @@ class OutsideWatermark:
         if self.api is None:
             return
         try:
-            found, self._begun = self.api.checkpoint()
+            found, self._begun, sink = self.api.checkpoint()
         except SourceUnreachableError as error:
             if not self._has_answered:
                 raise
@@ -162,10 +175,29 @@ class OutsideWatermark:
             self._is_silent = True
             return
         self._is_silent, self._has_answered = False, True
-        for partition, end in written().items():
+        ends = written()
+        self._check_topics(sink, {partition.topic for partition in ends})
+        for partition, end in ends.items():
+            if partition.topic in self._others:
+                continue
             known = self._vouched.setdefault(partition, [])
             known.append((found, end))
             del known[_KEPT // 2 : -_KEPT // 2]
+
+    def _check_topics(self, sink: TicdcSink, topics: set[str]) -> None:
+        """Note the topics that the changefeed does not write to. Raises InputError where it writes to none of them."""
+        others = {topic for topic in topics if not sink.writes(topic)}
+        if topics and others == topics:
+            fact = (
+                f"TiCDC's changefeed writes to {', '.join(sink.topics)[:200]}, and to none of the topics that are read"
+            )
+            place = "" if self.api is None else self.api.place
+            raise InputError(fact, where=f"source.watermark-from = {place}", hint=_OTHER_TOPICS)
+        for topic in sorted(others - self._others):
+            log.warning(
+                "TiCDC's changefeed does not write to a topic: its checkpoint does not count there", topic=topic
+            )
+        self._others = others
 
     def began_after(self, applied: int) -> bool:
         """Whether TiCDC's changefeed began above what is applied: it was made again, and left rows out.

@@ -9,6 +9,7 @@ import pytest
 
 from consumer.config.model import config_from
 from consumer.source.outside_watermark import CheckpointApi, OutsideWatermark, TicdcCheckpoint
+from consumer.source.ticdc_sink import TicdcSink
 from ordering.errors import ConfigError, InputError, ReconcilerError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.timestamps import ResolvedTs
@@ -31,14 +32,14 @@ def asking(server: TicdcApi, url: str = "", changefeed: str = "orders", keyspace
 
 def test_it_asks_for_the_changefeed_of_its_keyspace(server: TicdcApi) -> None:
     server.at(TS, id="a/b c", keyspace="ks")
-    assert asking(server, changefeed="a/b c", keyspace="ks").checkpoint() == (TS, 0)
+    assert asking(server, changefeed="a/b c", keyspace="ks").checkpoint() == (TS, 0, TicdcSink())
     assert server.asked == ["/api/v2/changefeeds/a%2Fb%20c?keyspace=ks&namespace=ks"]
     assert server.logins == [None]
 
 
 def test_a_login_is_sent_and_never_shown(server: TicdcApi) -> None:
     api = asking(server, server.url.replace("//", "//root:s3cr%40t@"))
-    assert api.checkpoint() == (TS, 0)
+    assert api.checkpoint() == (TS, 0, TicdcSink())
     assert server.logins == ["Basic " + base64.b64encode(b"root:s3cr@t").decode()]
     server.status = 401
     with pytest.raises(SourceError) as caught:
@@ -141,6 +142,54 @@ def test_a_changefeed_that_began_above_what_is_applied_is_refused(server: TicdcA
         found.check_begun(TS, accepted=False)
     assert "unproven-beginning" in caught.value.hint
     found.check_begun(TS, accepted=True)
+
+
+def dispatching(*topics: object, **kafka: object) -> dict[str, object]:
+    """A changefeed's config as the API tells it."""
+    return {"sink": {"dispatchers": [{"matcher": ["*.*"], "topic": topic} for topic in topics], "kafka_config": kafka}}
+
+
+@pytest.mark.parametrize(
+    ("told", "word"),
+    [({"sink_uri": "mysql://root@h:4000/"}, "mysql://"), ({"sink_uri": "s3://b/t"}, "s3://"),
+     ({"sink_uri": "kafka://h:9092/t?required-acks=1"}, "required-acks=1"),
+     ({"sink_uri": "kafka://h:9092/t", "config": dispatching(required_acks=0)}, "required-acks=0"),
+     ({"sink_uri": "kafka://h:9092/others"}, "writes to others"),
+     ({"sink_uri": "kafka+ssl://h:1,i:2/d", "config": dispatching("x_{schema}", "{schema}{table}z")}, "to d, x_")],
+)  # fmt: skip
+def test_a_changefeed_that_writes_elsewhere(server: TicdcApi, told: dict[str, object], word: str) -> None:
+    """Its checkpoint says nothing about these topics: rows that come later would count as repetitions."""
+    server.at(TS, **told)
+    found = OutsideWatermark(asking(server))
+    with pytest.raises(InputError, match=word) as caught:
+        found.ask(lambda: {ONE: 5, OTHER: 6})
+    assert server.url in caught.value.where
+    assert found.upto(ONE, 5) is None
+
+
+WRITTEN = ("cdc_a_b", "cdc__", "x.a-b.y", "x..y", "plain", "t", "cdc_" + "a" * 245)
+NOT_WRITTEN = ("cdc", "cdc_", "x.y", "xx.a.y", "plain2", "T", "x.a.yz", "d")
+
+
+def test_a_checkpoint_counts_for_the_topics_that_its_changefeed_writes(server: TicdcApi) -> None:
+    expressions = ("cdc_{schema}_{table}", "x.{schema}.y", "plain", "", None, 7)
+    server.at(TS, sink_uri="kafka://h:9092/t/?protocol=avro", config=dispatching(*expressions, required_acks=-1))
+    found = OutsideWatermark(asking(server))
+    found.ask(lambda: {Partition(topic, 0): 5 for topic in (*WRITTEN, *NOT_WRITTEN)})
+    assert [topic for topic in WRITTEN if found.upto(Partition(topic, 0), 5) != TS] == []
+    assert [topic for topic in NOT_WRITTEN if found.upto(Partition(topic, 0), 5)] == []
+
+
+@pytest.mark.parametrize("told", [
+    {}, {"sink_uri": None}, {"sink_uri": 7}, {"sink_uri": "kafka://[h/t"},
+    {"sink_uri": "kafka://h:9092/t", "config": None}, {"sink_uri": "kafka://h/t", "config": {"sink": []}},
+    {"sink_uri": "kafka://h/t", "config": {"sink": {"dispatchers": ["x"], "kafka_config": {"required_acks": None}}}},
+])  # fmt: skip
+def test_a_sink_that_is_not_told(server: TicdcApi, told: dict[str, object]) -> None:
+    server.at(TS, **told)
+    found = OutsideWatermark(asking(server))
+    found.ask(lambda: {ONE: 5})
+    assert found.upto(ONE, 5) == TS
 
 
 def test_silence_is_waited_for_once_it_has_answered(server: TicdcApi) -> None:

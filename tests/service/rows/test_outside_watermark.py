@@ -78,3 +78,20 @@ def test_another_changefeed_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None
     api.at(at(5), id="others")
     error = feed.failing(InputError)
     assert (error.exit_code, "watermark-from" in error.where) == (3, True)
+
+
+def test_a_changefeed_that_writes_to_another_topic_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None:
+    """Its checkpoint would pass rows of these topics that come later, and they would count as repetitions."""
+    feed = outside(sqlite_feed, api)
+    feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
+    feed.send([insert("d.t", 1, 0, id=1, v=1, s="x")])
+    api.at(at(1), sink_uri=f"kafka://h:9092/{feed.topic}?protocol=canal-json")
+    assert feed.once().checkpoint_ts == at(1)
+    api.at(at(9), sink_uri="kafka://h:9092/others?protocol=canal-json")
+    assert "others" in feed.failing(InputError).fact
+    assert feed.checkpoint() == at(1)
+    feed.send([insert("d.t", 5, 0, id=5, v=5, s="x")])
+    dispatchers = [{"matcher": ["d.*"], "topic": feed.topic}]
+    api.at(at(9), sink_uri="kafka://h:9092/others", config={"sink": {"dispatchers": dispatchers}})
+    assert feed.once().checkpoint_ts == at(9)
+    assert len(feed.cells.tables(["d"])["d.t"][1]) == 2
