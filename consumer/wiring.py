@@ -19,20 +19,26 @@ from consumer.large_messages.fetch import Bodies
 from consumer.storage.csv_file import CsvRules
 from consumer.storage.place import StorageRoot
 from consumer.storage.reader import FileReaders
+from consumer.storage.warehouse import WarehouseStore
 from ordering.errors import ConfigError
 from ordering.progress import Progress
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from sinks.target import Target
-from sinks.uri import parse_upstream_uri
+from sinks.uri import parse_upstream_uri, warehouse_of
 
 
 def target_of(config: Config) -> Target:
     """The target of a changefeed, not yet connected."""
     target, names = config.target, names_of(read_routes(config.sink))
-    concurrent = target.concurrent_indexes
+    warehouse = warehouse_of(target.uri)
     return open_target(
-        target.uri, values_of(config), target.cdc_write_source, concurrent_indexes=concurrent, names=names
+        target.uri,
+        values_of(config),
+        target.cdc_write_source,
+        concurrent_indexes=target.concurrent_indexes,
+        names=names,
+        objects=WarehouseStore(warehouse, target.warehouse_options) if warehouse else None,
     )
 
 

@@ -9,7 +9,7 @@ from sinks.dialect import Dialect
 from sinks.rows.routed import NameMap
 from sinks.rows.values import ValueRules
 from sinks.target import Target
-from sinks.uri import TargetUri, parse_target_uri
+from sinks.uri import ObjectStore, TargetUri, parse_target_uri
 
 
 def _mysql(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
@@ -65,12 +65,15 @@ def open_target(
     *,
     concurrent_indexes: bool = False,
     names: NameMap | None = None,
+    objects: ObjectStore | None = None,
 ) -> Target:
     """The target of a URI, not yet connected. Raises ConfigError.
 
     `write_source`: how TiDB marks what is written, so that its own changefeeds leave it out; 0: not at all.
     `concurrent_indexes`: whether PostgreSQL makes indexes without locking the table. `names`: where tables of upstream
-    lie in the target, if under other names.
+    lie in the target, if under other names. `objects`: Iceberg's warehouse, if it is in an object store.
     """
-    parsed = replace(parse_target_uri(uri), write_source=write_source, concurrent_indexes=concurrent_indexes)
+    parsed = replace(
+        parse_target_uri(uri), write_source=write_source, concurrent_indexes=concurrent_indexes, objects=objects
+    )
     return Target(DIALECTS[parsed.kind](parsed, rules), names=names)

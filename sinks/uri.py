@@ -6,8 +6,10 @@ certificate wants it checked: then the server's certificate and host name are ve
 `server-public-key-path` and `get-server-public-key` are options of MySQL's own clients.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ordering.errors import ConfigError
@@ -16,6 +18,8 @@ _PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
 PATHS = {"sqlite": "SQLite", "iceberg+sqlite": "Iceberg"}
 """Kinds of target that are a directory or file of this machine, and what people call them."""
 _NOT_IN_LOCATIONS = set("#?%;")
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]+((/[\w=+ -][\w=+. -]*)*)", re.ASCII)
+"""A warehouse in an object store: no part of its path is empty or begins with a dot."""
 _SYNONYMS = {"postgres": "postgresql"}
 MYSQL_MODES = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
 _LIBPQ_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -48,6 +52,36 @@ _MYSQL_MODE = ("ssl-mode", "verify-identity")
 """The option that says what is checked, and what it is where only certificates are named."""
 
 
+class WarehouseFile(NamedTuple):
+    """A file as a warehouse lists it; `written_s`: seconds since 1970, by the warehouse's clock."""
+
+    place: str
+    size: int
+    written_s: float
+
+
+class ObjectStore(Protocol):
+    """A warehouse that is no directory of this machine. Paths lie below it.
+
+    Raises OSError, with no secret in its text: FileNotFoundError, PermissionError where it refuses us.
+    """
+
+    def read(self, path: str) -> bytes:
+        """An object."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write an object, whole or not at all; it is kept when this returns."""
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects, where they are there."""
+
+    def listed(self, directory: str) -> Iterable[WarehouseFile]:
+        """The objects below a directory."""
+
+    def written_s(self, path: str) -> float:
+        """When an object was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetUri:
     """A parsed URI. The password stays out of `repr`."""
@@ -64,6 +98,8 @@ class TargetUri:
     """Marks what is written as no change of the target's own, 1 to 15; 0: no mark. TiDB only; no part of the text."""
     concurrent_indexes: bool = False
     """Whether indexes are made by CREATE INDEX CONCURRENTLY. PostgreSQL only; no part of the text."""
+    objects: ObjectStore | None = field(default=None, repr=False)
+    """What opens the warehouse, if it is in an object store. Iceberg only; no part of the text."""
 
     @property
     def place(self) -> str:
@@ -104,18 +140,30 @@ def _path(parts: SplitResult) -> TargetUri:
 
 
 def _warehouse(parts: SplitResult, path: str) -> str:
-    """The directory of the data files: the only option of Iceberg's catalog."""
+    """Where the data files are, a directory or `s3://`: the only option of Iceberg's catalog."""
     options = dict(parse_qsl(parts.query))
-    hint = f"write {parts.scheme}:////ABSOLUTE/catalog.db?warehouse=/ABSOLUTE/DIR"
+    hint = f"write {parts.scheme}:////ABSOLUTE/catalog.db?warehouse=/ABSOLUTE/DIR, or ?warehouse=s3://BUCKET/PREFIX"
     if parts.netloc or not path or set(options) != {"warehouse"}:
         raise ConfigError("target.uri names no catalog's file with a warehouse", hint=hint)
     warehouse = options["warehouse"]
+    if path.startswith("/") and _BUCKET.fullmatch(warehouse):
+        return warehouse
+    if "://" in warehouse:  # it may hold a login, so it is not shown
+        raise ConfigError("the warehouse of target.uri is no directory, and no s3://BUCKET/PREFIX", hint=hint)
     if not (path.startswith("/") and warehouse.startswith("/")):
         raise ConfigError("catalog and warehouse of target.uri have to be absolute paths", hint=hint)
     if found := set(warehouse) & _NOT_IN_LOCATIONS:
         fact = f"the warehouse's name holds {' '.join(sorted(found))}"
         raise ConfigError(fact, hint="Iceberg's files name each other by URI, where these mean something else")
     return warehouse
+
+
+def warehouse_of(text: str) -> str:
+    """The place in an object store that a target's URI names as its warehouse; "" for none. Raises ConfigError."""
+    if not text.startswith("iceberg"):
+        return ""
+    found = dict(parse_target_uri(text).options)["warehouse"]
+    return found if "://" in found else ""
 
 
 def parse_upstream_uri(text: str) -> TargetUri:

@@ -187,8 +187,12 @@ class TargetSection(Section):
 
     uri: Annotated[str, AfterValidator(checks.target)]
     """`sqlite:////DIRECTORY`, `mysql://USER:PASSWORD@HOST:3306`, `mariadb://...`, `tidb://...`,
-    `postgresql://USER:PASSWORD@HOST:5432/DATABASE` or `iceberg+sqlite:////CATALOG?warehouse=/DIRECTORY`; characters of
-    a password that URIs reserve are percent-encoded. See `docs/targets.md` and `docs/iceberg.md`."""
+    `postgresql://USER:PASSWORD@HOST:5432/DATABASE` or `iceberg+sqlite:////CATALOG?warehouse=/DIRECTORY` or
+    `...?warehouse=s3://BUCKET/PREFIX`; characters of a password that URIs reserve are percent-encoded. See
+    `docs/targets.md` and `docs/iceberg.md`."""
+    warehouse_options: dict[str, str] = {}
+    """Settings of the store of an Iceberg warehouse at `s3://`, named as in the `obstore` library: credentials,
+    `endpoint`, `region`, `timeout`, ..."""
     consistency: Annotated[Consistency, Field(default_factory=_consistency)]
     """What readers of the target may see; see `docs/concepts.md`. For TiDB, which limits the size of transactions, the
     default is `"row"`."""
@@ -219,6 +223,7 @@ class TargetSection(Section):
         if self.cdc_write_source and not self.uri.startswith("tidb:"):
             message = "cdc-write-source is of TiDB alone: other targets know no source of a write"
             raise ValueError(message)
+        checks.warehouse(self.uri, self.warehouse_options)
         if self.uri.startswith("iceberg") and self.consistency == "row":
             message = 'consistency = "row" is not of Iceberg: its tables change in one transaction'
             raise ValueError(message)

@@ -22,7 +22,7 @@ from consumer.kafka.property_rules import faults
 from consumer.large_messages.locations import place_of, shown
 from consumer.large_messages.store import check_opens
 from ordering.errors import ConfigError
-from sinks.uri import parse_target_uri, parse_upstream_uri
+from sinks.uri import parse_target_uri, parse_upstream_uri, warehouse_of
 
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _PORTS = 65536
@@ -259,11 +259,25 @@ def storage(value: str) -> str:
 
 def store_opens(key: str, uri: str, options: Mapping[str, str]) -> None:
     """Open a store once, which connects to nothing. The library may quote a value, so only names are shown."""
+    _opens(key, uri, f"source.{key}-options", options)
+
+
+def warehouse(uri: str, options: Mapping[str, str]) -> None:
+    """A warehouse in an object store can be opened; options of another one would mean nothing."""
+    place = warehouse_of(uri)
+    if place:
+        _opens("uri", place, "target.warehouse-options", options)
+    elif options:
+        message = "warehouse-options is of an Iceberg warehouse at s3://, and target.uri names none"
+        raise ValueError(message)
+
+
+def _opens(key: str, uri: str, section: str, options: Mapping[str, str]) -> None:
     try:
         check_opens(place_of(uri), options)
     except ValueError as error:
         named = ", ".join(sorted(options)) or "none"
-        message = f"{key}: no store of {place_of(uri).scheme}:// can be opened with source.{key}-options {named}"
+        message = f"{key}: no store of {place_of(uri).scheme}:// can be opened with {section} {named}"
         raise ValueError(message) from error
 
 

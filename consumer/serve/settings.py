@@ -28,7 +28,7 @@ class Api(BaseModel):
     claim_check_locations: list[str] = []
     """Places below which claim-check files may be: `s3://bucket/orders`."""
     storage_locations: list[str] = []
-    """Places below which `source.storage` and `source.archive` may be."""
+    """Places below which `source.storage`, `source.archive` and a warehouse of `target.uri` may be."""
     directories: list[str] = []
     """Directories in which targets that are files of this machine may be: SQLite, Iceberg."""
 

@@ -14,6 +14,7 @@ from sinks.ddl.rows.default_values import filling_of
 from sinks.ddl_execution import TransactionalDdl
 from sinks.iceberg.ddl import execute
 from sinks.iceberg.encoder import IcebergEncoder
+from sinks.iceberg.files import files_of
 from sinks.iceberg.session import LakeSession
 from sinks.leadership import EpochsAlone
 from sinks.rows.chunk import Encoder
@@ -47,7 +48,7 @@ class IcebergDialect:
 
     def connect(self) -> LakeSession:
         """A new connection to the catalog."""
-        return LakeSession(self._uri.path, dict(self._uri.options)["warehouse"])
+        return LakeSession(self._uri.path, files_of(dict(self._uri.options)["warehouse"], self._uri.objects))
 
     def connect_beside(self) -> LakeSession:
         """See `Dialect.connect_beside`."""
@@ -71,8 +72,9 @@ class IcebergDialect:
         return TransactionalDdl(at, self._execute)
 
     def check(self, at: TargetSession[LakeSession]) -> Sequence[str]:
-        """The catalog can be read."""
+        """The catalog can be read, and the warehouse listed."""
         session = at.db
+        session.check_warehouse()
         found = len(session.names()) if session.has_table("iceberg_tables") else 0
         return [f"{session.where}: {found} tables"]
 

@@ -13,12 +13,10 @@ it is for readers.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from sinks.iceberg.files import local_path
 from sinks.iceberg.session import LakeSession
 from sinks.iceberg.table import CHECKPOINT, LakeTable
 
@@ -40,14 +38,16 @@ def expire(session: LakeSession, since: int, youngest_s: float = YOUNGEST_S) -> 
     """Expire what only reads as of a TSO below `since` need. Raises TargetError and its kinds."""
     session.run("BEGIN IMMEDIATE")
     try:
-        snapshots = sum(_expire_table(table, since) for table in list(session.tables()))
-        session.write_metadata()
+        with session.using_warehouse():
+            snapshots = sum(_expire_table(table, since) for table in list(session.tables()))
+            session.write_metadata()
         session.move_pointers()
     except BaseException:
         session.rollback()
         raise
     session.commit()
-    found = [_delete_unnamed(session, table, youngest_s) for table in list(session.tables())]
+    with session.using_warehouse():
+        found = [_delete_unnamed(session, table, youngest_s) for table in list(session.tables())]
     return Expired(len(found), snapshots, sum(files for files, _ in found), sum(size for _, size in found))
 
 
@@ -74,29 +74,28 @@ def _expire_table(table: LakeTable, since: int) -> int:
 
 def _delete_unnamed(session: LakeSession, table: LakeTable, youngest_s: float) -> tuple[int, int]:
     """Delete the files of a table's directory that nothing names and that are old; how many, and their bytes."""
-    named = set(_named(session, table))
-    latest = min(time.time(), local_path(table.pointer).stat().st_mtime) - youngest_s
-    files = size = 0
-    for path in local_path(table.metadata.location).rglob("*"):
-        if path not in named and path.is_file() and (found := path.stat()).st_mtime < latest:
-            path.unlink(missing_ok=True)
-            files, size = files + 1, size + found.st_size
-    return files, size
+    io = session.io
+    named = set(map(io.place, _named(session, table)))
+    latest = min(time.time(), io.written_s(table.pointer)) - youngest_s
+    listed = list(io.listed(table.metadata.location))
+    unnamed = [found for found in listed if found.place not in named and found.written_s < latest]
+    io.remove([found.place for found in unnamed])
+    return len(unnamed), sum(found.size for found in unnamed)
 
 
-def _named(session: LakeSession, table: LakeTable) -> Iterator[Path]:
-    """What a table's pointer, its log of metadata files and its snapshots lead to."""
+def _named(session: LakeSession, table: LakeTable) -> Iterator[str]:
+    """Locations that a table's pointer, its log of metadata files and its snapshots lead to."""
     metadata = table.metadata
-    yield local_path(table.pointer)
-    yield from (local_path(entry.metadata_file) for entry in metadata.metadata_log)
-    yield from (local_path(one.statistics_path) for one in metadata.statistics)
+    yield table.pointer
+    yield from (entry.metadata_file for entry in metadata.metadata_log)
+    yield from (one.statistics_path for one in metadata.statistics)
     seen: set[str] = set()
     for snapshot in metadata.snapshots:
-        yield local_path(snapshot.manifest_list)
+        yield snapshot.manifest_list
         for manifest in snapshot.manifests(session.io):
             if manifest.manifest_path in seen:
                 continue
             seen.add(manifest.manifest_path)
-            yield local_path(manifest.manifest_path)
+            yield manifest.manifest_path
             for entry in manifest.fetch_manifest_entry(session.io, discard_deleted=True):
-                yield local_path(entry.data_file.file_path)
+                yield entry.data_file.file_path

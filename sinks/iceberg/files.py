@@ -1,9 +1,15 @@
-"""The warehouse's files as pyiceberg writes them: synced before a commit names them, and removed if none does."""
+"""The warehouse's files as pyiceberg writes them: kept before a commit names them, and removed if none does."""
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pyiceberg.io import InputFile, OutputFile
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+
+from sinks.iceberg.objects import StoreFiles
+from sinks.private_files import make_directory
+from sinks.uri import ObjectStore, WarehouseFile
 
 _SCHEME = "file://"
 
@@ -14,12 +20,31 @@ class LakeFiles(PyArrowFileIO):  # type: ignore[misc]  # pyiceberg's types are n
     def __init__(self, warehouse: Path) -> None:
         super().__init__()
         self._warehouse = warehouse.absolute()
+        self.root = f"{_SCHEME}{self._warehouse}"
         self._new: list[Path] = []
+
+    def make(self) -> None:
+        """Make the directory where it is missing."""
+        make_directory(self._warehouse)
+
+    def new_input(self, location: str) -> PyArrowFile:
+        """A file to read."""
+        _local(location)
+        return super().new_input(location)
 
     def new_output(self, location: str) -> PyArrowFile:
         """A file to write."""
-        self._new.append(local_path(location))
+        self._new.append(_local(location))
         return super().new_output(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Remove a file, if it is there."""
+        self.remove([location if isinstance(location, str) else location.location])
+
+    def remove(self, locations: Sequence[str]) -> None:
+        """Remove files, where they are there."""
+        for location in locations:
+            _local(location).unlink(missing_ok=True)
 
     def sync(self) -> None:
         """Have the new files, and the directories that name them, on disk."""
@@ -39,10 +64,33 @@ class LakeFiles(PyArrowFileIO):  # type: ignore[misc]  # pyiceberg's types are n
         while self._new:
             self._new.pop().unlink(missing_ok=True)
 
+    def place(self, location: str) -> str:
+        """A location as `listed` shows it."""
+        return f"{_SCHEME}{_local(location)}"
 
-def local_path(location: str) -> Path:
+    def listed(self, location: str) -> Iterator[WarehouseFile]:
+        """The files below a directory."""
+        for path in _local(location).rglob("*"):
+            if path.is_file():
+                found = path.stat()
+                yield WarehouseFile(f"{_SCHEME}{path}", found.st_size, found.st_mtime)
+
+    def written_s(self, location: str) -> float:
+        """When a file was written, in seconds since 1970."""
+        return _local(location).stat().st_mtime
+
+
+def files_of(warehouse: str, objects: ObjectStore | None) -> LakeFiles | StoreFiles:
+    """The files of a warehouse: a directory, or a place of an object store."""
+    return LakeFiles(Path(warehouse)) if objects is None else StoreFiles(warehouse, objects)
+
+
+def _local(location: str) -> Path:
     """Where a file of the warehouse is."""
-    return Path(location.removeprefix(_SCHEME))
+    path = location.removeprefix(_SCHEME)
+    if "://" in path:
+        raise FileNotFoundError(f"{location[:300]} is not of this machine: the warehouse was another one")
+    return Path(path)
 
 
 def _sync(path: Path) -> None:

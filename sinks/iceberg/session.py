@@ -12,6 +12,7 @@ was stopped there keeps nobody out; when it goes on, the epoch has changed. A po
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import TableName
 from sinks.iceberg.files import LakeFiles
+from sinks.iceberg.objects import StoreFiles
 from sinks.iceberg.table import COLUMNS, PROPERTIES, LakeTable
 from sinks.private_files import make_directory, make_file
 
@@ -56,17 +58,16 @@ sqlite3.register_converter("MOMENT", lambda text: datetime.fromisoformat(text.de
 class LakeSession:
     """A connection to the catalog, and the tables that its transaction has touched."""
 
-    def __init__(self, path: str, warehouse: str) -> None:
+    def __init__(self, path: str, files: LakeFiles | StoreFiles) -> None:
         self.where = f"Iceberg catalog {path}"
-        self._warehouse = f"file://{Path(warehouse).absolute()}"
-        self.io = LakeFiles(Path(warehouse))
+        self.io = files
         self._read: dict[str, TableMetadata] = {}
         self._tables: dict[TableName, LakeTable] = {}
         self._changes = 0
         """What the connection had changed when its transaction began."""
         try:
             make_directory(Path(path).parent)
-            make_directory(Path(warehouse))
+            files.make()
             make_file(Path(path))
             self._connection = sqlite3.connect(
                 ":memory:",
@@ -146,13 +147,28 @@ class LakeSession:
         The tables change no more in this transaction.
         """
         try:
-            for table in self._tables.values():
-                table.apply(checkpoint_ts)
-            self.write_metadata()
-        except OSError as error:
-            raise TargetUnreachableError(f"the warehouse can't be written: {error}", where=self._warehouse) from error
+            with self.using_warehouse():
+                for table in self._tables.values():
+                    table.apply(checkpoint_ts)
+                self.write_metadata()
         except (pa.ArrowException, ArithmeticError, ValueError) as error:
             raise TargetError(f"rows can't be written: {error}", where=self.where) from error
+
+    @contextmanager
+    def using_warehouse(self) -> Iterator[None]:
+        """What the warehouse's files raise, as errors of the target."""
+        try:
+            yield
+        except (PermissionError, FileNotFoundError) as error:
+            fact = "refuses us" if isinstance(error, PermissionError) else "lacks a file"
+            raise TargetError(f"the warehouse {fact}: {error}", where=self.io.root) from error
+        except OSError as error:
+            raise TargetUnreachableError(f"the warehouse does not answer: {error}", where=self.io.root) from error
+
+    def check_warehouse(self) -> None:
+        """Ask the warehouse for a file's name. Raises TargetError and its kinds."""
+        with self.using_warehouse():
+            next(iter(self.io.listed(self.io.root)), None)
 
     def begin_to_write(self) -> bool:
         """Hold the catalog's lock; whether others may have changed it since the transaction began."""
@@ -227,20 +243,19 @@ class LakeSession:
 
     def _metadata(self, pointer: str) -> TableMetadata:
         if pointer not in self._read:
-            try:
+            with self.using_warehouse():
                 self._read[pointer] = FromInputFile.table_metadata(self.io.new_input(pointer))
-            except OSError as error:
-                raise TargetError(f"a table's metadata can't be read: {error}", where=pointer) from error
         return self._read[pointer]
 
     def create(self, name: TableName, schema: Schema) -> LakeTable:
         """A new, empty table; its directory has a name of its own, as tables are renamed."""
         self.create_database(name.database)
         place = "/".join(_UNSAFE.sub("_", part) for part in name)
-        location = f"{self._warehouse}/{place}-{uuid4().hex[:8]}"
+        location = f"{self.io.root}/{place}-{uuid4().hex[:8]}"
         metadata = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, location, PROPERTIES)
         pointer = load_location_provider(location, {}).new_table_metadata_file_location()
-        ToOutputFile.table_metadata(metadata, self.io.new_output(pointer))
+        with self.using_warehouse():
+            ToOutputFile.table_metadata(metadata, self.io.new_output(pointer))
         insert = "INSERT INTO ticdc_reconciler.iceberg_tables VALUES (%s, %s, %s, %s, NULL, 'TABLE')"
         self.run(insert, (CATALOG, *name, pointer))
         self._read[pointer] = metadata

@@ -83,6 +83,10 @@ LISTED = Api(
         {"target": {"uri": "sqlite:////data/targets-of-others"}},
         {"target": {"uri": "iceberg+sqlite:////etc/c.db?warehouse=/data/targets/w"}},
         {"target": {"uri": "iceberg+sqlite:////data/targets/c.db?warehouse=/etc/w"}},
+        {"target": {"uri": "iceberg+sqlite:////data/targets/c.db?warehouse=s3://bucket/orders"}},
+        {"target": {"uri": "iceberg+sqlite:////etc/c.db?warehouse=s3://cdc/lake"}},
+        {"target": {"warehouse-options": {"endpoint": "http://evil"}}},
+        {"target": {"warehouse-options": {"secret-access-key": "${HOME}"}}},
         {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": {"j": {"k": {"l": {"m": {"n": 1}}}}}}}}}}}}}},
     ],
 )
@@ -110,6 +114,11 @@ def test_references_that_it_may_make_once_they_are_listed(tmp_path: Path) -> Non
         },
     }
     check_references(values, tmp_path, LISTED)
+    lake = {
+        "uri": "iceberg+sqlite:////data/targets/c.db?warehouse=s3://cdc/lake",
+        "warehouse-options": {"region": "eu-west-1", "secret-access-key": "${ORDERS_S3}"},
+    }
+    check_references({"target": lake}, tmp_path, LISTED)
     with pytest.raises(RequestError):
         check_references(values, tmp_path, Api())
 
@@ -259,8 +268,10 @@ def test_no_part_of_a_password_is_shown(password: str) -> None:
 
 def test_of_every_key_it_is_known_whether_it_is_shown() -> None:
     hidden = {key for key in keys_of(Config) if shown(_nested(key, "x")) == _nested(key, HIDDEN)}
-    assert hidden == URIS | {"source.kafka", "source.claim-check.map", "source.claim-check.options",
-                             "source.archive-options", "source.storage-options", "spark"}  # fmt: skip
+    assert hidden == URIS | {
+        "source.kafka", "source.claim-check.map", "source.claim-check.options", "source.archive-options",
+        "source.storage-options", "target.warehouse-options", "spark",
+    }  # fmt: skip
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:

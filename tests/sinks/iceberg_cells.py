@@ -16,9 +16,10 @@ from tests.service.cells import SqliteCells, Tables
 class IcebergCells(SqliteCells):
     """Decimals and times as the texts that upstream shows."""
 
-    def __init__(self, catalog: Path) -> None:
+    def __init__(self, catalog: Path, **s3: str) -> None:
+        """`s3`: what pyiceberg's own client of stores is told."""
         super().__init__(catalog)
-        self.catalog = catalog
+        self.catalog, self._s3 = catalog, {f"s3.{name.replace('_', '-')}": value for name, value in s3.items()}
 
     def pointers(self) -> dict[str, str]:
         with closing(sqlite3.connect(self.catalog)) as connection:
@@ -43,14 +44,14 @@ class IcebergCells(SqliteCells):
         wanted, found = {name.lower() for name in databases}, {}
         for name, pointer in self.pointers().items():
             if name.partition(".")[0].lower() in wanted:
-                read = StaticTable.from_metadata(pointer).scan().to_arrow()
+                read = StaticTable.from_metadata(pointer, self._s3).scan().to_arrow()
                 rows = [{column: _text(value) for column, value in row.items()} for row in read.to_pylist()]
                 found[name] = read.column_names, rows
         return found
 
     def history(self, name: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         """Each snapshot of a table: the checkpoint that it names, and its rows."""
-        table = StaticTable.from_metadata(self.pointers()[name])
+        table = StaticTable.from_metadata(self.pointers()[name], self._s3)
         for snapshot in table.snapshots():
             rows = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist()
             assert snapshot.summary is not None

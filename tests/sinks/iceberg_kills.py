@@ -8,6 +8,7 @@ from typing import Any
 
 from pyiceberg.serializers import ToOutputFile
 
+from consumer.storage.warehouse import WarehouseStore
 from sinks.iceberg.files import LakeFiles
 from sinks.iceberg.session import LakeSession
 from sinks.iceberg.table import LakeTable
@@ -21,6 +22,8 @@ PLACES: tuple[tuple[type, str], ...] = (
     (LakeTable, "_data_files"),
     (LakeFiles, "new_output"),
     (LakeFiles, "sync"),
+    (WarehouseStore, "write"),
+    (WarehouseStore, "read"),
     (ToOutputFile, "table_metadata"),
 )
 """Each counts twice: before it and behind it."""

@@ -83,7 +83,9 @@ def test_another_writer_of_a_table_is_noticed_and_loses_nothing(
     feed.send(MORE)
 
     def point(change: str) -> None:
-        with closing(LakeSession(str(feed.directory / "catalog.db"), str(feed.directory / "warehouse"))) as session:
+        with closing(
+            LakeSession(str(feed.directory / "catalog.db"), LakeFiles(feed.directory / "warehouse"))
+        ) as session:
             session.run(f"UPDATE ticdc_reconciler.iceberg_tables SET metadata_location = {change}")
 
     while_files_are_written(monkeypatch, lambda: point("metadata_location || '.moved'"))

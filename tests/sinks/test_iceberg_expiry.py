@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from consumer.cli.main import main
 from consumer.wiring import target_of
+from ordering.errors import TargetUnreachableError
 from sinks.iceberg import expiry
 from sinks.iceberg.files import LakeFiles
 from tests.service.local import LocalFeed
@@ -151,7 +152,7 @@ def test_a_failure_leaves_all_as_it_was(feed: LocalFeed, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(LakeFiles, "sync", fail)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(TargetUnreachableError, match="No space"):
             expire(feed, at(LAST))
     assert reads(feed, 3) == before
 

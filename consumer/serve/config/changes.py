@@ -27,9 +27,9 @@ REFUSED = {
 """Key, or section -> why it stays."""
 CHANGEABLE = re.compile(
     r"(filter|limits|quarantine|redis|proof)\..+|target\.(uri|consistency|invalid-dates|volatile-defaults|cdc-write-source"
-    r"|concurrent-indexes|on-drift|audit|audit-days)|source\.(bootstrap-servers|kafka|claim-check|upstream"
+    r"|concurrent-indexes|on-drift|audit|audit-days)|(target\.warehouse-options|source\.(bootstrap-servers|kafka|claim-check|upstream"
     r"|unproven-beginning|equal-rows|storage-options|csv|archive(-options|-protocol|-csv)?|lossy-values|watermark-(from|changefeed|keyspace)"
-    r"|schema-registry(-ca)?|avro-enable-watermark)(\..+)?"
+    r"|schema-registry(-ca)?|avro-enable-watermark))(\..+)?"
 )
 
 

@@ -27,8 +27,8 @@ _TARGET = "target.uri"
 URIS = frozenset({_TARGET, "redis.uri", "source.upstream.uri", "source.watermark-from", "source.schema-registry"})
 _KAFKA = "source.kafka."
 _REGISTRY_CA = "source.schema-registry-ca"
-_OPTIONS = re.compile(r"source\.(?:claim-check\.|storage-|archive-)options\.(.*)", re.DOTALL)
-_STORAGE = ("source.storage", "source.archive")
+_OPTIONS = re.compile(r"(?:source\.(?:claim-check\.|storage-|archive-)|target\.warehouse-)options\.(.*)", re.DOTALL)
+_STORAGE = ("source.storage", "source.archive", _TARGET)
 _KAFKA_SECRETS = frozenset({
     "sasl.username", "sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.certificate.pem", "ssl.ca.pem",
     "https.ca.pem", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
@@ -122,7 +122,10 @@ class _Judge:
         for name in _files_in(key, value):
             self._check_file(key, name)
         for path in _directories_in(key, value):
-            self._check_directory(key, path)
+            if "://" in path:
+                self._check_place(key, path)
+            else:
+                self._check_directory(key, Path(path))
 
     def _check_reference(self, key: str, value: str) -> None:
         if not _holds_a_secret(key):
@@ -204,15 +207,15 @@ def _sockets(uri: str) -> Iterator[str]:
         yield unquote(_split(uri).path)
 
 
-def _directories_in(key: str, value: str) -> list[Path]:
-    """Where a target of this machine writes; none for a text that is no URI, which is refused where it is read."""
+def _directories_in(key: str, value: str) -> list[str]:
+    """Where a target of this machine writes, or what store; none for no URI, which is refused where it is read."""
     if key != _TARGET:
         return []
     try:
         uri = parse_target_uri(value)
     except ConfigError:
         return []
-    return [Path(uri.path), *(Path(value) for _, value in uri.options)] if uri.kind in PATHS else []
+    return [uri.path, *(value for _, value in uri.options)] if uri.kind in PATHS else []
 
 
 def _query(uri: str) -> str:

@@ -21,7 +21,7 @@ _SHOWN = re.compile(
     r"|(ssl|https)\.(ca|crl|certificate|key)\.location|ssl\.endpoint\.identification\.algorithm"
     r"|enable\.ssl\.certificate\.verification|client\.(id|rack)|(socket|fetch|queued|reconnect)\..+)"
     r"|source\.(archive-)?csv\..+|source\.(storage|archive)-options\.(region|endpoint|bucket|container-name|timeout|allow-http)"
-    r"|source\.claim-check\.options\.(region|endpoint|bucket|container-name|timeout|allow-http)"
+    r"|(source\.claim-check\.|target\.warehouse-)options\.(region|endpoint|bucket|container-name|timeout|allow-http)"
     r"|spark\.(master|spark\.(ui\.enabled|(driver|executor)\.(memory|cores|instances)|cores\.max|local\.dir|task\..+))"
 )
 _LOGIN = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<login>.*@)?(?P<rest>.*)", re.DOTALL)
