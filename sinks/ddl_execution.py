@@ -20,6 +20,10 @@ class DdlExecution(Protocol):
         """Execute a DDL exactly once and save `progress`, whatever crashes in between."""
         ...
 
+    def may_have_run(self, line: DdlRecord) -> bool:
+        """Whether an intent's statement may have been executed, though an error has come (`DdlState.INTENT`)."""
+        ...
+
     def follow(self, line: DdlRecord) -> None:
         """Keep the definition that a change made by hand leaves, where any is kept (`sinks.ddl.kept_definitions`)."""
         ...
@@ -52,6 +56,10 @@ class TransactionalDdl(Generic[S]):
         finally:
             at.forget_catalog()
         observe(Step.DDL_DONE)
+
+    def may_have_run(self, line: DdlRecord) -> bool:  # noqa: ARG002
+        """See `DdlExecution.may_have_run`: a rollback undoes it."""
+        return False
 
     def follow(self, line: DdlRecord) -> None:
         """No definitions are kept."""

@@ -370,11 +370,12 @@ class Target:
         observe(Step.DDL_DONE)
 
     def fail_ddl(self, ddl: DdlEvent, why: str, lease: Lease) -> None:
-        """Note that a DDL can't be executed, and why."""
+        """Note that a DDL can't be executed, and why. What may have run stays begun: it is not to run once more."""
         with self.session.led_transaction(lease):
             line = self.ddl_log.open_line(ddl, lease.changefeed)
+            is_open = line is not None and line.state == DdlState.INTENT.value and self._ddl.may_have_run(line)
             found = self.ddl_log.add(ddl, "", DdlState.FAILED, lease.changefeed) if line is None else line.id
-            self.ddl_log.judge(found, DdlState.FAILED, why)
+            self.ddl_log.judge(found, DdlState.INTENT if is_open else DdlState.FAILED, why)
 
     def decide_ddl(self, line: DdlRecord, decision: DdlState, reason: str, lease: Lease) -> None:
         """Note what an operator decides about a DDL that is not done."""

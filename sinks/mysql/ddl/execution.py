@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from ordering.errors import TargetError, TargetUnreachableError
+from ordering.errors import InputError, TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, Entered, milliseconds_since
@@ -42,6 +42,12 @@ class MysqlDdl:
     def __init__(self, at: TargetSession[MysqlConnection], rules: ValueRules) -> None:
         self._at, self._rules = at, rules
         self._log = at.books.ddl_log
+        self._refused: int | None = None
+        """The line of the statement that the server has just refused."""
+
+    def may_have_run(self, line: DdlRecord) -> bool:
+        """See `DdlExecution.may_have_run`: what was begun commits by itself, unless the server refused it."""
+        return line.id != self._refused
 
     def follow(self, line: DdlRecord) -> None:
         """See `DdlExecution.follow`: the server keeps definitions as upstream does."""
@@ -59,6 +65,7 @@ class MysqlDdl:
         computed = recovery.moment_columns(statement)
         if computed and self._has_rows(statement, ddl):
             fitted.notes.extend(_filled(computed, filling_of(ddl, self._rules)))
+        self._refused = None
         entered = self._entered(ddl, statement, lease, fitted)
         observe(Step.DDL_RECORDED)
         begun = time.monotonic()
@@ -118,6 +125,25 @@ class MysqlDdl:
                     return fitted.logged, DdlState.DONE
                 case recovery.DdlFate.UNKNOWN:
                     raise self._cannot_tell(now)
+        try:
+            return self._make(ddl, statement, fitted, now, rehearsal, lease)
+        except TargetUnreachableError:
+            raise
+        except (InputError, TargetError):
+            self._refused = entered.id
+            raise
+
+    def _make(
+        self,
+        ddl: DdlEvent,
+        statement: Statement,
+        fitted: Adapted,
+        now: recovery.Definitions,
+        rehearsal: Rehearsal,
+        lease: Lease,
+    ) -> tuple[str, DdlState]:
+        """See `_made`, of what is not made yet. `now`: what is there."""
+        session = now[recovery.SESSION]
         there = kept_indexes.all_there(self._at.db.query, statement, session, self._at.catalog())
         if there or recovery.already_so(statement, now):
             return _ALREADY_SO, DdlState.DONE

@@ -75,6 +75,10 @@ class PostgresDdl:
         statements = translation.indexes()
         return {_APART: statements} if concurrent_indexes.only_indexes(self._at.db, statements) else {}
 
+    def may_have_run(self, line: DdlRecord) -> bool:  # noqa: ARG002
+        """See `DdlExecution.may_have_run`: a rollback undoes it."""
+        return False
+
     def follow(self, line: DdlRecord) -> None:
         """See `DdlExecution.follow`."""
         definitions_in(self._at.db).follow_made(line.sql, self._at.catalog().database(line.database))

@@ -79,6 +79,10 @@ class SqliteDdl:
         run = self._at.db.execute
         return Definitions(run, run, DEFINITION, "?")
 
+    def may_have_run(self, line: DdlRecord) -> bool:  # noqa: ARG002
+        """See `DdlExecution.may_have_run`: a rollback undoes it."""
+        return False
+
     def follow(self, line: DdlRecord) -> None:
         """See `DdlExecution.follow`."""
         self._definitions().follow_made(line.sql, self._at.catalog().database(line.database))
