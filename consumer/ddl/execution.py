@@ -27,6 +27,7 @@ from ordering.progress import Progress
 from ordering.timestamps import utc_text
 from sinks.bookkeeping.ddl_log import DECIDED, KEPT, DdlRecord, DdlState
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.parse.statement import read_statement
 from sinks.steps import Observer
 from sinks.target import Target
 
@@ -201,6 +202,8 @@ class Execution:
                 found = replace(ddl, replicated=self.target.ddl_log.replicated(begun))
             if not found.replicated:
                 return found, set()
+            if ddl.removes and ddl.adds:
+                return self._with_fewer_renames(found), set()
             left_out = dropped_indexes(ddl.sql) - dropped_indexes(found.replicated)
         if not left_out:
             return found, set()
@@ -209,6 +212,11 @@ class Execution:
             "clauses of a DDL are left out", at=utc_text(ddl.commit_ts), because=because, indexes=sorted(left_out)
         )
         return found, left_out
+
+    def _with_fewer_renames(self, ddl: DdlEvent) -> DdlEvent:
+        statement, at = read_statement(ddl.replicated), utc_text(ddl.commit_ts)
+        log.warning("renames of a statement are left out", at=at, statement=ddl.sql[:_SHOWN], left=ddl.replicated[:_SHOWN])
+        return replace(ddl, removes=statement.removes(), adds=statement.adds())
 
     def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> Progress:
         becomes = DECIDED[DdlState(line.state)].value

@@ -129,11 +129,12 @@ def _taken(changes: Iterable[Change]) -> set[str]:
 
 
 def _drop(table: str, name: str) -> str:
-    key = "PRIMARY KEY" if name == _PRIMARY else f"INDEX {_quoted(name)}"
-    return f"ALTER TABLE {_quoted(table)} DROP {key}"
+    key = "PRIMARY KEY" if name == _PRIMARY else f"INDEX {quoted(name)}"
+    return f"ALTER TABLE {quoted(table)} DROP {key}"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as TiCDC's statements have it."""
     return f"`{name.replace('`', '``')}`"
 
 

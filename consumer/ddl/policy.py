@@ -6,7 +6,8 @@ from dataclasses import replace
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
 from consumer.ddl.guard import MALFORMED, check_whole, reading, subjects
-from consumer.ddl.lost_keys import WHY_KEPT, changes_of, makes_key
+from consumer.ddl.lost_keys import WHY_KEPT, changes_of, makes_key, quoted
+from consumer.ddl.rename_filter import Pair
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import TableFilter
 from consumer.tasks.report import RawDdl
@@ -105,14 +106,37 @@ def _judged(ddl: DdlEvent, together: Sequence[DdlEvent], wanted: ChangefeedFilte
         return because
     if not clauses.events:
         return f"TiCDC's list of DDLs to replicate does not hold it: {', '.join(clauses.unlisted)}"
-    before = renamed[0][0] if renamed else TableName(ddl.database, ddl.table)
-    ignored = (wanted.events.ignores_ddl(*name, clauses.events, ddl.sql) for name in both_sides(ddl) or [before])
-    return next(filter(None, ignored), "") or _without_index(before, ddl, clauses, wanted, catalog)
+    if renamed:
+        whys = [_why_not(pair, ddl, clauses, wanted, catalog) for pair in renamed]
+        return whys[0] if all(whys) else ""
+    here = TableName(ddl.database, ddl.table)
+    ignored = (wanted.events.ignores_ddl(*name, clauses.events, ddl.sql) for name in both_sides(ddl) or [here])
+    return next(filter(None, ignored), "") or _without_index(here, ddl, clauses, wanted, catalog)
 
 
-def _renamed(ddl: DdlEvent) -> list[tuple[TableName, TableName]]:
+def _renamed(ddl: DdlEvent) -> list[Pair]:
     """Old and new names of a RENAME."""
     return list(zip(ddl.removes, ddl.adds, strict=True)) if ddl.removes and ddl.adds else []
+
+
+def _why_not(pair: Pair, ddl: DdlEvent, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:
+    """Why one of the renames of a DDL is left out, as it is where it comes as a message of its own; "" if it is not."""
+    sql = _rename_of([pair]) if len(ddl.adds) > 1 else ddl.sql
+    ignored = wanted.events.ignores_ddl(*pair[0], clauses.events, sql)
+    return ignored or _without_index(pair[0], ddl, clauses, wanted, catalog)
+
+
+def _rename_of(pairs: Iterable[Pair]) -> str:
+    """The statement, as TiCDC spells it."""
+    listed = (" TO ".join(f"{quoted(name.database)}.{quoted(name.table)}" for name in pair) for pair in pairs)
+    return f"RENAME TABLE {', '.join(listed)}"
+
+
+def _without_ignored_renames(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> DdlEvent:
+    """The DDL without those of its renames that count as left out: files tell all of a statement as one."""
+    renamed, clauses = _renamed(ddl), clauses_of(ddl.sql)
+    left = [pair for pair in renamed if not _why_not(pair, ddl, clauses, wanted, catalog)]
+    return replace(ddl, replicated=_rename_of(left)) if 0 < len(left) < len(renamed) else ddl
 
 
 def both_sides(ddl: DdlEvent) -> tuple[TableName, ...]:
@@ -184,6 +208,8 @@ def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> Ddl
 
     What else its statement does is replicated, as it is where each clause is a statement of its own.
     """
+    if len(ddl.adds) > 1 and ddl.removes:
+        return _without_ignored_renames(ddl, wanted, catalog)
     keys = last_keys(ddl, wanted, catalog) if read_statement(ddl.sql).kind is DdlKind.ALTER_TABLE else set()
     return replace(ddl, replicated=_without_drops(ddl.sql, keys)) if keys else ddl
 

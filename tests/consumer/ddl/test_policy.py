@@ -307,3 +307,31 @@ def test_an_exchange_is_about_both_tables_whichever_a_message_names(named: str) 
         assert is_ignored(event, wanted("*.*", **ignoring), there)
     assert not is_ignored(event, wanted("*.*"), there)
     assert is_ignored(event, wanted("other.*"), there)
+
+
+SEVERAL = "RENAME TABLE `test`.`t1` TO `test`.`n1`, `test`.`t2` TO `test`.`n2`"
+
+
+@pytest.mark.parametrize(
+    ("event_filter", "left"),
+    [
+        ({"matcher": ["test.t1"], "ignore-event": ["rename table"]}, "RENAME TABLE `test`.`t2` TO `test`.`n2`"),
+        ({"matcher": ["test.t2"], "ignore-event": ["rename table"]}, "RENAME TABLE `test`.`t1` TO `test`.`n1`"),
+        ({"matcher": ["*.*"], "ignore-sql": ["TO `test`.`n2`$"]}, "RENAME TABLE `test`.`t1` TO `test`.`n1`"),
+        ({"matcher": ["test.n1"], "ignore-event": ["rename table"]}, ""),
+    ],
+)
+def test_event_filters_judge_each_rename_of_a_statement_by_itself(event_filter: dict[str, Any], left: str) -> None:
+    """Topics tell each one in a message of its own, files all of them as one."""
+    event, there, by = ddl(SEVERAL, table="n1"), catalog("test.t1", "test.t2"), wanted("*.*", **event_filter)
+    assert not is_ignored(event, by, there)
+    assert replicated(event, by, there).replicated == left
+
+
+def test_renames_that_all_are_left_out() -> None:
+    event, there = ddl(SEVERAL, table="n1"), catalog("test.t1", "test.t2")
+    assert is_ignored(event, wanted("*.*", matcher=["test.*"], **{"ignore-event": ["rename table"]}), there)
+    assert is_ignored(event, wanted("*.*"), catalog("test.t1", "test.t2", key=()))
+    mixed = Catalog({**catalog("test.t1", key=()).tables, **catalog("test.t2").tables})
+    assert not is_ignored(event, wanted("*.*"), mixed)
+    assert replicated(event, wanted("*.*"), mixed).replicated == "RENAME TABLE `test`.`t2` TO `test`.`n2`"

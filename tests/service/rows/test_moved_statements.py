@@ -186,3 +186,23 @@ def test_what_was_decided_is_settled_before_a_move(feed: LocalFeed, tmp_path: Pa
     moved = Export(taken_up(progress, because="", ledger="another"), [], {})
     with pytest.raises(ConfigError, match="decided about"):
         import_progress(feed.config, moved)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
+def test_of_several_renames_in_files_each_is_filtered_by_itself(feed: LocalFeed, step: Step, tmp_path: Path) -> None:
+    """As in topics, which hold a message of each; and what was begun without one is ended without it."""
+    feed.with_(filter={"event-filters": [{"matcher": ["*.p"], "ignore-event": ["rename table"]}]})
+    moved = [ddl(f"d.{old}2", 60 * MINUTE, f"RENAME TABLE `d`.`{old}` TO `d`.`{old}2`", kind="RENAME") for old in "pt"]
+    play = begun(feed, tmp_path, [*moved, *watermarks(61 * MINUTE)], len(BEGIN))
+    play.log.arrive(len(LOST))
+    expired(play)
+    while play.archived_ms < at(60 * MINUTE) >> 18:
+        play.archive(1)
+    play.observe = once(play, step)
+    while not play.went["kills"]:
+        play.archive(1)
+        play.one()
+    while play.one():
+        pass
+    assert set(feed.cells.tables(["d"])) == {"d.p", "d.t2"}
