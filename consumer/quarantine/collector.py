@@ -43,6 +43,8 @@ class Quarantine:
         self._new: dict[Position, Quarantined] = {}
         self._modes: dict[Position, Mode] = {}
         self._later: dict[Position, int] = {}
+        self._same: set[Position] = set()
+        """Positions whose message was compared with the one that was quarantined there."""
         self._outlet = DeadLetterTopic(config)
 
     @property
@@ -101,10 +103,29 @@ class Quarantine:
             self._supersede(report.touched)
 
     def _unreadable(self, position: Position, one: Unreadable) -> None:
-        known = self._known.get(position)
-        if not self._section.enabled and (known is None or known.state is QuarantineState.RETRIED):
+        is_known = self._is_known(position)
+        was_retried = is_known and self._known[position].state is QuarantineState.RETRIED
+        if not self._section.enabled and (was_retried or not is_known):
             raise InputError(one.fact, where=str(position), hint=one.hint)
         self._hold(position, one.fact)
+
+    def _is_known(self, position: Position) -> bool:
+        """Whether this very message was quarantined before: in a topic created again another one has its offset.
+
+        Raises InputError where the other one is held still: its bytes would be lost.
+        """
+        known = self._known.get(position)
+        if known is None or position in self._same:
+            return known is not None
+        there, kept = self._source.message(position), self._target.quarantine.message(self._changefeed, position)
+        if kept is not None and (there.key, there.value) == (kept.key, kept.value):
+            self._same.add(position)
+            return True
+        if known.state is QuarantineState.HELD:
+            hint = "`reconciler quarantine replay`, or `discard`, that one; then run again"
+            fact = "a message of a topic that is gone is held under the position of one that can't be applied"
+            raise InputError(fact, where=str(position), hint=hint)
+        return False
 
     def _supersede(self, touched: Mapping[bytes, int]) -> None:
         """Note whose row was written or deleted since: by an event of the same table, not only of its name."""
@@ -122,8 +143,7 @@ class Quarantine:
     def _hold(
         self, position: Position, reason: str, commit_ts: int | None = None, row: bytes | None = None, about: str = ""
     ) -> None:
-        known = self._known.get(position)
-        if position in self._new or (known is not None and known.state not in _ANEW):
+        if position in self._new or (self._is_known(position) and self._known[position].state not in _ANEW):
             return
         undecided = sum(one.state in UNDECIDED for one in self._known.values())
         if undecided + len(self._new) >= self._section.limit:
@@ -161,6 +181,7 @@ class Quarantine:
         for one in changes.held:
             # the bytes are in the target now
             self._known[one.position] = replace(one, key=None, value=None)
+            self._same.add(one.position)
             del self._new[one.position]
             self._modes.pop(one.position, None)
         for position, state, note in changes.decided:

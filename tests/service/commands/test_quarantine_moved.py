@@ -1,6 +1,8 @@
 """A row that is held belongs to the table that had its name then: whatever has that name now, replaying knows."""
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +11,12 @@ from click.testing import CliRunner
 from consumer.cli.main import main
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.progress import reset_progress
+from consumer.operate.quarantine import discard, listed
+from consumer.wiring import target_of
 from ordering.errors import InputError
+from ordering.progress import Progress
+from ordering.quarantine import QuarantineState
+from ordering.timestamps import BEGINNING
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.ddl.test_ddl import TARGETS, made
 from tests.service.local import LocalFeed
@@ -51,6 +58,11 @@ def replayed(feed: LocalFeed) -> dict[str, Any]:
     (verdict,) = json.loads(done.stdout)
     found: dict[str, Any] = verdict
     return found
+
+
+def discarded(feed: LocalFeed) -> None:
+    """All that is held is left out for good."""
+    discard(feed.config, [], "by an operator")
 
 
 def keys(feed: LocalFeed, table: str) -> list[int]:
@@ -213,6 +225,70 @@ def test_after_a_reset_nothing_that_was_held_lets_a_message_pass(made: LocalFeed
     feed.with_(quarantine={"enabled": False})
     feed.send([*watermarks(4)[2:], junk, *watermarks(5)])
     assert "not valid JSON" in feed.failing(InputError).fact
+
+
+def created_again(feed: LocalFeed, *messages: Message) -> None:
+    """The topic is another one, and the progress was reset for it."""
+    reset_progress(feed.config)
+    feed.log_of_messages = FakeLog(partitions=3)
+    feed.send([*watermarks(4)[2:], *messages, *watermarks(5)])
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("enabled", [True, False])
+def test_what_was_discarded_lets_no_other_message_pass(made: LocalFeed, enabled: bool) -> None:
+    """A topic that was created again has another message at its offset."""
+    feed = holding(made)
+    then(feed, Message(TOPIC, 2, b"{junk"))
+    discarded(feed)
+    feed.with_(quarantine={"enabled": enabled})
+    created_again(feed, Message(TOPIC, 2, b"{other junk"))
+    if not enabled:
+        assert "not valid JSON" in feed.failing(InputError).fact
+        return
+    feed.apply()
+    (held,) = (one for one in listed(feed.config) if one.state is QuarantineState.HELD)
+    assert held.position[1:] == (2, 1)
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_what_was_discarded_lets_no_other_row_pass(made: LocalFeed) -> None:
+    feed = holding(made)
+    discarded(feed)
+    reset_progress(feed.config)
+    feed.log_of_messages = FakeLog(partitions=3)
+    feed.send([insert("d.t", 4, 1, id=3, v=None), *watermarks(5)])
+    feed.apply()
+    assert [one.state for one in listed(feed.config)] == [QuarantineState.HELD]
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_what_was_discarded_stays_so_where_it_is_read_again(made: LocalFeed) -> None:
+    feed = holding(made)
+    junk = Message(TOPIC, 2, b"{junk")
+    then(feed, junk)
+    discarded(feed)
+    feed.with_(quarantine={"enabled": False})
+    created_again(feed, junk)
+    feed.apply()
+    assert {one.state for one in listed(feed.config)} == {QuarantineState.DISCARDED}
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_a_held_message_is_not_forgotten_for_another_one_at_its_offset(made: LocalFeed) -> None:
+    feed = holding(made)
+    then(feed, Message(TOPIC, 2, b"{junk"))
+    with closing(target_of(feed.config)) as target:
+        target.connect()
+        stored = target.stored(feed.name)
+        assert stored is not None
+        first = replace(Progress.first(BEGINNING, stored.progress.filter_digest, "another"), partitions={})
+        target.replace_progress(feed.name, first, stored.progress)
+    feed.log_of_messages = FakeLog(partitions=3)
+    feed.send([*watermarks(4)[2:], Message(TOPIC, 2, b"{other junk"), *watermarks(5)])
+    error = feed.failing(InputError)
+    assert "is held" in error.fact
+    assert "partition=2 offset=1" in error.where
 
 
 OTHER_KIND = {
