@@ -215,7 +215,9 @@ class Execution:
 
     def _with_fewer_renames(self, ddl: DdlEvent) -> DdlEvent:
         statement, at = read_statement(ddl.replicated), utc_text(ddl.commit_ts)
-        log.warning("renames of a statement are left out", at=at, statement=ddl.sql[:_SHOWN], left=ddl.replicated[:_SHOWN])
+        log.warning(
+            "renames of a statement are left out", at=at, statement=ddl.sql[:_SHOWN], left=ddl.replicated[:_SHOWN]
+        )
         return replace(ddl, removes=statement.removes(), adds=statement.adds())
 
     def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> Progress:

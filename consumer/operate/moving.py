@@ -10,6 +10,7 @@ from consumer.source.port import ChangeSource, source_of
 from consumer.source.probe import Source
 from consumer.wiring import reading
 from ordering.errors import BeginningLostError, ConfigError, InputError
+from ordering.events import Partition
 from ordering.progress import Progress
 from ordering.rewind import reached
 from ordering.sources.archive import begun_again, is_half_done, taken_up
@@ -41,8 +42,11 @@ def as_read_here(config: Config, progress: Progress, cluster: str) -> Progress:
             source.check_holds(progress, reached(progress))
             return begun_again(moved, probe.ranges)
         _refuse_unfinished(progress, cluster)
-        if isinstance(source, Source) and config.source.unproven_beginning == "error":
-            _refuse_lacking(source, moved.checkpoint_ts)
+        if isinstance(source, Source):
+            lacking, topics = source.holding(moved.checkpoint_ts, {})
+            moved = replace(moved, topics=topics)  # so one that is created again until the next run is not taken for it
+            if lacking and config.source.unproven_beginning == "error":
+                raise _lacking(lacking[0], moved.checkpoint_ts)
         _look(config, source, moved)
         return moved
 
@@ -56,14 +60,14 @@ def _refuse_unfinished(progress: Progress, files: str) -> None:
         raise ConfigError(fact, where=files, hint=hint)
 
 
-def _refuse_lacking(source: Source, ts: int) -> None:
-    if lacking := source.lacking(ts):
-        raise InputError(
-            f"the topics may lack what came after {ts} ({utc_text(ts)} UTC)",
-            where=str(lacking[0]),
-            hint="retention deleted it, or the changefeed that writes them began later. If they hold all that came"
-            ' after it, as where its start-ts is that, set source.unproven-beginning = "accept" for this command',
-        )
+def _lacking(partition: Partition, ts: int) -> InputError:
+    return InputError(
+        f"the topics may lack what came after {ts} ({utc_text(ts)} UTC)",
+        where=str(partition),
+        hint="retention deleted it, the changefeed that writes them began later, or this topic was created again."
+        " If they hold all that came after it, as where its start-ts is that, set"
+        ' source.unproven-beginning = "accept" for this command',
+    )
 
 
 def _look(config: Config, source: ChangeSource, progress: Progress) -> None:

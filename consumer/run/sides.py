@@ -6,7 +6,7 @@ reads from the other side: what a session knows of DDLs, segments and offsets is
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 from uuid import uuid4
 
@@ -107,14 +107,14 @@ class Sides:
             return False
         self._asked_at = self.now()
         try:
-            lacking = own.lacking(progress.checkpoint_ts)
+            lacking, topics = own.holding(progress.checkpoint_ts, progress.topics)
         except SourceError as error:
             log.warning("whether the topics hold all again is not known", error=error.fact, at=error.where)
             return False
         if lacking:
             log.debug("the topics do not hold all yet", partition=str(lacking[0]), more=len(lacking) - 1)
             return False
-        self._save(session, taken_up(progress, because="", ledger=uuid4().hex))
+        self._save(session, taken_up(replace(progress, topics=topics), because="", ledger=uuid4().hex))
         log.info("reading the topics again: they hold all that follows", **_at(progress))
         return True
 

@@ -128,14 +128,19 @@ def check_topics(found: Iterable[Topic], known: Mapping[str, TopicProgress]) -> 
 
 def created_again(topic: Topic, before: TopicProgress) -> InputError:
     """The error of a topic that took the place of the one that is known."""
-    hint = "offsets of the old topic mean nothing in the new one: rebuild the target, or reset the progress"
+    fact = f"topic {topic.name} was deleted and created again (id {topic.id}, it was {before.id})"
+    where = f"topic={topic.name}"
     if before.retired:
         hint = (
             "use `reconciler topic retire CONFIG TOPIC` once more: the old one is forgotten, and what the new one"
             " holds now is judged as a new topic's; `reconciler topic return CONFIG TOPIC` lets it count"
         )
-    fact = f"topic {topic.name} was deleted and created again (id {topic.id}, it was {before.id})"
-    return InputError(fact, where=f"topic={topic.name}", hint=hint)
+        return InputError(fact, where=where, hint=hint)
+    hint = (
+        "offsets of the old topic mean nothing in the new one: set source.archive to files that have all of what came"
+        " after the checkpoint, rebuild the target, or reset the progress"
+    )
+    return BeginningLostError(fact, where=where, hint=hint)
 
 
 def _other(epoch: int, now: int | None) -> bool:

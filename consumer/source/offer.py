@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from consumer.tasks.report import RawDdl
 from consumer.tuning import MEASURED
@@ -66,6 +67,21 @@ class Probe:
         found = [at for p, at in self.partitions.items() if p.topic == topic]
         small = all(at.end - at.progress.start <= self.small_topic for at in found)
         return small and any(p.topic == topic for p in self.resolved.held_back_by)
+
+
+class Holding(NamedTuple):
+    """What the topics hold of what follows a commitTs: `lacking`: where some of it may be missing, `topics`: now."""
+
+    lacking: list[Partition]
+    topics: Mapping[str, TopicProgress]
+
+
+def topics_now(known: Mapping[str, TopicProgress], ids: Mapping[str, str]) -> tuple[dict[str, TopicProgress], set[str]]:
+    """The topics by their ids of now, and those of them that have to prove nothing: the same ones, and retired ones."""
+    same = {name: known[name] for name, found in ids.items() if name in known and known[name].id == found}
+    retired = {name for name, topic in known.items() if topic.retired}
+    new = {name: TopicProgress(found, retired=name in retired) for name, found in ids.items()}
+    return {**known, **new, **same}, same.keys() | retired
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from consumer.source.continuity import (
 from consumer.source.equal_rows import check_sent_once
 from consumer.source.first_ddls import first_ddls
 from consumer.source.first_messages import check_protocol
-from consumer.source.offer import Kept, PartitionProbe, Probe, has_a_say, retired_end
+from consumer.source.offer import Holding, Kept, PartitionProbe, Probe, has_a_say, retired_end, topics_now
 from consumer.source.outside_watermark import OutsideWatermark, outside_of
 from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED, Tuning
@@ -269,13 +269,17 @@ class Source:
         self._starts |= new
         return {p: self._starts[p] for p in begins}
 
-    def lacking(self, ts: int) -> list[Partition]:
-        """The partitions that may lack something above `ts`, see `lacking`. Raises SourceError if there are none."""
-        begins = self.control.begins([p for topic in self.listed() for p in topic.partitions])
+    def holding(self, ts: int, known: Mapping[str, TopicProgress]) -> Holding:
+        """What topics hold of what follows `ts`; `known`: as they were then. Raises SourceError if there are none."""
+        listed = self.listed()
+        begins = self.control.begins([p for topic in listed for p in topic.partitions])
         if not begins:
             raise SourceError("no topic is there", where=f"Kafka at {self.config.source.bootstrap_servers}")
         self.outside.ask(lambda: self.control.written_ends(begins))
-        return sorted(begins) if self.outside.began_after(ts) else lacking(begins, self._first_times(begins), ts)
+        topics, proven = topics_now(known, {topic.name: topic.id for topic in listed})
+        if self.outside.began_after(ts):
+            return Holding(sorted(begins), topics)
+        return Holding(lacking(begins, self._first_times(begins), ts, proven), topics)
 
     def _first_times(self, begins: Mapping[Partition, int]) -> dict[Partition, int]:
         ends = self.control.ends(begins)

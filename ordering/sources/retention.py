@@ -5,7 +5,7 @@ watermark that is left. Kafka's time of the first message that is left does: wha
 nothing is written before it was committed. A log that begins with its first message lacks nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ordering.events import Partition
 from ordering.timestamps import physical_ms
@@ -14,9 +14,19 @@ CLOCK_SLACK_MS = 600_000
 """By so much the clocks of upstream and Kafka may differ, and a message may wait in its producer."""
 
 
-def lacking(begins: Mapping[Partition, int], times: Mapping[Partition, int], ts: int) -> list[Partition]:
-    """As `may_lack`, of logs that somebody else's changefeed may have begun at any time: all of them then."""
-    return sorted(begins) if began_after(times, ts) else may_lack(begins, times, ts)
+def lacking(
+    begins: Mapping[Partition, int], times: Mapping[Partition, int], ts: int, known: Collection[str] = ()
+) -> list[Partition]:
+    """As `may_lack`, of logs that somebody else's changefeed may have begun at any time: all of them then.
+
+    A topic that was created again is one of them by itself, so each has to be old enough but those that are `known` to
+    be the same ones as before.
+    """
+    if began_after(times, ts):
+        return sorted(begins)
+    firsts = {topic: {p: ms for p, ms in times.items() if p.topic == topic} for topic in {p.topic for p in begins}}
+    young = {topic for topic, first in firsts.items() if topic not in known and began_after(first, ts)}
+    return sorted({*may_lack(begins, times, ts), *(p for p in begins if p.topic in young)})
 
 
 def began_after(times: Mapping[Partition, int], ts: int) -> bool:

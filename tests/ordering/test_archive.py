@@ -162,6 +162,16 @@ def test_logs_of_a_changefeed_that_may_have_begun_later_all_lack_something() -> 
     assert lacking({P[0]: 0, P[1]: 0}, young, at(100)) == [P[0], P[1]]
 
 
+def test_each_topic_that_is_not_known_to_be_the_same_has_to_be_old_enough_by_itself() -> None:
+    """One of several that was created again: the others tell nothing of what it held before."""
+    other, silent = Partition("u", 0), Partition("v", 0)
+    times = {P[0]: 10 * MINUTE, P[1]: 200 * MINUTE, other: 95 * MINUTE}
+    begins = {P[0]: 0, P[1]: 0, other: 0, silent: 0}
+    assert lacking(begins, times, at(100)) == [other, silent]
+    assert lacking(begins, times, at(100), {"u", "v"}) == []
+    assert lacking(begins, times, at(106), {"t"}) == [silent]
+
+
 @pytest.mark.parametrize("more", [True, False])
 def test_a_statement_of_which_parts_are_left_is_half_done(more: bool) -> None:
     first = Progress(CheckpointTs(8)).after_ddl(CheckpointTs(9), ddl_identity(9, "d", "a", "x"), more=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.check import findings
@@ -242,3 +243,71 @@ def test_an_archive_that_is_read_stays_named(sqlite_feed: Feed, tmp_path: Path) 
     assert feed.status()["archived"]
     feed.with_(source={"archive": f"file://{tmp_path}/other"})
     assert "source.archive is now" in feed.failing(ConfigError).fact
+
+
+def created_again(feed: Feed) -> None:
+    """Another topic of this name, without a message."""
+    admin = AdminClient({"bootstrap.servers": feed.bootstrap})
+    admin.delete_topics([feed.topic])[feed.topic].result(30)
+    while feed.topic in admin.list_topics(timeout=10).topics:
+        admin.poll(0.05)
+    feed.make_topic(**{"retention.ms": "-1"})
+
+
+def test_a_topic_that_was_created_again_is_read_once_the_archive_is_past_that(
+    sqlite_feed: Feed, tmp_path: Path
+) -> None:
+    """What it held before is in the archive alone; and it tells when it began."""
+    feed = sqlite_feed.with_(source={"archive": f"file://{tmp_path}/nfs"})
+    made(feed)
+    first, lost, rest = [CREATE, *history(5, 40)], history(40, 70), history(70, 130)
+    archive = Archive(tmp_path / "nfs", [*first, *lost, *rest], None)
+    send(feed, first)
+    feed.once()
+    send(feed, lost)
+    created_again(feed)
+    send(feed, rest)
+    archive.reach(65)
+    feed.once()
+    assert rows(feed) == list(range(5, 70, 5))
+    assert "created again" in feed.status()["archived"]
+    created_again(feed)  # once more, while the archive is read
+    send(feed, rest)
+    archive.reach(75)
+    feed.once()
+    assert rows(feed) == list(range(5, 80, 5))
+    archive.reach(95)
+    feed.once()
+    assert (rows(feed), feed.status()["archived"]) == (list(range(5, 130, 5)), "")
+    send(feed, history(130, 140))
+    feed.once()
+    assert rows(feed) == list(range(5, 140, 5))
+
+
+def test_without_an_archive_a_topic_that_was_created_again_is_refused(sqlite_feed: Feed) -> None:
+    made(sqlite_feed)
+    send(sqlite_feed, [CREATE, *history(5, 40)])
+    sqlite_feed.once()
+    created_again(sqlite_feed)
+    assert "source.archive" in sqlite_feed.failing(InputError).hint
+
+
+def test_one_topic_of_several_that_was_created_again_is_refused_in_a_move(sqlite_feed: Feed, tmp_path: Path) -> None:
+    """The others tell that their changefeed is old enough, which says nothing of this one."""
+    feed, other = sqlite_feed, f"{sqlite_feed.topic}-other"
+    topics = {"bootstrap-servers": feed.bootstrap, "topics": [feed.topic, other]}
+    made(feed)
+    archive = Archive(tmp_path / "nfs", [CREATE, *history(5, 90)], None)
+    archive.reach(40)
+    feed.settings["source"] = {"storage": f"file://{tmp_path}/nfs", "bootstrap-servers": None, "topics": None}
+    feed.once()
+    export = exported(feed.config)
+    feed.settings["source"] = topics
+    send(feed, watermarks(1))
+    feed.topic, first = other, feed.topic
+    made(feed)
+    send(feed, history(60, 90))  # what it held before is gone with it
+    feed.topic = first
+    with pytest.raises(InputError, match="may lack what came after") as refused:
+        read_export(feed.config, export)
+    assert f"topic={other}" in refused.value.where
