@@ -5,7 +5,8 @@
 - A page of another site must not talk to us by a DNS name that it made point here: `Host` is an IP address,
   `localhost`, this machine's name or a name that the operator gave, and an `Origin` has to be this very server.
 - At most `MOST_AT_WORK` requests are worked on at once, health apart, which needs nothing that could be used up. One
-  counts once all of it is here: who sends half a body takes nobody's place.
+  counts once all of it is here, and not while its client leaves earlier answers unread: who sends half a body, or
+  many requests in one go and reads nothing, takes nobody's place.
 - Who waits for his write (`/wait`) works on nothing: of these there may be `MOST_WAITING`.
 - A body is at most `MOST_BODY` bytes; it is counted while it comes in, whatever its header says.
 """
@@ -146,9 +147,21 @@ class Guard:
             raise BusyError("too many requests are under way", where=scope["path"][:200], hint="try again soon")
         self._at_work += 1
         try:
-            await self._app(scope, whole, send)
+            await self._app(scope, whole, self._left_meanwhile(send))
         finally:
             self._at_work -= 1
+
+    def _left_meanwhile(self, send: Send) -> Send:
+        """What sends an answer, and is not at work while it waits until the client has read what was sent before."""
+
+        async def sending(message: Message) -> None:
+            self._at_work -= 1
+            try:
+                await send(message)
+            finally:
+                self._at_work += 1
+
+        return sending
 
     async def _wait(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._waiting >= MOST_WAITING:

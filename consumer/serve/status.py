@@ -1,6 +1,7 @@
 """A changefeed's status from memory: nothing here asks Kafka, Redis or the target."""
 
 import time
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from consumer.operate.status import core_state, lag_now_s, told, told_of
@@ -17,7 +18,6 @@ from consumer.serve.api.models import (
     TableListing,
 )
 from consumer.serve.changefeed import Feed
-from consumer.source.offer import Probe
 from ordering.errors import SourceUnreachableError
 from ordering.events import Partition
 from ordering.progress import Progress
@@ -129,7 +129,10 @@ def _source(feed: Feed) -> SourceStatus:
     if last is None or last.probe is None or last.probed_at is None:
         return SourceStatus.model_validate({**_NO_SOURCE, "state": "unknown" if state == "connected" else state})
     values = resolved_told(last.progress, last.probe)
-    partitions = [_partition(feed, last.probe, values) for values in values["partitions"]]
+    runner, holding = feed.runner, frozenset(last.probe.resolved.held_back_by)
+    ages = {} if runner is None else runner.stalls.ages()
+    limit = feed.config.limits.stalled_seconds if feed.config else 0.0
+    partitions = [_partition(one, holding, ages, limit) for one in values["partitions"]]
     ago = round(time.monotonic() - last.probed_at, 1)
     return SourceStatus.model_validate({**values, "state": state, "probed_seconds_ago": ago, "partitions": partitions})
 
@@ -166,11 +169,11 @@ _NO_SOURCE: dict[str, Any] = {
 }
 
 
-def _partition(feed: Feed, probe: Probe, values: dict[str, Any]) -> PartitionStatus:
+def _partition(
+    values: dict[str, Any], holding: frozenset[Partition], ages: Mapping[Partition, float], limit: float
+) -> PartitionStatus:
+    """One of thousands, perhaps: nothing here looks at all of them."""
     place = Partition(values["topic"], values["partition"])
-    runner = feed.runner
-    still = runner.stalls.ages().get(place, 0.0) if runner is not None else 0.0
-    holds = place in probe.resolved.held_back_by
-    limit = feed.config.limits.stalled_seconds if feed.config else 0.0
+    holds, still = place in holding, ages.get(place, 0.0)
     more = {"holds_back": holds, "still_seconds": round(still, 1), "stalled": holds and still >= limit}
     return PartitionStatus.model_validate({**values, **more})

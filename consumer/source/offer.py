@@ -55,18 +55,18 @@ class Probe:
         topic that never got a watermark, and of the others partition 0, where DDLs lie: the DDL that took a topic's
         tables may be in another topic, as DROP DATABASE is.
         """
-        if small := tuple(r for r in left if self._is_small(r.partition.topic)):
-            return small
+        small = self._small_topics()
+        if found := tuple(r for r in left if r.partition.topic in small):
+            return found
         heard = {p.topic for p, found in self.partitions.items() if found.watermark is not None}
         if not heard:
             return ()
         return tuple(r for r in left if r.partition.topic not in heard or r.partition.holds_ddls)
 
-    def _is_small(self, topic: str) -> bool:
-        """Whether a topic that holds back the first window is that small."""
-        found = [at for p, at in self.partitions.items() if p.topic == topic]
-        small = all(at.end - at.progress.start <= self.small_topic for at in found)
-        return small and any(p.topic == topic for p in self.resolved.held_back_by)
+    def _small_topics(self) -> set[str]:
+        """Those of the topics that hold back the first window that are that small."""
+        large = {p.topic for p, at in self.partitions.items() if at.end - at.progress.start > self.small_topic}
+        return {p.topic for p in self.resolved.held_back_by} - large
 
 
 class Holding(NamedTuple):

@@ -1,5 +1,6 @@
 """Clients that send half a request, read half an answer, or leave: they cost others nothing."""
 
+import asyncio
 import socket
 import ssl
 import time
@@ -10,9 +11,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.responses import Response
+from starlette.types import Message
 
 from consumer.serve import connections
-from consumer.serve.access import MOST_AT_WORK
+from consumer.serve.access import MOST_AT_WORK, Access, Guard
 from tests.certificates import Authority
 from tests.service.lab import eventually
 from tests.serving.lab import HEADERS, TOKEN, Serving
@@ -124,6 +127,34 @@ def test_who_does_not_read_is_closed(serving: Serving) -> None:
 
         eventually("the server closes it", is_closed, connections.ANSWER_S + 30)
     assert httpx.get(f"{serving.url}healthz", timeout=10).status_code == 200
+
+
+def test_unread_answers_take_nobodys_place() -> None:
+    """Of clients that send many requests in one go and read nothing: each answer waits for the one before it."""
+    asyncio.run(unread_answers())
+
+
+async def unread_answers() -> None:
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"127.0.0.1")]}
+    are_read, told = asyncio.Event(), list[Message]()
+
+    async def asked() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    async def unread(_: Message) -> None:
+        await are_read.wait()
+
+    async def read(message: Message) -> None:
+        told.append(message)
+
+    guard = Guard(Response("a page"), Access(TOKEN, loopback=True))
+    held = [asyncio.create_task(guard(scope, asked, unread)) for _ in range(MOST_AT_WORK + 50)]
+    await asyncio.sleep(0)
+    await guard(scope, asked, read)
+    assert not any(one.done() for one in held)
+    assert told[0]["status"] == 200, told
+    are_read.set()
+    await asyncio.gather(*held)
 
 
 def test_handshakes_end_in_time(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from consumer.serve import changefeed as feeds
 from consumer.serve.api.errors import ConflictError
 from consumer.serve.changefeed import Feed
 from consumer.serve.fleet import Fleet
+from consumer.serve.observed.run_recorder import RecordedRound
 from consumer.serve.status import status_of
 from consumer.source.offer import PartitionProbe, Probe
 from ordering.errors import (
@@ -141,6 +142,29 @@ def test_a_failed_changefeed_shows_what_was_known_last_with_its_age(run_of: RunO
     assert found.source.probed_seconds_ago == pytest.approx(300, abs=20)
     assert [p.unread for p in found.source.partitions] == [6000, 4000]
     assert found.source.held_back_by == ["topic=t partition=1"]
+
+
+def test_thousands_of_partitions_cost_each_no_more_than_few(run_of: RunOf) -> None:
+    """Of a topic that somebody made so wide: each status is made within the interpreter's lock, which all need."""
+    feed = run_of(None)
+    eventually("it runs", lambda: feed.runner is not None)
+    runner: Any = feed.runner
+
+    def cpu_s(count: int) -> float:
+        places = [Partition("t", number) for number in range(count)]
+        found = {place: PartitionProbe(PartitionProgress(0, 0), 9, 10**6, None, 0) for place in places}
+        probe = Probe({}, found, global_resolved(dict.fromkeys(places)))
+        runner.stalls.ages = lambda: dict.fromkeys(places, 1.0)
+        feed.watching.last = RecordedRound(Progress(), probe, time.monotonic())
+        begun = time.thread_time()
+        assert len(status_of(feed).source.partitions) == count
+        assert probe.before_first_watermark(probe.ranges) == ()
+        return time.thread_time() - begun
+
+    few, many = (min(cpu_s(count) for _ in range(3)) for count in (500, 5_000))
+    assert many < 30 * few
+    feed.ask_to_stop()
+    assert feed.join(time.monotonic() + 30)
 
 
 def test_nothing_is_made_up_where_no_run_has_looked(run_of: RunOf) -> None:
