@@ -31,14 +31,18 @@ Anything else that escapes is a bug and ends with exit code 1.
 """
 
 
+_LONGEST = 10_000
+"""Characters of each part of an error: a server's own text may have hundreds of millions, and is logged and kept."""
+
+
 class ReconcilerError(Exception):
     """A failure that was foreseen: what happened, where, and what to do about it."""
 
     exit_code = 1
 
     def __init__(self, fact: str, *, where: str = "", hint: str = "") -> None:
-        self.fact, self.where, self.hint = fact, where, hint
-        super().__init__(fact, where, hint)
+        self.fact, self.where, self.hint = map(_bounded, (fact, where, hint))
+        super().__init__(self.fact, self.where, self.hint)
 
     def __str__(self) -> str:
         """Fact and place in one line, the hint in the next."""
@@ -48,6 +52,10 @@ class ReconcilerError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Keep keyword-only fields when an error crosses a process boundary."""
         return (_rebuild, (type(self), self.fact, self.where, self.hint))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
 def _rebuild(kind: type[ReconcilerError], fact: str, where: str, hint: str) -> ReconcilerError:

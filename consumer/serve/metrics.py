@@ -4,6 +4,7 @@ Names and units follow Prometheus's conventions: base units, `_total` for what o
 changefeed, not with the process: they are kept in the target.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 
@@ -58,15 +59,33 @@ def metrics_router(fleet: Fleet) -> APIRouter:
     registry.register(FleetCollector(fleet))
     ProcessCollector(registry=registry)
     router = APIRouter(tags=["metrics"])
+    page = SharedPage(lambda: generate_latest(registry))
 
     @router.get(
         "/metrics", operation_id="metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}}
     )
     async def metrics() -> Response:
         """Prometheus's text format."""
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(await page.text(), media_type=CONTENT_TYPE_LATEST)
 
     return router
+
+
+class SharedPage:
+    """A text that takes a second to make where there are ten thousand partitions: all who ask meanwhile get the same.
+
+    It is made in a thread, so that health and all else are answered meanwhile.
+    """
+
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        self._make = make
+        self._under_way: asyncio.Future[bytes] | None = None
+
+    async def text(self) -> bytes:
+        """The text, of now or of a moment ago."""
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.ensure_future(asyncio.to_thread(self._make))
+        return await asyncio.shield(self._under_way)
 
 
 class FleetCollector(Collector):

@@ -10,6 +10,7 @@ import psycopg
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from sinks.advice import login_advice, postgres_advice
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
+from sinks.postgres.line import Line
 from sinks.uri import TargetUri
 
 _CONNECT_TIMEOUT_S = 10
@@ -74,7 +75,7 @@ class PostgresConnection:
     def __init__(self, uri: TargetUri) -> None:
         self.where, self._pointed = uri.place, False
         try:
-            self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
+            self._connection = Line.connect(
                 host=uri.host,
                 hostaddr="",  # else PGHOSTADDR, or the file of PGSERVICE, would lead to another server
                 port=uri.port,

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -16,6 +17,7 @@ from starlette.types import Message
 
 from consumer.serve import connections
 from consumer.serve.access import MOST_AT_WORK, Access, Guard
+from consumer.serve.metrics import SharedPage
 from tests.certificates import Authority
 from tests.service.lab import eventually
 from tests.serving.lab import HEADERS, TOKEN, Serving
@@ -155,6 +157,29 @@ async def unread_answers() -> None:
     assert told[0]["status"] == 200, told
     are_read.set()
     await asyncio.gather(*held)
+
+
+def test_metrics_are_made_once_for_all_who_ask_meanwhile_and_hold_nobody() -> None:
+    asyncio.run(metrics_for_many())
+
+
+async def metrics_for_many() -> None:
+    may_end, made = threading.Event(), list[int]()
+
+    def slow() -> bytes:
+        made.append(threading.get_ident())
+        assert may_end.wait(60)
+        return b"page %d" % len(made)
+
+    page = SharedPage(slow)
+    asked = [asyncio.create_task(page.text()) for _ in range(50)]
+    while not made:
+        await asyncio.sleep(0.001)  # the loop goes on meanwhile
+    asked[0].cancel()  # who leaves takes it from nobody
+    may_end.set()
+    assert await asyncio.gather(*asked[1:]) == [b"page 1"] * 49
+    assert await page.text() == b"page 2"
+    assert threading.get_ident() not in made
 
 
 def test_handshakes_end_in_time(tmp_path: Path) -> None:

@@ -166,6 +166,42 @@ def endless(answer: bytes, payload: bytes) -> Callable[[socket.socket], None]:
     return serve
 
 
+def told(kind: bytes, payload: bytes = b"") -> bytes:
+    """A message of PostgreSQL's."""
+    return kind + struct.pack(">I", len(payload) + 4) + payload
+
+
+PG_READY = told(b"Z", b"I")
+PG_ROWS = told(b"1") + told(b"2") + told(b"T", struct.pack(">H", 1) + b"c\0" + struct.pack(">IHIhih", 0, 0, 25, -1, -1, 0))
+"""How an answer with one column, a text, begins."""
+
+
+def endless_postgres(answer: bytes, piece: bytes, *, login: bool = False) -> Callable[[socket.socket], None]:
+    """A PostgreSQL that takes settings, and answers a question with `answer` and then `piece` without an end.
+
+    `login`: it answers the login so.
+    """
+
+    def serve(listening: socket.socket) -> None:
+        line, _ = listening.accept()
+        with line, suppress(OSError):
+            line.settimeout(20)
+            while (size := int.from_bytes(_exactly(line, 4))) == 8:
+                _exactly(line, 4)
+                line.sendall(b"N")
+            _exactly(line, size - 4)
+            line.sendall(told(b"R", struct.pack(">I", 0)) + (b"" if login else PG_READY))
+            while not login and (kind := _exactly(line, 1)) != b"P":
+                _exactly(line, int.from_bytes(_exactly(line, 4)) - 4)
+                if kind == b"Q":
+                    line.sendall(told(b"C", b"SET\0") + PG_READY)
+            line.sendall(answer)
+            while True:
+                line.sendall(piece)
+
+    return serve
+
+
 COLUMN = b"\x03def" + b"\0" * 3 + b"\x01c\0" + b"\x0c\x2d\0\0\0\0\0\xfd\0\0\0\0\0"
 """The definition of a column `c`, a text."""
 ROWS = packet(1, b"\x01") + packet(2, COLUMN) + packet(3, b"\xfe\0\0\x02\0")
