@@ -30,7 +30,6 @@
 Anything else that escapes is a bug and ends with exit code 1.
 """
 
-
 _LONGEST = 10_000
 """Characters of each part of an error: a server's own text may have hundreds of millions, and is logged and kept."""
 

@@ -164,17 +164,17 @@ def test_metrics_are_made_once_for_all_who_ask_meanwhile_and_hold_nobody() -> No
 
 
 async def metrics_for_many() -> None:
-    may_end, made = threading.Event(), list[int]()
+    has_begun, may_end, made = threading.Event(), threading.Event(), list[int]()
 
     def slow() -> bytes:
         made.append(threading.get_ident())
+        has_begun.set()
         assert may_end.wait(60)
         return b"page %d" % len(made)
 
     page = SharedPage(slow)
     asked = [asyncio.create_task(page.text()) for _ in range(50)]
-    while not made:
-        await asyncio.sleep(0.001)  # the loop goes on meanwhile
+    assert await asyncio.to_thread(has_begun.wait, 60), "the loop goes on meanwhile"
     asked[0].cancel()  # who leaves takes it from nobody
     may_end.set()
     assert await asyncio.gather(*asked[1:]) == [b"page 1"] * 49

@@ -172,7 +172,8 @@ def told(kind: bytes, payload: bytes = b"") -> bytes:
 
 
 PG_READY = told(b"Z", b"I")
-PG_ROWS = told(b"1") + told(b"2") + told(b"T", struct.pack(">H", 1) + b"c\0" + struct.pack(">IHIhih", 0, 0, 25, -1, -1, 0))
+_PG_COLUMN = b"c\0" + struct.pack(">IHIhih", 0, 0, 25, -1, -1, 0)
+PG_ROWS = told(b"1") + told(b"2") + told(b"T", struct.pack(">H", 1) + _PG_COLUMN)
 """How an answer with one column, a text, begins."""
 
 
