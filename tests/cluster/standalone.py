@@ -14,6 +14,7 @@ import pyspark
 from consumer.embedded.ports import lease_port
 from consumer.embedded.process import ServerProcess
 from consumer.spark.context import ensure_java
+from sinks.private_files import open_file
 
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _HOST = "127.0.0.1"
@@ -42,8 +43,10 @@ class Standalone:
         # PySpark's own directory holds no other Spark, and executors find Java as we do
         ensure_java()
         launcher = ["env", f"SPARK_HOME={Path(pyspark.__file__).parent}", f"SPARK_LOCAL_IP={_HOST}"]
-        options = " ".join([_QUICK, *(f"-D{name}={value}" for name, value in _CLOSED.items())])
-        launcher += [f"SPARK_DAEMON_JAVA_OPTS={options}", f"SPARK_LAUNCHER_OPTS={_QUICK}"]
+        launcher += [f"SPARK_DAEMON_JAVA_OPTS={_QUICK}", f"SPARK_LAUNCHER_OPTS={_QUICK}"]
+        directory.mkdir(parents=True, exist_ok=True)
+        with open_file(self._directory / "closed.properties", "wb") as settings:  # as docs/security.md says
+            settings.write("".join(f"{name} {value}\n" for name, value in _CLOSED.items()).encode())
         ports = ["--host", _HOST, "--port", str(self._ports[0].port), "--webui-port", str(self._ports[1].port)]
         self._head = self._process("master", ["org.apache.spark.deploy.master.Master", *ports], launcher, 0)
         self.workers = [self._worker(i, launcher) for i in range(workers)]
@@ -58,7 +61,7 @@ class Standalone:
     def _process(self, name: str, words: list[str], launcher: list[str], workers: int) -> ServerProcess:
         return ServerProcess(
             name,
-            [str(_SPARK_CLASS), *words],
+            [str(_SPARK_CLASS), words[0], "--properties-file", str(self._directory / "closed.properties"), *words[1:]],
             self._directory / f"{name}.log",
             lambda: self._alive_workers() >= workers,
             launcher=launcher,
@@ -106,6 +109,19 @@ class Standalone:
     def processes(self) -> list[int]:
         """The master's and the workers' process ids."""
         return [process.pid for process in (self._head, *self.workers) if process.running]
+
+    def showing_the_secret(self) -> list[str]:
+        """Names of processes, executors and their workers among them, that show it to every user of the machine."""
+        parents = [psutil.Process(pid) for pid in self.processes()]
+        family = [child for parent in parents for child in (parent, *parent.children(recursive=True))]
+        return [name for name, shown in map(_command, family) if _SECRET in shown]
+
+
+def _command(process: psutil.Process) -> tuple[str, str]:
+    try:
+        return process.name(), " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended a moment ago
+        return "", ""
 
 
 def _is_executor(process: psutil.Process) -> bool:

@@ -112,6 +112,7 @@ def _run_while_they_die(cluster: Standalone, config: Path, log: Path) -> Any:
     try:
         for window in (1, 2):
             _await_window(window, log, run)
+            assert cluster.showing_the_secret() == []
             cluster.executors()[-1].kill()
         _await_window(3, log, run)
         cluster.workers[0].kill()
