@@ -42,6 +42,15 @@ def target_of(config: Config) -> Target:
     )
 
 
+def check_is_database(uri: str, command: str) -> None:
+    """Raise ConfigError where a command can't work with a kind of target, before anything is read."""
+    if uri.startswith("iceberg"):
+        hint = "docs/iceberg.md says what to do instead, at Limits"
+        raise ConfigError(
+            f"`{command}` is not of Iceberg: it works with databases alone", where="target.uri", hint=hint
+        )
+
+
 def values_of(config: Config) -> ValueRules:
     """How a changefeed's values are read."""
     target = config.target

@@ -32,7 +32,7 @@ from consumer.operate.progress import refuse_living_leader
 from consumer.proof.loaded import keep_base
 from consumer.proof.present import SumRules
 from consumer.run.heartbeat import Heartbeat, RedisLease
-from consumer.wiring import target_of
+from consumer.wiring import check_is_database, target_of
 from ordering.errors import ConfigError, LeadershipLostError, TargetError
 from ordering.events import TableName
 from ordering.progress import Progress
@@ -95,6 +95,7 @@ class Load:
     def run(self) -> LoadOutcome:
         """Load, or go on with a load. Raises ReconcilerError."""
         begun = time.monotonic()
+        check_is_database(self._config.target.uri, "load")
         dump = read_dump(self._options.directory, self._options.ignored)
         self._check_start(dump)
         self._check_rows(dump)

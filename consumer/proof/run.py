@@ -25,7 +25,7 @@ from consumer.proof.report import Proof, ProofOf, ProofVerdict
 from consumer.proof.state import ProofState, first_state, state_of
 from consumer.proof.upstream import UpstreamSums, with_upstream
 from consumer.source.continuity import LogControl
-from consumer.wiring import target_of
+from consumer.wiring import check_is_database, target_of
 from ordering.errors import ConfigError
 from ordering.events import TableName
 from ordering.rows.content_sums import ContentSums
@@ -69,6 +69,7 @@ class Proving:
     def run(self) -> Proof:
         """Prove. Raises ReconcilerError; a difference is no error here."""
         begun = time.monotonic()
+        check_is_database(self.config.target.uri, "prove")
         with closing(target_of(self.config)) as target:
             self._check_begun(target.applied(self.config.changefeed))
             target.connect()

@@ -27,7 +27,7 @@ from consumer.verify.report import TableOutcome, VerifyOutcome
 from consumer.verify.resume_file import ResumeState, Subject, schema_digest
 from consumer.verify.rules import rules_of
 from consumer.verify.sides import Side, open_other_side, open_target_side, open_upstream_side
-from consumer.wiring import target_of
+from consumer.wiring import check_is_database, target_of
 from ordering import quarantine
 from ordering.errors import ConfigError
 from ordering.events import TableName
@@ -121,6 +121,8 @@ class Verification:
         return ConfigError(fact, where=where, hint=hint)
 
     def _check_choice(self) -> None:
+        for uri in filter(None, (self.config.target.uri, self.options.against)):
+            check_is_database(uri, "verify")
         chosen = [name for name in ("upstream", "against", "replay") if getattr(self.options, name)]
         if len(chosen) > 1:
             raise ConfigError(f"--{chosen[0]} and --{chosen[1]} exclude each other")

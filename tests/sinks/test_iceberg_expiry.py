@@ -169,3 +169,19 @@ def test_the_command(feed: LocalFeed, tmp_path: Path) -> None:
     config.write_text(config.read_text().replace("iceberg+sqlite", "sqlite").partition("?")[0] + '"\n')
     shown = CliRunner().invoke(main, ["expire", str(config)])
     assert shown.exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["load", "--dump", "/nowhere"], ["verify", "--replay"], ["prove"]])
+def test_commands_that_do_not_read_iceberg_say_so_before_they_do_anything(
+    feed: LocalFeed, tmp_path: Path, command: list[str]
+) -> None:
+    config, catalog = tmp_path / "lake.toml", feed.directory / "catalog.db"
+    config.write_text(
+        f'changefeed = "{feed.name}"\n[source]\nbootstrap-servers = "h:1"\ntopics = ["t"]\n'
+        f'[target]\nuri = "{feed.uri}"\n'
+    )
+    before = catalog.read_bytes()
+    shown = CliRunner().invoke(main, [command[0], str(config), *command[1:]])
+    assert shown.exit_code == 2, shown.output
+    assert f"`{command[0]}` is not of Iceberg" in shown.output
+    assert catalog.read_bytes() == before
