@@ -58,6 +58,7 @@ _ARCHIVE = ("tests/ordering/test_archive.py",)
 _POSTGRES = ("tests/service/targets/test_postgres.py",)
 _CLASSES = ("tests/verifying/test_storage_classes.py",)
 _KEYS = ("tests/service/ddl/test_changed_keys.py",)
+_RUNS = ("tests/consumer/tasks/test_batch_scan.py",)
 _ROWS = ("tests/simulation/test_rows.py",)
 _NO_PERMITS = "self._permits.set(changefeed)"
 MUTANTS = (
@@ -125,7 +126,7 @@ MUTANTS = (
     Mutant("consumer/pipeline/session.py", "self.target.save(after, self.lease, rows=spool, aside=aside)\n", "pass\n"),
     Mutant("consumer/tasks/scan.py", "elif new:\n                self._repeat", "else:\n                self._repeat"),
     Mutant("consumer/tasks/scan.py", "if ts < self._low:", "if ts <= self._low:"),
-    Mutant("consumer/tasks/scan.py", "ended_early = ts > self._until", "ended_early = ts >= self._until"),
+    Mutant("consumer/tasks/scan.py", "ended_early = ts > self._until", "ended_early = ts >= self._until", _RUNS),
     Mutant("consumer/tasks/scan.py", "commit_ts < report.next_row_ts", "commit_ts > report.next_row_ts"),
     Mutant("consumer/pipeline/advance.py", "held += [", "held + ["),
     Mutant("consumer/pipeline/advance.py", "if partition not in ended:", "if True:"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,3 +111,19 @@ def test_usual_runs_are_taken_at_once() -> None:
         Alone, [[Plain(offset, message) for offset, message in enumerate(messages)]], part, whole=False
     )
     assert (report.events, report.released, report.watermark, len(halves)) == (3, 3, at(HIGH), 3)
+
+
+@pytest.mark.parametrize("kind", [Scan, BatchScan])
+@pytest.mark.parametrize("length", [1, 4])
+def test_a_range_goes_on_behind_a_watermark_at_the_end_of_its_window(kind: type[Scan], length: int) -> None:
+    """It does not promise the DDLs of its own commitTs (R6), and a run at once passes it: one by one has to, too."""
+
+    def watermark(ts: int) -> bytes:
+        return encoded(value_of("TIDB_WATERMARK", "", at(0), _tidb={"watermarkTs": at(ts)}))
+
+    messages = [watermark(HIGH), ddl("d.t", HIGH, "DROP TABLE t").value, watermark(HIGH + 1), watermark(HIGH + 2)]
+    plain = [Plain(offset, message) for offset, message in enumerate(messages)]
+    runs = [plain[i : i + length] for i in range(0, len(plain), length)]
+    report, _, error = taken(kind, runs, Range(Partition("topic", 0), 0, len(plain), 0), whole=False)
+    assert [found.commit_ts for found in report.ddls] == [at(HIGH)]
+    assert (report.ended_early, report.watermark, report.stop, error) == (True, at(HIGH + 1), 3, "")
