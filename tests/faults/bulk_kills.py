@@ -21,10 +21,9 @@ from pathlib import Path
 
 from consumer.embedded import KafkaBroker
 from sinks.steps import Step
-from tests.embedded import MariaDbServer, PostgresServer
 from tests.faults.drivers import Drivers
 from tests.faults.kept_spark import kept_spark
-from tests.faults.random_kills import Place, Report, under_load
+from tests.faults.random_kills import TARGETS, Place, Report, started, under_load
 from tests.faults.targets import View, wait_until
 from tests.faults.traced_run import Trace
 
@@ -79,7 +78,7 @@ def main() -> int:
     """Start servers, kill, and print a JSON line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.bulk_kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=300)
-    parser.add_argument("--target", choices=["mysql", "postgresql", "sqlite"], default="mysql")
+    parser.add_argument("--target", choices=TARGETS, default="mysql")
     parser.add_argument("--consistency", choices=["snapshot", "transaction", "row"], default="snapshot")
     parser.add_argument("--aimed", type=float, default=_AIMED, help="share of kills sent right behind a step")
     parser.add_argument("--seed", type=int, default=1)
@@ -87,11 +86,7 @@ def main() -> int:
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-kills-")))
         broker = stack.enter_context(KafkaBroker(place / "kafka"))
-        uri = f"sqlite:///{place}"
-        if told.target == "mysql":
-            uri = stack.enter_context(MariaDbServer(place / "mariadb", flush_at_commit=2)).uri
-        elif told.target == "postgresql":
-            uri = stack.enter_context(PostgresServer(place / "postgres")).uri
+        uri = started(told.target, place, stack, flush_at_commit=2)
         killing = BulkKills(told.kills, told.seed, told.consistency, stack.enter_context(kept_spark()), told.aimed)
         where = Place(place, broker.bootstrap, uri, f'consistency = "{told.consistency}"\n')
         report = under_load(where, killing, seed=told.seed, audited=told.consistency != "row")

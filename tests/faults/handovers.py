@@ -24,10 +24,9 @@ import psutil
 
 from consumer.embedded import KafkaBroker, RedisServer
 from ordering.errors import LeadershipLostError
-from tests.embedded import MariaDbServer, PostgresServer
 from tests.faults.audit import Audit, Verdict, audit_of, judged
 from tests.faults.drivers import Drivers
-from tests.faults.random_kills import Place, Report, under_load
+from tests.faults.random_kills import Place, Report, started, under_load
 from tests.faults.targets import View, wait_until
 
 _WITHIN_S = 240.0
@@ -180,11 +179,7 @@ def main() -> int:
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-handovers-")))
         broker = stack.enter_context(KafkaBroker(place / "kafka"))
-        uri = f"sqlite:///{place}"
-        if told.target == "mysql":
-            uri = stack.enter_context(MariaDbServer(place / "mariadb", flush_at_commit=2)).uri
-        elif told.target == "postgresql":
-            uri = stack.enter_context(PostgresServer(place / "postgres")).uri
+        uri = started(told.target, place, stack, flush_at_commit=2)
         redis = "" if told.without_redis else stack.enter_context(RedisServer(place / "redis")).uri
         extra = f'consistency = "{told.consistency}"\n[redis]\nuri = "{redis}"\n'
         extra += f"[limits]\nlease-seconds = {told.lease_seconds}\n"

@@ -30,7 +30,7 @@ from consumer.demo.fake_ticdc.database import LOGICAL_BITS, Entry
 from consumer.demo.fake_ticdc.producer import produce
 from consumer.embedded import KafkaBroker, die_with_parent
 from tests.bench.measure import RECONCILER, write_config
-from tests.embedded import MariaDbServer, PostgresServer
+from tests.embedded import MariaDbServer, PostgresServer, TidbServer
 from tests.faults.targets import View, comparable, view_of, wait_until
 
 _MOVES_WITHIN_S = 240.0
@@ -308,22 +308,32 @@ def _finish(config: Path, view: View, upstream: Upstream) -> None:
             raise RuntimeError(f"SIGTERM ended it with {code}")
 
 
+TARGETS = ("mysql", "postgresql", "sqlite", "tidb")
+
+
+def started(target: str, place: Path, stack: ExitStack, *, flush_at_commit: int = 1) -> str:
+    """The URI of a target, whose server runs as long as the stack lasts."""
+    if target == "mysql":
+        return stack.enter_context(MariaDbServer(place / "mariadb", flush_at_commit=flush_at_commit)).uri
+    if target == "postgresql":
+        return stack.enter_context(PostgresServer(place / "postgres")).uri
+    if target == "tidb":
+        return stack.enter_context(TidbServer(place / "tidb")).uri
+    return f"sqlite:///{place}"
+
+
 def main() -> int:
     """Start servers, kill, and print a JSON line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.random_kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--target", choices=["mysql", "postgresql", "sqlite"], default="mysql")
+    parser.add_argument("--target", choices=TARGETS, default="mysql")
     parser.add_argument("--consistency", choices=["snapshot", "transaction", "row"], default="snapshot")
     parser.add_argument("--seed", type=int, default=1)
     told = parser.parse_args()
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ticdc-kills-")))
         broker = stack.enter_context(KafkaBroker(place / "kafka"))
-        uri = f"sqlite:///{place}"
-        if told.target == "mysql":
-            uri = stack.enter_context(MariaDbServer(place / "mariadb")).uri
-        elif told.target == "postgresql":
-            uri = stack.enter_context(PostgresServer(place / "postgres")).uri
+        uri = started(told.target, place, stack)
         where = Place(place, broker.bootstrap, uri, f'consistency = "{told.consistency}"\n')
         killing, audited = kills(told.kills, told.seed), told.consistency != "row"
         report = under_load(where, killing, seed=told.seed, audited=audited)
