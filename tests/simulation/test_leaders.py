@@ -113,6 +113,25 @@ def test_a_unit_that_failed_leaves_no_transaction_open(script: Script) -> None:
     assert script.rows() == {"1": "x"}
 
 
+def test_who_is_overtaken_between_its_look_and_the_lock_does_not_lead_again(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lost its connection and claims again; meanwhile another instance has become the leader, rightly."""
+    old = script.session
+
+    def overtaken(leadership: EpochsAlone, changefeed: str) -> None:
+        del leadership, changefeed
+        monkeypatch.undo()
+        script.restarted()
+
+    monkeypatch.setattr(EpochsAlone, "take", overtaken)
+    with pytest.raises(LeadershipLostError):
+        old.target.claim(old.lease.changefeed, old.progress, old.lease)
+    assert script.session is not old
+    assert Round(script.session).run()
+    assert script.rows() == {"1": "x"}
+
+
 def test_a_new_leader_ends_what_tasks_of_the_last_one_still_write(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
