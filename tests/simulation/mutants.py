@@ -58,6 +58,9 @@ _ARCHIVE = ("tests/ordering/test_archive.py",)
 _POSTGRES = ("tests/service/targets/test_postgres.py",)
 _CLASSES = ("tests/verifying/test_storage_classes.py",)
 _KEYS = ("tests/service/ddl/test_changed_keys.py",)
+_SEAL = ("tests/consumer/redis/test_seal.py",)
+_LEADERS = ("tests/simulation/test_leaders.py",)
+_REFUSED = ("tests/simulation/test_quarantine.py",)
 _RUNS = ("tests/consumer/tasks/test_batch_scan.py",)
 _ROWS = ("tests/simulation/test_rows.py",)
 _NO_PERMITS = "self._permits.set(changefeed)"
@@ -156,17 +159,21 @@ MUTANTS = (
     Mutant("consumer/redis/seal.py", "bool(self.key) and hmac", "bool(self.key) or hmac"),
     Mutant("consumer/redis/seal.py", "self.ledger, low, high", "low, high"),
     Mutant("consumer/redis/seal.py", "low, high, size, prints, term]", "size, prints, term]"),
-    Mutant("consumer/redis/ledger.py", "if seal.fits(made, told.seal) else None", "if made else None"),
-    Mutant("consumer/redis/ledger.py", "return whole and self._seal.fits(", "return whole or self._seal.fits("),
+    Mutant("consumer/redis/ledger.py", "if seal.fits(made, told.seal) else None", "if made else None", _SEAL),
+    Mutant("consumer/redis/ledger.py", "return whole and self._seal.fits(", "return whole or self._seal.fits(", _SEAL),
     Mutant("ordering/rewind.py", "window=window,", "window=None,"),
     Mutant("consumer/pipeline/apply_mode.py", "net=recorded is not None or", "net=False or"),
-    Mutant("consumer/quarantine/collector.py", "one.commit_ts is None or one.commit_ts <= checkpoint)", "True)"),
-    Mutant("consumer/quarantine/collector.py", "mode = Mode.SKIP if", "mode = Mode.SKIP if True or"),
-    Mutant("consumer/quarantine/collector.py", "if later > commit_ts:", "if later >= 0:"),
-    Mutant("consumer/quarantine/collector.py", "copy.position not in self._modes]", "not self._modes]"),
-    Mutant("consumer/tasks/quarantine_scan.py", "order & ~RowOp.WRITE", "order"),
-    Mutant("consumer/tasks/quarantine_scan.py", "if commit_ts > self._watched", "if commit_ts < self._watched"),
-    Mutant("consumer/tasks/quarantine_scan.py", "            self.report.deletes += 1\n", ""),
+    Mutant(
+        "consumer/quarantine/collector.py", "one.commit_ts is None or one.commit_ts <= checkpoint)", "True)", _REFUSED
+    ),
+    Mutant("consumer/quarantine/collector.py", "mode = Mode.SKIP if", "mode = Mode.SKIP if True or", _REFUSED),
+    Mutant("consumer/quarantine/collector.py", "if later > commit_ts:", "if later >= 0:", _REFUSED),
+    Mutant("consumer/quarantine/collector.py", "copy.position not in self._modes]", "not self._modes]", _REFUSED),
+    Mutant("consumer/tasks/quarantine_scan.py", "order & ~RowOp.WRITE", "order", _REFUSED),
+    Mutant(
+        "consumer/tasks/quarantine_scan.py", "if commit_ts > self._watched", "if commit_ts < self._watched", _REFUSED
+    ),
+    Mutant("consumer/tasks/quarantine_scan.py", "            self.report.deletes += 1\n", "", _REFUSED),
     Mutant("ordering/leadership.py", "self._since is None or sign != self._sign", "self._since is None"),
     Mutant("ordering/leadership.py", "if leased is False else", "if leased is None else"),
     Mutant("ordering/leadership.py", ">= limit", ">= 2 * limit"),
@@ -186,20 +193,22 @@ MUTANTS = (
     Mutant("ordering/rows/bucketing.py", "if not bounds or bounds[-1] != last_ts:", "if False:"),
     Mutant("ordering/rows/bucketing.py", "if held or not bounds or sizes[-1] > 1:", "if held or not bounds:"),
     Mutant("ordering/rows/bucketing.py", "key_hash % self.sizes[group]", "0"),
-    Mutant("sinks/target.py", "            self._progress.raise_epoch(changefeed)\n", ""),
+    Mutant("sinks/target.py", "            self._progress.raise_epoch(changefeed)\n", "", _LEADERS),
     Mutant(
         "sinks/target.py",
         "if held is not None:\n                self.session.comp",
         "if False:\n                self.session.comp",
+        _LEADERS,
     ),
-    Mutant("sinks/unit_rows.py", "            db.back_to_point()\n", ""),
-    Mutant("sinks/target_session.py", "if epoch != lease.epoch:", "if False:"),
+    Mutant("sinks/unit_rows.py", "            db.back_to_point()\n", "", _REFUSED),
+    Mutant("sinks/target_session.py", "if epoch != lease.epoch:", "if False:", _LEADERS),
     Mutant(
         "sinks/target.py",
         "self.quarantine.change(lease.changefeed, aside)\n        self.schemas",
         "self.schemas",
+        _REFUSED,
     ),
-    Mutant("sinks/target.py", "        self._end_writers(changefeed)", "        pass"),
+    Mutant("sinks/target.py", "        self._end_writers(changefeed)", "        pass", _LEADERS),
     Mutant("consumer/filters/events.py", "if tidb.only_new and (", "if False and (", _UPDATES),
     Mutant("consumer/tasks/keyless.py", "if message.tidb.only_new:", "if False:", _UPDATES),
     Mutant("ordering/progress.py", "({rest} if more else set())", "set()", _ARCHIVE),
