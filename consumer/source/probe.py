@@ -202,7 +202,7 @@ class Source:
 
     def _check_protocol(self, unmarked: Mapping[Partition, PartitionProbe]) -> None:
         """Refuse what will never get a watermark: no task reads it, so nothing else tells that it is none of ours."""
-        ends = {p: (at.progress.start, at.end) for p, at in unmarked.items() if p not in self._spoken}
+        ends = {p: (at.progress.start, at.bound) for p, at in unmarked.items() if p not in self._spoken}
         spans = {p: (start, end) for p, (start, end) in ends.items() if start < end}
         if spans:
             check_protocol(self._reader(), format_of(self.config), spans, self.config.limits.message_bytes)

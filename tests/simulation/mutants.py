@@ -58,6 +58,8 @@ _ARCHIVE = ("tests/ordering/test_archive.py",)
 _POSTGRES = ("tests/service/targets/test_postgres.py",)
 _CLASSES = ("tests/verifying/test_storage_classes.py",)
 _KEYS = ("tests/service/ddl/test_changed_keys.py",)
+_LOGS = ("tests/simulation/test_logs.py",)
+_REPEATS = ("tests/simulation/test_repeats.py",)
 _SEAL = ("tests/consumer/redis/test_seal.py",)
 _LEADERS = ("tests/simulation/test_leaders.py",)
 _REFUSED = ("tests/simulation/test_quarantine.py",)
@@ -134,8 +136,9 @@ MUTANTS = (
     Mutant("consumer/pipeline/advance.py", "held += [", "held + ["),
     Mutant("consumer/pipeline/advance.py", "if partition not in ended:", "if True:"),
     Mutant("ordering/planner.py", "return end if end < window.high else None", "return None"),
-    Mutant("consumer/pipeline/judge.py", "(0 if window.rewound else duplicates_in(reports))", "0"),
+    Mutant("consumer/pipeline/judge.py", "(0 if window.rewound else duplicates_in(reports))", "0", _REPEATS),
     Mutant("consumer/source/probe.py", "0 if memory is None else memory.looked_to", "0"),
+    Mutant("consumer/source/probe.py", "(at.progress.start, at.bound) for", "(at.progress.start, at.end) for", _LOGS),
     Mutant("consumer/source/probe.py", "if bound == end.offset else None", ""),
     Mutant("consumer/source/probe.py", "ends |= self.control.written_ends(may_have_ended)", "pass"),
     Mutant("consumer/source/probe.py", "self._check_kept(known, found)", "pass"),

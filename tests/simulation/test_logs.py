@@ -270,6 +270,23 @@ def test_a_topic_is_not_dead_while_a_transaction_is_open_in_it(script: Script) -
     assert script.rows("u") == {"1": "x", "2": "x", "3": "x"}
 
 
+def test_a_topic_that_ends_in_an_open_transaction_of_a_partition_without_watermarks(script: Script) -> None:
+    """What the transaction holds counts, but nobody can read it, not even to look at the protocol."""
+    script.mark(10, topic="default")
+    script.mark(10)
+    assert script.run().checkpoint_ts == 10
+    script.ddl(11, CREATE.replace("`t`", "`n`"), topic="new", table="n")
+    script.log.begin(Partition("new", 1))
+    script.row(12, 3, p=1, topic="new", table="n")
+    script.ddl(13, "RENAME TABLE `d`.`n` TO `d`.`u`", topic="new", table="u")
+    for topic in ("default", "t", "u"):
+        script.mark(20, topic=topic)
+    assert script.run().checkpoint_ts < 13
+    script.log.commit_open(Partition("new", 1))
+    assert script.run().checkpoint_ts == 20
+    assert script.rows("u") == {"3": "x"}
+
+
 def test_a_partition_that_was_seen_empty_is_new_still(script: Script) -> None:
     """Rows at or below the checkpoint in it were applied by nobody."""
     script.mark(20, topic="new", only=0)
