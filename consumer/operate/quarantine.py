@@ -176,9 +176,12 @@ class _Replay:
             raise _Undecided("filter.rules leave it out", QuarantineState.DISCARDED)
         events = self._filter.for_rows(self._target.catalog())
         value = self._value(one) or b""
-        if events is not None and events.ignores_row(
-            kind, (message.database, message.table), value, lambda: one.position
-        ):
+        name = message.database, message.table
+        try:
+            is_ignored = events is not None and events.ignores_row(kind, name, value, lambda: one.position)
+        except InputError as error:
+            raise _Undecided(f"still refused: {error.fact}") from error
+        if is_ignored:
             raise _Undecided("filter.event-filters leave it out", QuarantineState.DISCARDED)
 
     def _check_types(self, one: Quarantined, name: TableName) -> None:

@@ -322,3 +322,16 @@ def test_a_row_is_not_written_into_a_column_of_another_kind(made: LocalFeed) -> 
     feed.cells.run("d", RIGHT_KIND[type(feed.cells)])
     assert replayed(feed)["state"] == "replayed"
     assert [row["s"] for row in feed.cells.tables(["d"])["d.t"][1]] == ["6162"]
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_what_an_event_filter_can_not_judge_does_not_keep_others_waiting(made: LocalFeed) -> None:
+    feed = holding(made)
+    then(feed, ddl("d.w", 5, f"CREATE TABLE `w` {COLUMNS}"), insert("d.w", 6, id=2, v=None))
+    feed.cells.run("d", "DROP TABLE w; CREATE TABLE w (id INT PRIMARY KEY, v INT)")
+    asking = {"matcher": ["d.t"], "ignore-insert-value-expr": "gone = 1"}
+    feed.with_(filter={"event-filters": [asking]})
+    done = CliRunner().invoke(main, ["quarantine", "replay", str(feed.file()), "--json"])
+    first, second = json.loads(done.stdout)
+    assert (first["state"], "can't be judged" in first["why"]) == ("held", True)
+    assert (second["state"], keys(feed, "d.w")) == ("replayed", [2])
