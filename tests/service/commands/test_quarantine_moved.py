@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from consumer.cli.main import main
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.progress import reset_progress
-from consumer.operate.quarantine import discard, listed
+from consumer.operate.quarantine import discard, listed, replay
 from consumer.wiring import target_of
 from ordering.errors import InputError
 from ordering.progress import Progress
@@ -331,7 +331,6 @@ def test_what_an_event_filter_can_not_judge_does_not_keep_others_waiting(made: L
     feed.cells.run("d", "DROP TABLE w; CREATE TABLE w (id INT PRIMARY KEY, v INT)")
     asking = {"matcher": ["d.t"], "ignore-insert-value-expr": "gone = 1"}
     feed.with_(filter={"event-filters": [asking]})
-    done = CliRunner().invoke(main, ["quarantine", "replay", str(feed.file()), "--json"])
-    first, second = json.loads(done.stdout)
-    assert (first["state"], "can't be judged" in first["why"]) == ("held", True)
-    assert (second["state"], keys(feed, "d.w")) == ("replayed", [2])
+    first, second = replay(feed.config, [])
+    assert (first.state, "can't be judged" in first.why) == (QuarantineState.HELD, True)
+    assert (second.state, keys(feed, "d.w")) == (QuarantineState.REPLAYED, [2])
