@@ -160,6 +160,7 @@ def test_logs_of_a_changefeed_that_may_have_begun_later_all_lack_something() -> 
     assert lacking({P[0]: 0, P[1]: 7}, old, at(100)) == [P[1]]
     assert lacking({P[0]: 0, P[1]: 0}, old, at(100)) == []
     assert lacking({P[0]: 0, P[1]: 0}, young, at(100)) == [P[0], P[1]]
+    assert lacking({P[0]: 0, P[1]: 0}, young, at(100), {"t"}) == [P[0], P[1]]
 
 
 def test_each_topic_that_is_not_known_to_be_the_same_has_to_be_old_enough_by_itself() -> None:

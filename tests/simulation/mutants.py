@@ -54,6 +54,8 @@ class Verdict(NamedTuple):
 _DELETES, _WRITES = "*spool.groups(RowOp.DELETE)", "*spool.groups(RowOp.WRITE)"
 _ENCODER = "consumer/tasks/encoding/chunk_encoder.py"
 _UPDATES = ("tests/service/rows/test_updates_without_old_rows.py",)
+_MOVED = ("tests/service/commands/test_quarantine_moved.py",)
+_INTENTS = ("tests/service/ddl/test_open_intents.py",)
 _ARCHIVE = ("tests/ordering/test_archive.py",)
 _POSTGRES = ("tests/service/targets/test_postgres.py",)
 _CLASSES = ("tests/verifying/test_storage_classes.py",)
@@ -216,7 +218,10 @@ MUTANTS = (
     Mutant("consumer/tasks/keyless.py", "if message.tidb.only_new:", "if False:", _UPDATES),
     Mutant("ordering/progress.py", "({rest} if more else set())", "set()", _ARCHIVE),
     Mutant("ordering/sources/archive.py", "(rest_at(at) in executed or 0 < done < parts)", "0 < done < parts"),
-    Mutant("ordering/sources/retention.py", "sorted(begins) if began_after(times, ts) else", "", _ARCHIVE),
+    Mutant("ordering/sources/retention.py", "    if began_after(times, ts):", "    if False:", _ARCHIVE),
+    Mutant("ordering/sources/retention.py", "topic not in known and began_after(first, ts)", "False", _ARCHIVE),
+    Mutant("consumer/quarantine/collector.py", "(there.key, there.value) == (kept.key, kept.value)", "True", _MOVED),
+    Mutant("sinks/target.py", " and self._ddl.may_have_run(line)", " and False", _INTENTS),
     Mutant("ordering/sources/retention.py", "min(times.values(), default", "max(times.values(), default", _ARCHIVE),
     Mutant("sinks/postgres/connection.py", "if found == tuple(self._set):", "if True:", _POSTGRES),
     Mutant("sinks/sqlite/digests.py", "NOT IN ('blob', 'null')\"", "= 'integer'\"", _CLASSES),
