@@ -107,7 +107,7 @@ def _format_of(config: Config) -> MessageFormat:
 
 def registry_of(config: Config) -> SchemaRegistry:
     """Where the schemas of Avro are."""
-    return SchemaRegistry(config.source.schema_registry, config.source.schema_registry_ca)
+    return SchemaRegistry(config.source.schema_registry, config.source.schema_registry_ca, tuple(config.source.topics))
 
 
 def storage_of(config: Config) -> StorageRoot:

@@ -8,7 +8,7 @@ from consumer.codec.canal_json import Plain
 from consumer.formats.translated import TranslatedMessages
 from consumer.kafka.reader import Messages
 from ordering.errors import InputError
-from ordering.events import Partition
+from ordering.events import Partition, Position
 
 _NUMBER = Struct(">Q")
 
@@ -29,23 +29,23 @@ def apart(content: bytes) -> tuple[bytes, bytes]:
 class KeyedEvents(ABC):
     """Brings messages of a key and a value into the form that tasks read."""
 
-    def canal(self, content: bytes | None, where: str, limit: int) -> bytes:
+    def canal(self, content: bytes | None, at: Position, limit: int) -> bytes:
         """The event of a message as Canal-JSON, from what `joined` made of it. Raises as `event`."""
         if content is None:
             hint = "something other than TiCDC writes to this topic"
-            raise InputError("message is a tombstone (no key, no value)", where=where, hint=hint)
-        return self.event(*apart(content), where, limit)
+            raise InputError("message is a tombstone (no key, no value)", where=str(at), hint=hint)
+        return self.event(*apart(content), at, limit)
 
-    def event(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+    def event(self, key: bytes, value: bytes, at: Position, limit: int) -> bytes:
         """The same of a key and a value. Raises InputError with the position, and what `told` raises."""
         size = len(key) + len(value)
         if size > limit:
             hint = "raise limits.message-bytes if the message is genuine"
-            raise InputError(f"message holds {size} bytes, limits.message-bytes is {limit}", where=where, hint=hint)
-        return self.told(key, value, where, limit)
+            raise InputError(f"message holds {size} bytes, limits.message-bytes is {limit}", where=str(at), hint=hint)
+        return self.told(key, value, at, limit)
 
     @abstractmethod
-    def told(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+    def told(self, key: bytes, value: bytes, at: Position, limit: int) -> bytes:
         """The event of a message that is within the limit. Raises InputError with the position."""
         ...
 
@@ -55,9 +55,9 @@ def keyed_messages(reader: Messages, events: KeyedEvents, limit: int) -> Transla
 
     def events_of(message: Any, partition: Partition) -> list[Plain]:
         offset, key, value = message.offset(), message.key(), message.value()
-        where = f"{partition} offset={offset}"
+        at = Position(*partition, offset)
         if key is None and value is None:
-            return [Plain(offset, events.canal(None, where, limit))]
-        return [Plain(offset, events.event(key or b"", value or b"", where, limit))]
+            return [Plain(offset, events.canal(None, at, limit))]
+        return [Plain(offset, events.event(key or b"", value or b"", at, limit))]
 
     return TranslatedMessages(reader, events_of)

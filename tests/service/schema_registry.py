@@ -28,6 +28,8 @@ class FakeRegistry:
     url: str = ""
     """With a path of its own: readers keep what they were told of a place, and a port may be another test's later."""
     schemas: dict[int, str] = field(default_factory=dict)
+    subjects: dict[int, set[str]] = field(default_factory=dict)
+    """Under which names each is registered."""
     login: str = ""
     """Those who ask have to log in so, if any: `USER:PASSWORD`."""
     instead: Callable[[str], Answer | None] = lambda _: None
@@ -36,10 +38,11 @@ class FakeRegistry:
     logins: list[str | None] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
 
-    def register(self, subject: str, schema: str) -> int:  # noqa: ARG002 a number is of a schema, whoever names it
-        """The number of a schema."""
+    def register(self, subject: str, schema: str) -> int:
+        """The number of a schema, whoever names it."""
         number = self._numbers.setdefault(schema, len(self._numbers) + 1)
         self.schemas[number] = schema
+        self.subjects.setdefault(number, set()).add(subject)
         return number
 
     def answer(self, path: str, login: str | None) -> Answer:
@@ -53,8 +56,10 @@ class FakeRegistry:
             return _json(401, {"error_code": 401, "message": "Unauthorized"})
         if path in ("/", "/subjects"):
             return _json(200, {} if path == "/" else [])
-        number = path.removeprefix("/schemas/ids/")
-        if number == path or not number.isdecimal() or int(number) not in self.schemas:
+        number, _, rest = path.removeprefix("/schemas/ids/").partition("/")
+        if rest == "versions?deleted=true" and number.isdecimal():
+            return _json(200, [{"subject": name, "version": 1} for name in sorted(self.subjects.get(int(number), ()))])
+        if rest or number == path or not number.isdecimal() or int(number) not in self.schemas:
             return _json(404, {"error_code": 40403, "message": f"Schema {number} not found"})
         return _json(200, {"schema": self.schemas[int(number)]})
 

@@ -100,7 +100,7 @@ class Avro:
 
     def canal(self, value: bytes | None, position: Position, limit: int) -> bytes | None:
         """See `MessageFormat.canal`. Asking the registry may raise SourceError."""
-        return _Events(self).canal(value, str(position), limit)
+        return _Events(self).canal(value, position, limit)
 
     def shown(self, value: bytes | None, position: Position, limit: int) -> Sequence[bytes | None]:
         """See `MessageFormat.shown`."""
@@ -120,26 +120,27 @@ class _Events(KeyedEvents):
 
     def __init__(self, format_: Avro) -> None:
         self._registry = format_.registry
-        self._tables: dict[tuple[int | None, int | None], _Table] = {}
+        self._tables: dict[tuple[str, int | None, int | None], _Table] = {}
 
-    def told(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+    def told(self, key: bytes, value: bytes, at: Position, limit: int) -> bytes:
         """See `KeyedEvents.told`; raises SourceError too."""
+        where = str(at)
         try:
-            return self._read(key, value, where, limit)
+            return self._read(key, value, at.topic, where, limit)
         except (*UNREADABLE, ValueError) as error:
             raise InputError(f"message can't be read: {error}"[:400], where=where, hint=_ODD) from None
         except (InputError, SourceError) as error:
             raise _placed(error, where) from error.__cause__
 
-    def _read(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+    def _read(self, key: bytes, value: bytes, topic: str, where: str, limit: int) -> bytes:
         """Raises InputError and SourceError, ValueError, and what a decoder raises."""
         if not value:
             fact = "message is a DELETE without its commitTs (its value is null), which can't be ordered"
             raise AnotherProtocolError(fact, where=where, hint=_NO_COMMIT_TS)
         if value.startswith(_ROW) and not value.startswith(_NO_SCHEMA):
-            return self._row(key, value)
+            return self._row(key, value, topic)
         if value.startswith(_DELETE) and len(value) == _MARK.size:
-            return self._deleted(key, _ts_of(value), where)
+            return self._deleted(key, _ts_of(value), topic, where)
         if not key and value.startswith(_WATERMARK):
             return _encode({"type": "TIDB_WATERMARK", "_tidb": {"watermarkTs": _ts_of(value)}})
         if not key and value.startswith(_DDL):
@@ -150,9 +151,9 @@ class _Events(KeyedEvents):
         fact = f"message is not of the Avro protocol; it begins {start!r}"
         raise refused(fact, plain_or_itself(value, limit), where, _ODD)
 
-    def _row(self, key: bytes, value: bytes) -> bytes:
+    def _row(self, key: bytes, value: bytes, topic: str) -> bytes:
         number, reader = _begun(value)
-        table = self._table(_begun(key)[0] if key else None, number)
+        table = self._table(topic, _begun(key)[0] if key else None, number)
         image, told = table.schema.row(reader)
         reader.ended()
         kind, commit_ts = _KINDS.get(told[OP]), told[COMMIT_TS]
@@ -174,34 +175,34 @@ class _Events(KeyedEvents):
         more = ONLY_NEW if kind == "UPDATE" and before is None else b""
         return b'%b,"type":"%b",%b,"_tidb":{"commitTs":%d%b}}' % (table.head, kind.encode(), images, commit_ts, more)
 
-    def _deleted(self, key: bytes, commit_ts: int, where: str) -> bytes:
+    def _deleted(self, key: bytes, commit_ts: int, topic: str, where: str) -> bytes:
         """The DELETE of a row of which there is the key alone."""
         if not key:
             raise AnotherProtocolError("message is a DELETE without a key", where=where, hint=_NO_KEY)
         number, reader = _begun(key)
-        table = self._table(number, None)
+        table = self._table(topic, number, None)
         image, _ = table.schema.row(reader)
         reader.ended()
         return b'%b,"type":"DELETE","old":null,"data":[%b],"_tidb":{"commitTs":%d}}' % (
             table.head, _encode(image), commit_ts
         )  # fmt: skip
 
-    def _table(self, key: int | None, value: int | None) -> _Table:
+    def _table(self, topic: str, key: int | None, value: int | None) -> _Table:
         """How rows are read whose key and value have these schemas; without a value, the key's columns alone."""
-        found = self._tables.get((key, value))
+        found = self._tables.get((topic, key, value))
         if found is None:
-            found = self._made(key, value)
+            found = self._made(topic, key, value)
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
-            self._tables[key, value] = found
+            self._tables[topic, key, value] = found
         return found
 
-    def _made(self, key: int | None, value: int | None) -> _Table:
-        of_key = None if key is None else self._registry.schema(key)
+    def _made(self, topic: str, key: int | None, value: int | None) -> _Table:
+        of_key = None if key is None else self._registry.schema_of(topic, key)
         if of_key is not None and (of_key.rest or not of_key.columns):
             message = f"its key's schema, {key}, is none of a key"
             raise ValueError(message)
-        of_value = None if value is None else self._registry.schema(value)
+        of_value = None if value is None else self._registry.schema_of(topic, value)
         if of_value is not None and not {OP, COMMIT_TS} <= set(of_value.rest):
             fact = f"message lacks the TiDB extension: its schema, {value}, has no {COMMIT_TS}"
             raise AnotherProtocolError(fact, hint=EXTENSION_HINT)

@@ -1,6 +1,8 @@
 """Schemas of a Confluent schema registry, fetched by their number and kept: a number always means the same schema.
 
-Of the registry's API only `GET /schemas/ids/NUMBER` is used (Confluent documentation, "Schema Registry API Reference").
+A registry that lost its schemas gives their numbers to others. TiCDC registers a topic's schemas as `TOPIC-key` and
+`TOPIC-value` (pingcap/ticdc, `pkg/sink/codec/avro/helper.go`), so a schema that is another topic's alone is refused.
+`GET /schemas/ids/NUMBER` and its `/versions` are used (Confluent documentation, "Schema Registry API Reference").
 Tasks and the driver ask for themselves, once for each schema and process. Redirects are not followed, a login is sent
 to the configured address alone, an answer is bounded in bytes and seconds.
 """
@@ -16,6 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+import structlog
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from consumer.codec.canal_json import UNREADABLE
@@ -23,6 +26,7 @@ from consumer.codec.foreign import FOREIGN_AVRO
 from consumer.formats.avro.schema import AvroSchema, ForeignSchemaError, read_avro_schema
 from consumer.kafka.oauth import Lines, NoRedirects
 from consumer.kafka.tls import authorities
+from consumer.kafka.topic_names import matcher
 from ordering.errors import (
     AnotherProtocolError,
     BodyMissingError,
@@ -42,6 +46,12 @@ _MOST_SCHEMAS, _MOST_BYTES = 10_000, 64 << 20
 _SHOWN = 200
 _TOO_MANY_REQUESTS, _UNKNOWN = 429, 404
 _HINT = "source.schema-registry has to be the registry that the changefeed's sink names (schema-registry)"
+_TAKEN = (
+    "the registry has lost its schemas and given their numbers to others, so rows would be taken for another table's:"
+    " restore its topic (_schemas), or begin with new topics and a new target"
+)
+
+log = structlog.get_logger()
 
 
 class _Answer(msgspec.Struct):
@@ -50,7 +60,12 @@ class _Answer(msgspec.Struct):
     references: list[msgspec.Raw] = []
 
 
+class _Version(msgspec.Struct):
+    subject: str
+
+
 _decode = msgspec.json.Decoder(_Answer).decode
+_decode_subjects = msgspec.json.Decoder(list[_Version]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,8 @@ class SchemaRegistry:
 
     url: str = field(repr=False, default="")
     authorities: str = ""
+    topics: tuple[str, ...] = ()
+    """As `source.topics`; without any, nothing is known of whose a schema is."""
 
     @property
     def place(self) -> str:
@@ -80,6 +97,30 @@ class SchemaRegistry:
             found, size = self._read(number, attempts(self._asked, f"/schemas/ids/{number}"))
             _KEPT.put((self, number), found, size)
         return found
+
+    def schema_of(self, topic: str, number: int) -> AvroSchema:
+        """The schema that a topic's message names. Raises as `schema`; InputError too where it is another topic's."""
+        found = self.schema(number)
+        subjects = self._subjects(number) if self.topics else frozenset()
+        others = {subject.rpartition("-")[0] for subject in subjects}
+        if topic not in others and (taken := sorted(filter(matcher(self.topics), others))):
+            fact = f"schema {number} is another topic's ({taken[0]}), by the schema registry"
+            raise InputError(fact, where=f"source.schema-registry = {self.place}", hint=_TAKEN)
+        return found
+
+    def _subjects(self, number: int) -> frozenset[str]:
+        """Under which names a schema is registered; none where the registry does not tell."""
+        known = _SUBJECTS.get((self, number))
+        if known is None:
+            try:
+                told = _decode_subjects(self._asked(f"/schemas/ids/{number}/versions?deleted=true"))
+            except (*UNREADABLE, SourceError, InputError) as error:
+                log.warning("the schema registry does not tell whose a schema is", number=number, error=str(error))
+                return frozenset()
+            if len(_SUBJECTS) >= _MOST_SCHEMAS:
+                _SUBJECTS.clear()
+            known = _SUBJECTS[self, number] = frozenset(one.subject for one in told)
+        return known
 
     def check(self) -> str:
         """What `reconciler check` says of it. Raises SourceError and SourceUnreachableError."""
@@ -184,3 +225,5 @@ class _Kept:
 
 
 _KEPT = _Kept()
+_SUBJECTS: dict[tuple[SchemaRegistry, int], frozenset[str]] = {}
+"""Those that this process has asked for."""

@@ -122,11 +122,11 @@ class Debezium:
 
     def canal(self, value: bytes | None, position: Position, limit: int) -> bytes | None:
         """See `MessageFormat.canal`."""
-        return _Events(self).canal(value, str(position), limit)
+        return _Events(self).canal(value, position, limit)
 
     def shown(self, value: bytes | None, position: Position, limit: int) -> Sequence[bytes | None]:
         """See `MessageFormat.shown`: values stand as the message holds them."""
-        return [_Events(Debezium(self.zone, accepts=True)).canal(value, str(position), limit)]
+        return [_Events(Debezium(self.zone, accepts=True)).canal(value, position, limit)]
 
     def watermark_in(self, value: bytes | None, limit: int) -> ResolvedTs | None:
         """See `MessageFormat.watermark_in`."""
@@ -151,8 +151,9 @@ class _Events(KeyedEvents):
         self._tables: dict[tuple[str, str, bytes, tuple[str, ...]], DebeziumTable] = {}
         self._held = 0
 
-    def told(self, key: bytes, value: bytes, where: str, limit: int) -> bytes:
+    def told(self, key: bytes, value: bytes, at: Position, limit: int) -> bytes:
         """See `KeyedEvents.told`."""
+        where = str(at)
         plain = _plain(value, where, limit)
         try:
             message = _decode(plain)

@@ -42,6 +42,39 @@ def test_a_schema_is_asked_for_once(registry: FakeRegistry) -> None:
     assert registry.logins == [None]
 
 
+SUBJECTS = {
+    "its own": [{"subject": "cdc_t-key", "version": 1}],
+    "of several": [{"subject": "cdc_u-key"}, {"subject": "cdc_t-value"}],
+    "not read": [{"subject": "t-key"}, {"subject": "cdc-key"}], "odd": [{"subject": ""}, {"subject": "u"}], "none": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_schema_that_may_be_the_topics_is_taken(registry: FakeRegistry, name: str) -> None:
+    number = registry.register("t-key", TEXT)
+    told = json.dumps(SUBJECTS[name]).encode()
+    registry.instead = lambda path: (200, {}, told) if "versions" in path else None
+    asked = SchemaRegistry(registry.url, topics=("~cdc_.*",))
+    for _ in range(3):
+        assert asked.schema_of("cdc_t", number).name == ("d", "t")
+    assert registry.asked == [f"/schemas/ids/{number}", f"/schemas/ids/{number}/versions?deleted=true"]
+
+
+@pytest.mark.parametrize("answer", [(404, {}, b""), (403, {}, b""), (500, {}, b""), (200, {}, b"{}"), (200, {}, b"x")])
+def test_a_registry_that_does_not_tell_whose_a_schema_is(registry: FakeRegistry, answer: Answer) -> None:
+    number = registry.register("cdc_u-key", TEXT)
+    registry.instead = lambda path: answer if "versions" in path else None
+    assert SchemaRegistry(registry.url, topics=("~cdc_.*",)).schema_of("cdc_t", number).name == ("d", "t")
+
+
+def test_a_schema_of_another_topic_is_refused(registry: FakeRegistry) -> None:
+    number = registry.register("cdc_u-value", TEXT)
+    asked = SchemaRegistry(registry.url, topics=("cdc_t", "cdc_u"))
+    with pytest.raises(InputError, match=r"another topic's \(cdc_u\)"):
+        asked.schema_of("cdc_t", number)
+    assert asked.schema_of("cdc_u", number).name == ("d", "t")
+
+
 def test_another_registry_has_other_schemas(registry: FakeRegistry) -> None:
     number = registry.register("t-key", TEXT)
     SchemaRegistry(registry.url).schema(number)
@@ -168,7 +201,7 @@ REGISTRY = {"schema-registry": "http://registry:8081"}
 
 def test_the_config_says_where_it_is() -> None:
     config = config_from(source(**MARKS, **REGISTRY, **{"schema-registry-ca": "/ca.pem"}), "here")
-    assert registry_of(config) == SchemaRegistry("http://registry:8081", "/ca.pem")
+    assert registry_of(config) == SchemaRegistry("http://registry:8081", "/ca.pem", ("t",))
     assert format_of(config).name == "avro"
     config_from(source(**REGISTRY, **{"watermark-from": "http://ticdc:8300"}), "here")
 

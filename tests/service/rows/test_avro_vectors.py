@@ -160,6 +160,28 @@ def test_a_delete_without_a_key(sqlite_feed: Feed, registry: FakeRegistry) -> No
     assert "avro-include-before-value=true" in error.hint
 
 
+def test_a_registry_that_gave_its_numbers_to_others(sqlite_feed: Feed, registry: FakeRegistry) -> None:
+    """Two tables that look alike: without a word, rows of the one would be written into the other."""
+    feed = reading(sqlite_feed, registry, topics=[f"~{sqlite_feed.topic}.*"])
+    feed.make_database("d", "CREATE TABLE a (id INT PRIMARY KEY, v INT); CREATE TABLE b (id INT PRIMARY KEY, v INT)")
+    marks = watermarks(3)
+    sent = [insert("d.a", 1, id=1, v=1), insert("d.b", 2, id=2, v=2)._replace(topic="b"), *marks]
+
+    def register(subject: str, schema: str) -> int:
+        topic, _, rest = subject.rpartition("-")
+        return registry.register(f"{feed.topic_for(topic)}-{rest}", schema)
+
+    sent = list(as_avro([*sent, *(mark._replace(topic="b") for mark in marks)], register))
+    first, other = ([n for n, text in registry.schemas.items() if f'"name":"{t}"' in text] for t in "ab")
+    assert len(first) == len(other) > 1
+    for one, two in zip(first, other, strict=True):
+        registry.schemas[one], registry.schemas[two] = registry.schemas[two], registry.schemas[one]
+        registry.subjects[one], registry.subjects[two] = registry.subjects[two], registry.subjects[one]
+    feed.send(sent)
+    assert "is another topic's" in feed.failing(InputError).fact
+    assert not any(rows for _, rows in feed.cells.tables(["d"]).values())
+
+
 def test_rows_without_the_extension(sqlite_feed: Feed, registry: FakeRegistry) -> None:
     sent = as_avro(recorded("split.index-value.split"), registry.register, extension=False)
     error = refused(sqlite_feed, registry, sent)
