@@ -65,9 +65,20 @@ class Upstream:
     It never runs further ahead of the target than so many transactions: on a slow machine the load is slow too.
     """
 
-    def __init__(self, bootstrap: str, topic: str, view: View, seed: int, *, per_second: int) -> None:
-        self.bank = Bank(seed, accounts=10, ddl=_DDL, name=view.database)
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        view: View,
+        seed: int,
+        *,
+        per_second: int,
+        accounts: int = 10,
+        ddl: float = _DDL,
+    ) -> None:
+        self.bank = Bank(seed, accounts=accounts, ddl=ddl, name=view.database)
         self.transactions, self.last_ts, self._per_second = 0, 0, per_second
+        self.is_ahead = False
         self._view, self._stopping = view, threading.Event()
         feed = Changefeed(seed=seed, topic=topic, default_topic=topic, watermark_every=8, restart_every=40)
         self._failure: BaseException | None = None
@@ -94,7 +105,8 @@ class Upstream:
             log.clear()
             if self._stopping.wait(1 / _BREATHS_PER_S):
                 return
-            if self._ahead() > _MOST_AHEAD:
+            self.is_ahead = self._ahead() > _MOST_AHEAD
+            if self.is_ahead:
                 continue
             self.bank.run(self._per_second // _BREATHS_PER_S)
             self.transactions += self._per_second // _BREATHS_PER_S
@@ -108,6 +120,10 @@ class Upstream:
         """Stop, and wait until the last watermark has been sent."""
         self._stopping.set()
         self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what has ended the sending too early."""
         if self._failure is not None:
             raise self._failure
 
@@ -177,6 +193,16 @@ def jvm(tree: list[psutil.Process]) -> list[psutil.Process]:
     return found
 
 
+def archive_builders(tree: list[psutil.Process]) -> list[psutil.Process]:
+    """What makes Spark's class archive once, at a low priority: it goes on whatever becomes of the run."""
+    found = []
+    for process in tree:
+        with suppress(psutil.NoSuchProcess):  # it has ended since the tree was listed
+            if "consumer.spark.build_class_archive" in process.cmdline():
+                found += [process, *process.children(recursive=True)]
+    return found
+
+
 class Victim:
     """`reconciler run` in a process of its own; it dies with this process."""
 
@@ -217,7 +243,7 @@ class Victim:
         wait_until(looked, f"{choose.__name__} runs")
         return found
 
-    def moved(self, view: View) -> None:
+    def moved(self, view: View, within_s: float = _MOVES_WITHIN_S) -> None:
         """Return once the checkpoint has moved. Raises if the process ends before."""
         before = view.checkpoint()
 
@@ -226,13 +252,15 @@ class Victim:
                 raise RuntimeError(f"reconciler run ended with {self.process.returncode}: see {self._log.name}")
             return view.checkpoint() > before
 
-        wait_until(moved, "the checkpoint moves", _MOVES_WITHIN_S)
+        wait_until(moved, "the checkpoint moves", within_s)
 
     def kill(self) -> None:
         """SIGKILL to the driver; what it started has to end by itself."""
         if self.process.poll() is not None:
             return
-        orphans = self.tree
+        tree = self.tree
+        staying = archive_builders(tree)
+        orphans = [process for process in tree if process not in staying]
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         wait_until(lambda: not any(map(lives, orphans)), f"all of {orphans} end with their driver", _ENDS_WITHIN_S)

@@ -39,12 +39,23 @@ TABLES = {
     "c": ("CREATE TABLE `c` (id INT, v INT, s VARCHAR(20), PRIMARY KEY (id, v))", ("id", "v")),
     "n": ("CREATE TABLE `n` (id INT, v INT, s VARCHAR(20))", ()),
     "q": ("CREATE TABLE `q` (id INT NOT NULL, v INT, s VARCHAR(20), UNIQUE KEY `u` (id))", ("id",)),
+    "p": (
+        (
+            "CREATE TABLE `p` (id INT PRIMARY KEY, v INT, s VARCHAR(20)) PARTITION BY RANGE (`id`)"
+            " (PARTITION `low` VALUES LESS THAN (7), PARTITION `high` VALUES LESS THAN MAXVALUE)"
+        ),
+        ("id",),
+    ),
 }
+LOW = 7
+"""Below it keys are in the first partition."""
 DDLS = (
     "CREATE INDEX `i{n}` ON `{t}` (`s`)", "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT", "TRUNCATE TABLE `{t}`",
     "ALTER TABLE `{t}` DROP COLUMN `{x}`", "ALTER TABLE `{t}` MODIFY COLUMN `s` VARCHAR({wide})",
     "ALTER TABLE `{t}` RENAME COLUMN `{x}` TO `x{n}`", "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT DEFAULT 7",
     "DROP TABLE `{t}`", "RENAME TABLE `{t}` TO `{t}{n}`", "DROP INDEX `u` ON `{t}`",
+    "ALTER TABLE `{t}` TRUNCATE PARTITION `low`", "ALTER TABLE `{t}` COMMENT = 'at {n}'",
+    "ALTER TABLE `{t}` ADD COLUMN `x{n}` INT FIRST",
 )  # fmt: skip
 PARTS = 12
 Row = dict[str, object]
@@ -60,6 +71,10 @@ class History:
     named: dict[str, str] = field(default_factory=lambda: {name: name for name in TABLES})
     """Their names at present."""
     number: int = 10
+    keys: int = 20
+    """How many keys a table has: few, so that they meet."""
+    ddl_share: float = 0.05
+    """Of the transactions, so many are DDLs."""
     last: list[Message] = field(default_factory=list)
     """The row messages of the last part, which a restart of TiCDC repeats."""
 
@@ -76,7 +91,7 @@ class History:
         sent: list[Message] = []
         for _ in range(self.chance.randrange(1, 12)):
             self.number += 1
-            if self.chance.random() < 0.05:
+            if self.chance.random() < self.ddl_share:
                 sent += self.ddl()
                 self.last = repeated = []
             else:
@@ -88,9 +103,10 @@ class History:
 
     def ddl(self) -> list[Message]:
         """A DDL, once all before it is resolved."""
-        name, wide = self.chance.choice(list(TABLES)), 20 + self.number
+        name, wide = self.chance.choice(list(TABLES)), 20 + self.number % 200
         x = self.chance.choice(self.columns[name] or [""])
-        sql = self.chance.choice([one for one in DDLS if (x or "{x}" not in one) and ("`u`" not in one or name == "q")])
+        some = (one for one in DDLS if (x or "{x}" not in one) and ("PARTITION" not in one or name == "p"))
+        sql = self.chance.choice([one for one in some if "`u`" not in one or name == "q"])
         if "INDEX `u`" in sql:
             return self.without_key()
         told = sql.format(t=self.named[name], n=self.number, x=x, wide=wide)
@@ -110,11 +126,17 @@ class History:
 
     def changed(self, name: str, sql: str, x: str) -> None:
         """What becomes of the rows."""
-        new, columns = f"x{self.number}", self.columns[name]
         if "RENAME TABLE" in sql:
             self.named[name] += str(self.number)
-        if "TRUNCATE" in sql or "DROP TABLE" in sql:
+        if "PARTITION" in sql:
+            self.rows[name] = {key: row for key, row in self.rows[name].items() if int(str(row["id"])) >= LOW}
+        elif "TRUNCATE" in sql or "DROP TABLE" in sql:
             self.rows[name].clear()
+        self.changed_columns(name, sql, x)
+
+    def changed_columns(self, name: str, sql: str, x: str) -> None:
+        """What becomes of the columns, and of the rows with them."""
+        new, columns = f"x{self.number}", self.columns[name]
         if "DROP TABLE" in sql:
             columns.clear()
         if "DROP COLUMN" in sql or "RENAME COLUMN" in sql:
@@ -154,7 +176,7 @@ class History:
         for _ in range(self.chance.randrange(1, 5)):
             new = self.row(name)
             # a row without a key has a number that nobody sends
-            key = tuple(new[column] for column in keys) if keys else (self.chance.randrange(20),)
+            key = tuple(new[column] for column in keys) if keys else (self.chance.randrange(self.keys),)
             if key in touched:
                 continue
             touched.add(key)
@@ -193,8 +215,8 @@ class History:
             yield insert(table, self.number, hash_of(key), **new)
 
     def row(self, name: str) -> Row:
-        """A row; few keys, so that they meet."""
-        key: object = self.chance.randrange(20)
+        """A row."""
+        key: object = self.chance.randrange(self.keys)
         text = "".join(self.chance.choices("ab|: N1", k=self.chance.randrange(6)))
         more = {column: self.chance.choice([None, 1, 2]) for column in self.columns[name]}
         value = self.chance.choice([None, *range(4)]) if name != "c" else self.chance.randrange(3)
