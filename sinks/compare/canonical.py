@@ -16,7 +16,7 @@ from struct import Struct
 from typing import Any
 
 from ordering.rows.content_sums import BUCKETS, EMPTY, ContentSum, ContentSums, RowDigest, sums_of
-from sinks.compare.digests import NOTHING, Span, TableReader, rows_where
+from sinks.compare.digests import HALF, NOTHING, Span, TableReader, rows_where
 from sinks.compare.spelling import LATE, Spell, spelling_of
 from sinks.compare.value_forms import PLAIN_FROM, PLAIN_TO, Form, Trait
 from sinks.rows.schema import Column, Shape, TableSchema
@@ -28,8 +28,6 @@ _WAY = "digests 2"
 """In each signature: sums of another way of making digests are not compared with these."""
 _HALVES = Struct(">QQ")
 """Both halves of a digest."""
-_HALF = 16
-"""Hexadecimal digits of half a digest."""
 _BUCKET_DIGITS = 1
 """Of the key's digest; 16 to the power of it is `BUCKETS`."""
 _BY_SHAPE = {
@@ -136,7 +134,7 @@ class CanonicalRows:
 
 def _row_digest(key: str, row: str, late: Sequence[str]) -> RowDigest:
     whole = _hash([row, *late]) if late else row
-    return RowDigest(int(key[:_BUCKET_DIGITS], 16), int(whole[:_HALF], 16), int(whole[_HALF : 2 * _HALF], 16))
+    return RowDigest(int(key[:_BUCKET_DIGITS], 16), int(whole[:HALF], 16), int(whole[HALF : 2 * HALF], 16))
 
 
 def columns_of(signature: Sequence[str]) -> list[str]:
@@ -198,15 +196,19 @@ def _computed(
     rows: CanonicalRows, reader: TableReader, span: Span, conditions: Sequence[str]
 ) -> dict[int, ContentSum] | None:
     """The sums of these rows, which have no late value: one query, a line for each bucket."""
-    high, low = (reader.added(reader.number_of("h", at, _HALF)) for at in (1, 1 + _HALF))
-    cut = {"k": _BUCKET_DIGITS, "h": 2 * _HALF}
-    inner = _hashes(rows, reader, [*span.conditions(reader), *conditions], cut=cut) + reader.once(span)
+    high, low = (reader.added(reader.half("h", at)) for at in (0, 1))
+    key, row = _texts(rows, reader)
+    some = rows_where(rows.schema, reader, [*span.conditions(reader), *conditions])
+    inner = f"SELECT {reader.bucket(key)} AS k, {reader.halves(row)} AS h FROM {some}"  # noqa: S608 quoted
+    inner += reader.once(span, reader.place(rows.schema.here))
     sql = f"SELECT k AS b, COUNT(*) AS n, COUNT(h) AS m, {high} AS u, {low} AS v FROM ({inner}) AS x GROUP BY k"  # noqa: S608 quoted
     found: dict[int, ContentSum] = {}
-    for digits, count, hashed, upper, lower in reader.query(sql):
-        if digits is None or count != hashed:
+    for digit, count, hashed, upper, lower in reader.query(sql):
+        if digit is None or count != hashed:
             return None
-        found[int(digits, 16)] = ContentSum(int(count), int(upper) & _MASK, int(lower) & _MASK)
+        found[digit if isinstance(digit, int) else int(digit, 16)] = ContentSum(
+            int(count), int(upper) & _MASK, int(lower) & _MASK
+        )
     if any(bucket >= BUCKETS for bucket in found):
         raise AssertionError(sorted(found))
     return found
@@ -227,23 +229,18 @@ def _fetched(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str]
     return found
 
 
-def _hashes(
-    rows: CanonicalRows,
-    reader: TableReader,
-    conditions: Sequence[str],
-    more: Sequence[str] = (),
-    cut: Mapping[str, int] | None = None,
-) -> str:
-    """The query for the digest of each row's key (k) and of its text (h), `cut` to so many digits, and for more."""
-    hashed = {"k": _hashed_row(rows.keys or rows.columns, reader), "h": _hashed_row(rows.columns, reader)}
-    if cut is not None:
-        hashed = {name: f"SUBSTR({text}, 1, {cut[name]})" for name, text in hashed.items()}
-    chosen = ", ".join([*(f"{text} AS {name}" for name, text in hashed.items()), *more])
+def _hashes(rows: CanonicalRows, reader: TableReader, conditions: Sequence[str], more: Sequence[str]) -> str:
+    """The query for the digest of each row's key (k) and of its text (h), and for more."""
+    key, row = map(reader.hashed, _texts(rows, reader))
+    chosen = ", ".join([f"{key} AS k", f"{row} AS h", *more])
     return f"SELECT {chosen} FROM {rows_where(rows.schema, reader, conditions)}"  # noqa: S608 quoted
 
 
-def _hashed_row(columns: Sequence[CanonicalColumn], reader: TableReader) -> str:
-    return reader.hashed(reader.joined([_packed_in_sql(one, reader) for one in columns]))
+def _texts(rows: CanonicalRows, reader: TableReader) -> tuple[str, str]:
+    """Expressions for the texts of a row's key and of the row."""
+    parts = ([_packed_in_sql(one, reader) for one in some] for some in (rows.keys or rows.columns, rows.columns))
+    key, row = map(reader.joined, parts)
+    return key, row
 
 
 def _inside(name: str) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DIGITS = 15
 """Hexadecimal digits of a digest."""
+HALF = 16
+"""Hexadecimal digits of half a digest of 128 bits."""
 NOTHING = "N"
 """What stands for NULL in a row's text: no other text of a value begins so."""
 
@@ -134,17 +136,25 @@ class TableReader(ABC):
     def hashed(self, text: str) -> str:
         """An expression for the SHA-256 of a text as hexadecimal digits in lower case; NULL where that can't be had."""
 
-    def once(self, span: Span) -> str:
-        """What ends a query in FROM so that each of its columns is computed once a row, not once a use; "" for nothing.
+    def bucket(self, text: str) -> str:
+        """An expression for the first digit of `hashed`: as that digit, or as the number that it stands for."""
+        return f"SUBSTR({self.hashed(text)}, 1, 1)"
+
+    def halves(self, text: str) -> str:
+        """An expression for the first 32 digits of `hashed`, in the form that `half` takes; NULL where it is."""
+        return f"SUBSTR({self.hashed(text)}, 1, {2 * HALF})"
+
+    @abstractmethod
+    def half(self, name: str, at: int) -> str:
+        """An expression for the number that the first (0) or second (1) 16 digits of `halves` make; modulo 2^64."""
+
+    def once(self, span: Span, table: str) -> str:
+        """What ends a query of a table so that each of its columns is computed once a row, not once a use; or "".
 
         Servers put the expressions in the columns' places else.
         """
-        del span
+        del span, table
         return ""
-
-    @abstractmethod
-    def number_of(self, digits: str, at: int, count: int) -> str:
-        """An expression for the number that 16 of a text's hexadecimal digits make, from 1; modulo 2^64."""
 
     @abstractmethod
     def added(self, digest: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ordering.events import TableName
-from sinks.compare.digests import DIGITS, Span, TableReader
+from sinks.compare.digests import DIGITS, HALF, Span, TableReader
 from sinks.compare.value_forms import Form, Trait
 from sinks.mysql.catalog import place_of, quoted, read_catalog
 from sinks.mysql.connection import MysqlConnection
@@ -163,13 +163,14 @@ class MysqlReader(TableReader):
         """See `TableReader.hashed`."""
         return f"SHA2({text}, 256)"
 
-    def once(self, span: Span) -> str:
-        """See `TableReader.once`: it is a table then that is kept until its end, in memory if it is small."""
-        return f" LIMIT {_ALL_ROWS}" if span.column else ""
+    def half(self, name: str, at: int) -> str:
+        """See `TableReader.half`."""
+        return f"CAST(CONV(SUBSTR({name}, {1 + HALF * at}, {HALF}), 16, 10) AS UNSIGNED)"
 
-    def number_of(self, digits: str, at: int, count: int) -> str:
-        """See `TableReader.number_of`."""
-        return f"CAST(CONV(SUBSTR({digits}, {at}, {count}), 16, 10) AS UNSIGNED)"
+    def once(self, span: Span, table: str) -> str:
+        """See `TableReader.once`: it is a table then that is kept until its end, in memory if it is small."""
+        del table
+        return f" LIMIT {_ALL_ROWS}" if span.column else ""
 
     def added(self, digest: str) -> str:
         """See `TableReader.added`."""

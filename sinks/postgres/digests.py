@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ordering.events import TableName
-from sinks.compare.digests import DIGITS, Span, TableReader
+from sinks.compare.digests import DIGITS, HALF, Span, TableReader
 from sinks.compare.value_forms import Form, Trait
 from sinks.postgres.catalog import read_catalog
 from sinks.postgres.connection import PostgresConnection
@@ -138,14 +138,23 @@ class PostgresReader(TableReader):
         """See `TableReader.hashed`."""
         return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
 
-    def once(self, span: Span) -> str:
-        """See `TableReader.once`."""
-        del span
-        return " OFFSET 0"
+    def bucket(self, text: str) -> str:
+        """See `TableReader.bucket`."""
+        return f"get_byte(sha256(convert_to({text}, 'UTF8')), 0) >> 4"
 
-    def number_of(self, digits: str, at: int, count: int) -> str:
-        """See `TableReader.number_of`."""
-        return f"('x' || SUBSTR({digits}, {at}, {count}))::bit({4 * count})::bigint"
+    def halves(self, text: str) -> str:
+        """See `TableReader.halves`: the bytes, for digits cost more than the digest itself."""
+        return f"sha256(convert_to({text}, 'UTF8'))"
+
+    def half(self, name: str, at: int) -> str:
+        """See `TableReader.half`."""
+        size = HALF // 2
+        parts = (f"get_byte({name}, {at * size + one})::bigint << {8 * (size - 1 - one)}" for one in range(size))
+        return " | ".join(f"({part})" for part in parts)
+
+    def once(self, span: Span, table: str) -> str:
+        """See `TableReader.once`: several processes may read a whole table, as the server is set."""
+        return " OFFSET 0" if span.column else f" UNION ALL SELECT NULL, NULL FROM {table} WHERE false"  # noqa: S608 quoted
 
     def added(self, digest: str) -> str:
         """See `TableReader.added`."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ordering.events import TableName
-from sinks.compare.digests import DIGITS, Span, TableReader
+from sinks.compare.digests import DIGITS, HALF, Span, TableReader
 from sinks.compare.value_forms import Form, Trait, real_text
 from sinks.rows.schema import Catalog, Column, Shape
 from sinks.sqlite.catalog import place_of
@@ -156,14 +156,14 @@ class SqliteReader(TableReader):
         """See `TableReader.hashed`."""
         return f"{_HASHED}(CAST({text} AS BLOB))"
 
-    def once(self, span: Span) -> str:
-        """See `TableReader.once`."""
-        del span
-        return " LIMIT -1"
+    def half(self, name: str, at: int) -> str:
+        """See `TableReader.half`."""
+        return f"{_NUMBER}(SUBSTR({name}, {1 + HALF * at}, {HALF}))"
 
-    def number_of(self, digits: str, at: int, count: int) -> str:
-        """See `TableReader.number_of`."""
-        return f"{_NUMBER}(SUBSTR({digits}, {at}, {count}))"
+    def once(self, span: Span, table: str) -> str:
+        """See `TableReader.once`."""
+        del span, table
+        return " LIMIT -1"
 
     def added(self, digest: str) -> str:
         """See `TableReader.added`."""

@@ -14,9 +14,9 @@ class TidbReader(MysqlReader):
 
     piece_rows = 0
 
-    def once(self, span: Span) -> str:
+    def once(self, span: Span, table: str) -> str:
         """See `TableReader.once`: rows would go through one place, and are read in several."""
-        del span
+        del span, table
         return ""
 
     def begin(self, snapshot: str = "") -> str:

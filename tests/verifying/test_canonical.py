@@ -14,6 +14,7 @@ from ordering.events import Kind, RowOp, TableName
 from ordering.rows.content_sums import ContentSums, IntervalSums, differing, rows_in
 from ordering.rows.identity import ordinal, row_key
 from sinks.compare.canonical import CanonicalRows, canonical_rows, table_sums
+from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import body, recorded
@@ -153,3 +154,26 @@ def _shows(opened: Any, one: CanonicalRows, what: str, chance: random.Random, be
     finally:
         opened.session.db.rollback()
     return 1
+
+
+def test_postgresql_computes_a_digest_once_a_row_and_lets_processes_share_a_table(
+    postgres_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = PostgresCells(postgres_server.uri)
+    cells.run("plan", "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    asked: list[str] = []
+    with closing(open_target(postgres_server.uri, ValueRules())) as opened:
+        reader = opened.reader()
+        reader.begin()
+        rows = canonical_rows(reader.catalog().tables[TableName("plan", "t")], reader, ValueRules())
+        query = reader.query
+        monkeypatch.setattr(reader, "query", lambda sql: (asked.append(sql), query(sql))[1])
+        table_sums(rows, reader)
+        for name in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            query(f"SELECT set_config('{name}', '0', true)")
+        plan = [line.strip() for (line,) in query(f"EXPLAIN (VERBOSE) {asked[0]}")]
+    cells.drop(["plan"])
+    cells.close()
+    at = next(at for at, line in enumerate(plan) if "Parallel Seq Scan" in line)
+    assert plan[at + 1].startswith("Output: ")
+    assert plan[at + 1].count("sha256") == 2
