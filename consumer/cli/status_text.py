@@ -132,9 +132,7 @@ def _proof(tables: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _why_unknown(source: dict[str, Any]) -> str:
-    return (
-        "no watermark has been seen yet" if source["state"] == "connected" else f"Kafka: {cut(source['state'], _STATE)}"
-    )
+    return "no watermark has been seen yet" if source["state"] == "connected" else "see the line `kafka` below"
 
 
 def duration(seconds: float) -> str:

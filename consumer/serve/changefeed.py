@@ -7,7 +7,6 @@ module: the other changefeeds go on.
 
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -20,7 +19,7 @@ from consumer.serve.api.asking import ORDER_S, ServerRequests
 from consumer.serve.api.errors import ConflictError, NotFoundError, fault_of
 from consumer.serve.api.models import Fault, State
 from consumer.serve.observed.history import Ring, now
-from consumer.serve.observed.run_recorder import RecordedRound, RunRecorder, recorded
+from consumer.serve.observed.run_recorder import RecordedRound, RunRecorder
 from consumer.serve.observed.target_poller import TargetPoller
 from consumer.serve.waiting import Waiters
 from consumer.spark.shared import SharedSpark
@@ -123,14 +122,9 @@ class Feed:
     @property
     def last(self) -> RecordedRound | None:
         """What is known of progress and source; inside a window, how far that is."""
-        last, runner = self.watching.last, self.runner
+        runner = self.runner
         session = None if runner is None else runner.session
-        if session is None:
-            return last
-        known = recorded(session)
-        if known.probe is None and last is not None:
-            return replace(known, probe=last.probe, probed_at=last.probed_at)
-        return known
+        return self.watching.last if session is None else self.watching.known(session)
 
     @property
     def state(self) -> State:

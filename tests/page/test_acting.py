@@ -82,7 +82,7 @@ def test_messages_are_discarded_with_a_reason_once_the_id_is_typed(browser: Brow
         page.wait("document.getElementById('confirm-result').childElementCount === 4")
         assert ("POST", "/orders/quarantine/discard", {"all": True, "reason": "test data"}) in stage.sent
         page.click("#confirm-no")
-        page.wait("document.querySelector('.quarantine').innerText.includes('All of them are decided about')")
+        page.wait("document.querySelector('.quarantine').innerText.includes('No message waits for a decision')")
 
 
 @pytest.mark.parametrize("size", [(1280, 900), PHONE], ids=str)

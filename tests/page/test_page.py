@@ -128,6 +128,15 @@ def test_the_flow_marks_what_holds_back(browser: Browser) -> None:
         page.wait("document.querySelector('.flow').innerText.includes('is behind the others')")
 
 
+def test_where_all_partitions_stand_alike_none_holds_back(browser: Browser) -> None:
+    alike = [scenes.partition("cdc-orders", i, scenes.NOW - 1.2, holds_back=True) for i in range(3)]
+    with shown(browser, Scene.of(status(source=scenes.source(alike)))) as (_, page):
+        page.wait("document.querySelectorAll('.partitions tbody tr').length === 3")
+        assert page.text(".partitions .lead") == "No partition holds the others back."
+        assert "holds back" not in page.text("main")
+        assert "none is behind the others" in page.text(".flow")
+
+
 def test_the_foot_names_the_version(browser: Browser) -> None:
     with shown(browser, Scene.of(status())) as (_, page):
         page.wait("document.getElementById('version').textContent === 'ticdc-reconciler 1.2.3'")

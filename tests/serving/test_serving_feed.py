@@ -42,13 +42,13 @@ RunOf = Callable[..., Feed]
 def run_of(fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunOf:
     """A changefeed whose runs end with these, one after the other; the last one goes on until it is stopped.
 
-    `known`: what the session of a run knew that ends.
+    `known`: what the session of a run knew that ends; `then`: what the next session of the same run knew.
     """
     monkeypatch.setattr(feeds, "_PAUSES_S", (0.05, 30.0))
     path = folder / "x.toml"
     path.write_text(TEXT.replace("/tmp/x", str(folder / "target")))
 
-    def make(*ends: Exception | None, known: Session | None = None) -> Feed:
+    def make(*ends: Exception | None, known: Session | None = None, then: Session | None = None) -> Feed:
         left = list(ends)
 
         class Ending:
@@ -63,6 +63,8 @@ def run_of(fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunOf
                 if end is not None:
                     if known is not None:
                         self.display.left(known)
+                    if then is not None:
+                        self.display.left(then)
                     raise end
                 self.stopping.wait(30)
 
@@ -165,6 +167,18 @@ def test_thousands_of_partitions_cost_each_no_more_than_few(run_of: RunOf) -> No
     assert many < 30 * few
     feed.ask_to_stop()
     assert feed.join(time.monotonic() + 30)
+
+
+def test_a_session_that_never_reached_kafka_does_not_hide_what_was_known_before(run_of: RunOf) -> None:
+    silent: Any = SimpleNamespace(
+        progress=Progress(), probe=None, probed_at=None, ledger=SimpleNamespace(available=None)
+    )
+    feed = run_of(InputError("unreadable"), known=_session(ledger=True, at=time.monotonic() - 300), then=silent)
+    eventually("it has failed", lambda: feed.state == "failed" and feed.runner is None)
+    found = status_of(feed)
+    assert (found.ledger.state, found.held_events) == ("connected", 10_000)
+    assert found.source.probed_seconds_ago == pytest.approx(300, abs=20)
+    assert [p.unread for p in found.source.partitions] == [6000, 4000]
 
 
 def test_nothing_is_made_up_where_no_run_has_looked(run_of: RunOf) -> None:

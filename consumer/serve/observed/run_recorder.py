@@ -5,7 +5,7 @@ Everything that is kept is an immutable value in one attribute, or a bounded deq
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from consumer.pipeline.session import Session
 from consumer.run.progress_log import Display
@@ -89,9 +89,18 @@ class RunRecorder(Display):
         """Keep what a commit wrote to each table."""
         self.tables.add(rows, checkpoint_ts)
 
+    def known(self, session: Session) -> RecordedRound:
+        """What a session knows now; what it has not asked for yet, as the sessions before it knew it."""
+        found, last = recorded(session), self.last
+        if last is None:
+            return found
+        if found.probe is None:
+            found = replace(found, probe=last.probe, probed_at=last.probed_at)
+        return found if found.is_ledger_there is not None else replace(found, is_ledger_there=last.is_ledger_there)
+
     def left(self, session: Session) -> None:
         """Keep what is known of a run that ends: nobody asks Kafka and Redis after it."""
-        self.last = recorded(session)
+        self.last = self.known(session)
 
     def idle(self, progress: Progress, probe: Probe | None) -> None:
         """Keep that there was nothing to do."""

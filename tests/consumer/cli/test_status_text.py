@@ -47,7 +47,7 @@ FAILED = {
             {"checkpoint_ts": 0, "source": {"state": "connected", "lag_seconds": None, "resolved_ts": 9}},
             "running; nothing has been applied yet",
         ),
-        ({"source": {"state": "broker gone"}}, "running; how far it is behind is unknown: Kafka: broker gone"),
+        ({"source": {"state": "gone"}}, "running; how far it is behind is unknown: see the line `kafka` below"),
         ({"ddl_history": [FAILED]}, "stopped by the DDL at 7"),
     ],
 )

@@ -91,7 +91,7 @@ function figures(feed, speed) {
   const tiles = [
     tile("Behind now", seconds(feed.behindNow), "the target against the clock", `main ${bad(feed.behindNow > BEHIND_S && feed.state !== "paused")}`),
     tile("Behind watermark", seconds(feed.behindWatermark), `the target against Kafka${feed.isOld ? `, as of ${seconds(feed.probedAgo)} ago` : ""}`, "main"),
-    tile("Events per second", rate(speed), speed === null ? "it does not run, or nothing is known yet" : "over ten seconds", "main"),
+    tile("Events per second", rate(speed), speed === null ? "not running, or not measured yet" : "over ten seconds", "main"),
     tile("Held", count(feed.held), `messages in Kafka, not applied${feed.isOld ? `; as of ${seconds(feed.probedAgo)} ago` : ""}`),
     tile("Applied", count(counts.events), `events in ${count(counts.windows)} windows`),
     tile("Rows written", count(counts.rows_written), "after net effect"),

@@ -49,5 +49,5 @@ function slowness({ waiting, took }) {
 
 function shown(standing) {
   if (standing.age === null) return "Nothing was shown yet.";
-  return h("span", { class: "age", key: "age" }, `What you see is ${seconds(Math.floor(standing.age))} old, of ${clock(standing.since)} UTC.`);
+  return h("span", { class: "age", key: "age" }, `What you see is ${seconds(Math.floor(standing.age))} old, from ${clock(standing.since)} UTC.`);
 }

@@ -66,7 +66,7 @@ function weightOf(summary) {
 
 /** Everything about one changefeed. */
 export function feedOf(told) {
-  const partitions = told.source.partitions.map(partitionOf).sort(worstFirst);
+  const partitions = compared(told.source.partitions.map(partitionOf)).sort(worstFirst);
   const stalled = partitions.filter((one) => one.stalled);
   return {
     id: told.changefeed,
@@ -104,6 +104,12 @@ export function feedOf(told) {
   };
 }
 
+/** Where all partitions stand alike, none holds the others back. */
+function compared(partitions) {
+  const alike = partitions.every((one) => one.holdsBack && !one.stalled && one.resolvedMs !== null);
+  return alike ? partitions.map((one) => ({ ...one, holdsBack: false, alike })) : partitions;
+}
+
 function partitionOf(told) {
   const kept = told.end_offset - told.begin_offset;
   return {
@@ -119,6 +125,7 @@ function partitionOf(told) {
     end: told.end_offset,
     unread: told.unread,
     holdsBack: told.holds_back,
+    alike: false,
     stalled: told.stalled,
     nearRetention:
       told.begin_offset > 0 && told.unread > 0 && told.offset - told.begin_offset < RETENTION_PART * kept,

@@ -78,7 +78,7 @@ function list(shown) {
 
 function mark(one) {
   if (one.stalled) return badge("stalled", "stalled");
-  return one.holdsBack ? badge("standby", "holds back") : h("span", { class: "quiet" }, "ahead");
+  return one.holdsBack ? badge("standby", "holds back") : h("span", { class: "quiet" }, one.alike ? "level" : "ahead");
 }
 
 function resolved(one) {

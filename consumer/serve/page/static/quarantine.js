@@ -48,7 +48,7 @@ function messages(feed, items, ui, act) {
       button("Discard all…", !ui.live || open.length === 0, () => act.discard(feed.id, [])),
       items.length > open.length ? h("label", { class: "tick" }, h("input", { type: "checkbox", checked: ui.decided, onchange: (event) => act.set("decided", event.target.checked) }), "Show decided ones too") : null,
     ),
-    shown.length ? list(feed, shown, act) : h("p", { class: "empty", key: "none" }, "All of them are decided about."),
+    shown.length ? list(feed, shown, act) : h("p", { class: "empty", key: "none" }, "No message waits for a decision."),
     wanted.length > SHOWN
       ? h("button", { type: "button", class: "plain", key: "more", onclick: () => act.set("allAside", !ui.allAside) }, ui.allAside ? `Show the first ${SHOWN}` : `Show all ${plural(wanted.length, "message")}`)
       : null,
