@@ -93,7 +93,9 @@ class KafkaAdmin:
         tokens: TokenEndpoint | None = self._arguments.get("sasl_oauth_token_provider")
         if tokens is not None and tokens.refusal:
             return self._refused(tokens.refusal)
-        fact = "a broker accepts connections but does not answer: it hangs or is overloaded, only one side uses TLS, or the port is not Kafka's"
+        fact = (
+            "a broker accepts connections but does not answer: it hangs, only one side uses TLS, or the port is another's"
+        )
         if not isinstance(error, KafkaTimeoutError):
             fact = str(error) or type(error).__name__
         if tokens is not None and tokens.silence:
