@@ -93,9 +93,7 @@ class KafkaAdmin:
         tokens: TokenEndpoint | None = self._arguments.get("sasl_oauth_token_provider")
         if tokens is not None and tokens.refusal:
             return self._refused(tokens.refusal)
-        fact = (
-            "a broker accepts connections but does not answer: it hangs, only one side uses TLS, or the port is another's"
-        )
+        fact = "a broker accepts connections but does not answer: it hangs, or only one side uses TLS, or another port"
         if not isinstance(error, KafkaTimeoutError):
             fact = str(error) or type(error).__name__
         if tokens is not None and tokens.silence:
