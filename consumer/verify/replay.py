@@ -98,7 +98,8 @@ def replay(config: Config, known: Progress, source: ChangeSource, jobs: Jobs) ->
         first = Progress.first(BEGINNING, filters.digest, "", routes.digest)
         target.claim(config.changefeed, replace(first, topics=_retired(known)))
         session = Session(config, source, target, jobs)
-        while Round(session).run(to_end=True):
+        caps = source.ends()  # a topic may grow faster than it is read
+        while Round(session).run(caps, to_end=True):
             pass
         reached = session.progress.checkpoint_ts
     if isinstance(source, Source):

@@ -1,16 +1,18 @@
 """`verify --replay` of a log that is another one by now: it is no truth, whatever it holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from consumer.config.model import Config
+from consumer.source.offer import Probe
 from consumer.verify.replay import SourceUpTo, replay
 from consumer.wiring import target_of
 from ordering.errors import InputError
 from ordering.events import Partition
+from ordering.progress import Progress
 from ordering.timestamps import ResolvedTs
 from tests.service.cells import SqliteCells
 from tests.service.local import LocalFeed
@@ -27,7 +29,9 @@ def feed(tmp_path: Path) -> LocalFeed:
     return made
 
 
-def replayed(feed: LocalFeed, before: Callable[[], object] = lambda: None) -> list[dict[str, object]]:
+def replayed(
+    feed: LocalFeed, before: Callable[[], object] = lambda: None, kind: type[SourceUpTo] = SourceUpTo
+) -> list[dict[str, object]]:
     """The rows of a replay, and what happens once it has begun."""
     log = feed.log_of_messages
     with closing(target_of(feed.config)) as target:
@@ -36,7 +40,7 @@ def replayed(feed: LocalFeed, before: Callable[[], object] = lambda: None) -> li
     place = feed.directory / "replay"
     target_section = feed.config.target.model_copy(update={"uri": f"sqlite:///{place}"})
     config: Config = feed.config.model_copy(update={"target": target_section})
-    source = SourceUpTo(config, log, marks=log.get())  # type: ignore[arg-type]
+    source = kind(config, log, marks=log.get())  # type: ignore[arg-type]
     source.upto = ResolvedTs(known.checkpoint_ts)
     before()
     replay(config, known, source, LocalJobs(log))
@@ -51,6 +55,19 @@ def regrown(feed: LocalFeed, lost: int) -> None:
 
 def test_a_log_that_is_the_same(feed: LocalFeed) -> None:
     assert sorted(int(str(row["id"])) for row in replayed(feed)) == [1, *range(10, 14)]
+
+
+def test_a_log_that_grows_faster_than_it_is_read(feed: LocalFeed) -> None:
+    class Growing(SourceUpTo):
+        probes = 0
+
+        def probe(self, progress: Progress, caps: Mapping[Partition, int] | None = None) -> Probe:
+            self.probes += 1
+            assert self.probes < 20, "the replay follows the log's end"
+            feed.send([insert("d.t", 7 + self.probes, 0, id=100 + self.probes, v=1, s="x"), *watermarks(8 + self.probes)])
+            return super().probe(progress, caps)
+
+    assert sorted(int(str(row["id"])) for row in replayed(feed, kind=Growing)) == [1, *range(10, 14)]
 
 
 @pytest.mark.parametrize("lost", [1, 3])
