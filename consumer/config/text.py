@@ -18,6 +18,8 @@ from ordering.errors import ConfigError
 TOKEN_VARIABLE = "RECONCILER_TOKEN"  # noqa: S105 the variable's name
 """Holds the API's token: no config may refer to it."""
 FILE_MARK = "file:"
+_TWICE = ("Cannot overwrite a value", "Cannot declare")
+"""How the parser's errors begin for a key, or a section, that is there twice."""
 _PLACES = re.compile(r"source\.(storage|archive|claim-check\.(locations|map\..+))|api\.(claim-check|storage)-locations")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -54,6 +56,8 @@ def values_of(text: str, path: Path) -> Values:
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         hint = "texts stand in quotes, and a [section] closes its bracket: see https://toml.io"
+        if str(error).startswith(_TWICE):
+            hint = "this key or [section] is in the file twice: remove one of them"
         raise ConfigError(f"{path} is not valid TOML: {error}", hint=hint) from error
     expansion = _Expansion(path.parent)
     return Values(expansion.of(values, ""), {key: tuple(found) for key, found in expansion.secrets.items()})

@@ -64,7 +64,9 @@ def test_a_log_that_grows_faster_than_it_is_read(feed: LocalFeed) -> None:
         def probe(self, progress: Progress, caps: Mapping[Partition, int] | None = None) -> Probe:
             self.probes += 1
             assert self.probes < 20, "the replay follows the log's end"
-            feed.send([insert("d.t", 7 + self.probes, 0, id=100 + self.probes, v=1, s="x"), *watermarks(8 + self.probes)])
+            feed.send(
+                [insert("d.t", 7 + self.probes, 0, id=100 + self.probes, v=1, s="x"), *watermarks(8 + self.probes)]
+            )
             return super().probe(progress, caps)
 
     assert sorted(int(str(row["id"])) for row in replayed(feed, kind=Growing)) == [1, *range(10, 14)]
