@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.page import scenes
+from tests.page import acts, scenes
 from tests.page.browser import Browser, Page
 from tests.page.scenes import Scene, status
 from tests.page.stage import Stage, staged
+from tests.page.test_acting import fill, press
 
 DESKTOP, PHONE = (1280, 900), (360, 740)
 READY = "document.querySelector('.plot path.line') !== null"
@@ -100,6 +101,48 @@ def one_table(_stage: Stage, page: Page) -> None:
     page.click(".tables tbody button")
 
 
+def quarantine() -> Scene:
+    """One with messages in quarantine."""
+    return Scene.of(acts.quarantined())
+
+
+def listed(stage: Stage, page: Page) -> None:
+    """Wait for the quarantined messages."""
+    acts.quarantine_of(stage)
+    page.open(stage.url)
+    page.wait("document.querySelectorAll('.messages tbody tr').length === 4")
+
+
+def message(stage: Stage, page: Page) -> None:
+    """Open one of them."""
+    listed(stage, page)
+    page.click(".messages tbody tr button")
+    page.wait("document.querySelector('.content pre') !== null")
+
+
+def difference(stage: Stage, page: Page) -> None:
+    """Edit the settings, and see what changes."""
+    acts.config_of(stage)
+    page.click("#feed-settings")
+    page.wait("document.getElementById('settings-text') !== null")
+    fill(page, "settings-text", "# more\n")
+    press(page, "Show what changes", "#sheet")
+    page.wait("document.querySelector('.difference') !== null")
+
+
+def form(_stage: Stage, page: Page) -> None:
+    """Open the form of a new changefeed."""
+    page.click("#new-changefeed")
+    page.wait("document.getElementById('new-id') !== null")
+
+
+def locked(stage: Stage, page: Page) -> None:
+    """Ask for the token."""
+    stage.token = "sesame"
+    page.open(stage.url)
+    page.wait("document.querySelector('form.sign-in') !== null")
+
+
 SHOTS = [
     Shot("healthy", fleet),
     Shot("healthy-dark", fleet, look={"dark": True}),
@@ -120,6 +163,13 @@ SHOTS = [
     Shot("decide-phone-dark", ddl_failed, PHONE, {"dark": True}, before=decide),
     Shot("table", fleet, before=one_table),
     Shot("table-phone-dark", fleet, PHONE, {"dark": True}, before=one_table),
+    Shot("quarantine", quarantine, before=listed),
+    Shot("message", quarantine, before=message),
+    Shot("message-phone-dark", quarantine, PHONE, {"dark": True}, before=message),
+    Shot("difference", lambda: Scene.of(status()), before=difference),
+    Shot("form-phone", lambda: Scene.of(status()), PHONE, before=form),
+    Shot("sign-in", fleet, before=locked),
+    Shot("unseen", lambda: Scene.of(scenes.unseen())),
     Shot("read", lambda: Scene.of(status()), before=read),
     Shot("hostile", hostile),
     Shot("hostile-phone", hostile, PHONE),
