@@ -275,7 +275,15 @@ class OpenReading(TranslatedMessages):
         events = _Events()
 
         def events_of(message: Any, partition: Partition) -> list[Plain]:
-            offset, content = message.offset(), joined(message.key(), message.value())
-            return [Plain(offset, event) for event in events.canal(content, f"{partition} offset={offset}", limit)]
+            offset, key, value = message.offset(), message.key(), message.value()
+            where = f"{partition} offset={offset}"
+            told = (
+                events.canal(None, where, limit)
+                if key is None and value is None
+                else events.events(
+                    key or b"", value or b"", where, limit
+                )  # not joined: that would copy what is too long
+            )
+            return [Plain(offset, event) for event in told]
 
         super().__init__(reader, events_of)

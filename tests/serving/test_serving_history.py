@@ -8,7 +8,7 @@ import pytest
 
 from consumer.serve.fleet import Fleet
 from consumer.serve.observed import history
-from consumer.serve.observed.history import MINUTE_S, QUARTER_S, Ring
+from consumer.serve.observed.history import EVERY_S, MINUTE_S, QUARTER_S, Ring
 from tests.page.scenes import status
 from tests.serving.conftest import Ask
 from tests.serving.lab import TOKEN
@@ -57,6 +57,26 @@ def test_a_restart_finds_the_past(clock: Clock, tmp_path: Path) -> None:
     assert second.since(0, MINUTE_S)[: len(minutes) - 1] == minutes[:-1]
     second.forget()
     assert list(file.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("jump_s", [90.0, DAY, 365 * DAY])
+def test_a_clock_that_was_ahead_and_is_set_back(clock: Clock, tmp_path: Path, jump_s: float) -> None:
+    """The past goes on at once, in order and without samples of the future, here and after a restart."""
+    file = tmp_path / ".history" / "x"
+    ring = Ring(file)
+    clock.lived(ring, 300, 2.0)
+    clock.at += jump_s
+    clock.lived(ring, 300, 2.0)
+    clock.at -= jump_s
+    clock.lived(ring, 300, 2.0)
+    for step, least in ((int(EVERY_S), 150), (MINUTE_S, 5)):
+        moments = [one.at for one in ring.since(0, step)]
+        assert moments == sorted(moments)
+        assert moments[-1] == clock.at
+        assert len([at for at in moments if at > clock.at - 310]) >= least
+    again = [one.at for one in Ring(file).since(0, MINUTE_S)]
+    assert again == sorted(again)
+    assert clock.at - again[-1] < 3 * MINUTE_S
 
 
 def test_before_the_first_checkpoint_there_is_no_lag() -> None:

@@ -56,6 +56,9 @@ class Ring:
     def add(self, status: Status) -> None:
         """Keep how it is now."""
         sample = sample_of(status, now())
+        for kept in self._kept.values():
+            while kept and kept[-1].at > sample.at:
+                kept.pop()  # the clock was set back: else nothing would be kept until that moment comes
         self._kept[int(EVERY_S)].append(sample)
         if self._coarse(sample):
             self._append(self._kept[MINUTE_S][-2])
@@ -127,9 +130,8 @@ def _taken(kept: "deque[StatusSample]", sample: StatusSample, step: int) -> bool
     if last is None or sample.at // step > last.at // step:
         kept.append(sample)
         return last is not None
-    if sample.at >= last.at:
-        highest = {name: _highest(getattr(last, name), getattr(sample, name)) for name in _LAGS}
-        kept[-1] = sample.model_copy(update=highest)
+    highest = {name: _highest(getattr(last, name), getattr(sample, name)) for name in _LAGS}
+    kept[-1] = sample.model_copy(update=highest)
     return False
 
 
