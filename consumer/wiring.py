@@ -122,7 +122,7 @@ def readers_of(config: Config) -> Readers:
         return KafkaReaders(reader_settings(source.bootstrap_servers, source.kafka))
     csv = source.csv
     rules = CsvRules(csv.delimiter, csv.quote, csv.null, csv.terminator, csv.binary_encoding_method)
-    return FileReaders(storage_of(config), rules if source.protocol == "csv" else None)
+    return FileReaders(storage_of(config), rules if source.protocol == "csv" else None, config.spark.native)
 
 
 def schemas_of(config: Config, target: Target) -> KnownSchemas:

@@ -19,7 +19,7 @@ from ordering.errors import ConfigError
 
 Wanted = Literal["auto", True, False]
 """Of `spark.native`: where it can be used, always, never."""
-ABI = 5
+ABI = 6
 """Of the functions and structures below; `core_abi` of a library tells what it was built for."""
 _NOT_WANTED, _NOT_BUILT = "spark.native is false", "it was not built when this was installed"
 LIBRARY = Path(__file__).with_name("_core.so")
@@ -206,6 +206,11 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
             ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int,
             ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64),
         ),
+    ),
+    "core_csv_new": (ctypes.c_void_p, (ctypes.c_uint32,)),
+    "core_csv_free": (None, (ctypes.c_void_p,)),
+    "core_csv": (
+        ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p),
     ),
 }  # fmt: skip
 

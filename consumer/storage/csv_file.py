@@ -21,7 +21,8 @@ from consumer.storage.schema_file import FileColumn, TableFile
 from ordering.errors import InputError
 
 _encode = msgspec.json.Encoder().encode
-_HEADER = "ticdc-meta$"
+HEADER = "ticdc-meta$"
+"""With this the header begins, where there is one."""
 _META = ("operation", "table", "schema", "commit-ts", "is-update")
 _KINDS = {"I": "INSERT", "U": "UPDATE", "D": "DELETE"}
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -45,8 +46,12 @@ _BINARY_HINT = (
 )
 _HEX = re.compile(r"(?:[0-9a-f]{4})+")
 """Texts that are hexadecimal, as TiCDC writes it, and base64 too."""
-_BARE = {"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "YEAR", "BIT", "FLOAT", "DOUBLE"}
+WHOLE = {"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "BIT"}
+REAL = {"FLOAT", "DOUBLE"}
+BARE = WHOLE | REAL | {"INTEGER"}
 """Types whose values stand without quotes."""
+IS_UPDATE = ("true", "false")
+"""How `is-update` is spelled."""
 
 Convert = Callable[[str], str]
 
@@ -71,10 +76,12 @@ class CsvRules(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CsvLine:
-    """A line of a file, and the number of its first one: quoted texts may hold line ends."""
+    """A line of a file, and the number of its first one: quoted texts may hold line ends. `end`: in characters."""
 
     number: int
     fields: list[str | None]
+    end: int = 0
+    next_number: int = 0
 
 
 @lru_cache(16)
@@ -94,15 +101,14 @@ def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: _LINE_ENDS.get(found[1], found[1]), text) if "\\" in text else text
 
 
-def lines_of(text: str, rules: CsvRules) -> Iterator[CsvLine]:
-    """The lines of a file; a header is one field. Raises InputError without a place for what is no such CSV."""
-    match, quote = _pattern(rules).match, rules.quote
-    at, number, size = 0, 1, len(text)
-    if text.startswith(_HEADER):  # its names are never quoted or escaped
+def lines_of(text: str, rules: CsvRules, at: int = 0, number: int = 1) -> Iterator[CsvLine]:
+    """The lines of a file from a place on; a header is one field. Raises InputError with the line for no such CSV."""
+    match, quote, size = _pattern(rules).match, rules.quote, len(text)
+    if at == 0 and text.startswith(HEADER):  # its names are never quoted or escaped
         end = re.compile(re.escape(rules.terminator) if rules.terminator else r"\r?\n").search(text)
         if end is None:
             raise _broken(text, 0, 1)
-        yield CsvLine(1, [text[: end.start()]])
+        yield CsvLine(1, [text[: end.start()]], end.end(), 2)
         at, number = end.end(), 2
     while at < size:
         fields: list[str | None] = []
@@ -120,8 +126,9 @@ def lines_of(text: str, rules: CsvRules) -> Iterator[CsvLine]:
             else:
                 fields.append(Bare(bare) if quote else _unescaped(bare))
             at, more = found.end(), found["more"] is not None
-        yield CsvLine(number, fields)
-        number += text.count("\n", start, at)
+        following = number + text.count("\n", start, at)
+        yield CsvLine(number, fields, at, following)
+        number = following
 
 
 def _broken(text: str, at: int, number: int) -> InputError:
@@ -136,7 +143,7 @@ class CsvTable:
     """Brings the lines of one table's version into the form that tasks read."""
 
     def __init__(self, table: TableFile, rules: CsvRules) -> None:
-        self._table, self._rules = table, rules
+        self.table, self._rules = table, rules
         self._columns = list(table.columns or ())
         self._meta = 4
         """Fields before the columns; more where the file says so."""
@@ -155,7 +162,7 @@ class CsvTable:
     def _made(self) -> None:
         kinds = {column.name: type_of(column) for column in self._columns}
         self._convert = [(_encode(c.name) + b":", self._conversion(c)) for c in self._columns]
-        table = self._table
+        table = self.table
         told = {"database": table.database, "table": table.table, "pkNames": self._key or None, "isDdl": False}
         self._head = _encode({**told, "sql": "", "mysqlType": kinds})[:-1]
 
@@ -163,7 +170,7 @@ class CsvTable:
         """A line as Canal-JSON; None of a header. Raises InputError with the line."""
         fields = line.fields
         first = fields[0] or ""
-        if line.number == 1 and first.startswith(_HEADER):
+        if line.number == 1 and first.startswith(HEADER):
             self._read_header(first)
             return None
         self._line = where = f"line {line.number}"
@@ -172,10 +179,8 @@ class CsvTable:
             raise InputError(f"a line begins with {first[:_SHOWN]!r}, not I, U or D", where=where, hint=_SETTINGS_HINT)
         commit_ts = self._commit_ts(fields, where)
         meta = self._meta_fields(fields, where)
-        if (fields[1], fields[2]) != (self._table.table, self._table.database):
-            fact = (
-                f"a row of {fields[2]}.{fields[1]} lies in the directory of {self._table.database}.{self._table.table}"
-            )
+        if (fields[1], fields[2]) != (self.table.table, self.table.database):
+            fact = f"a row of {fields[2]}.{fields[1]} lies in the directory of {self.table.database}.{self.table.table}"
             raise InputError(fact[:400], where=where)
         image = self._image(fields[meta:], where)
         if meta > len(_META) - 1 and fields[4] == "true":
@@ -200,6 +205,26 @@ class CsvTable:
             raise InputError("a line of an UPDATE lacks the one before it, its D", where=where, hint=_HALVES)
         return self._event("UPDATE", commit_ts, image, held[2])
 
+    @property
+    def is_half(self) -> bool:
+        """Whether the line that was taken last is the first of two."""
+        return self._held is not None
+
+    @property
+    def columns(self) -> Sequence[FileColumn]:
+        """Of each line, in their order."""
+        return self._columns
+
+    @property
+    def head(self) -> bytes:
+        """What each event begins with, up to its type."""
+        return self._head
+
+    @property
+    def meta(self) -> int:
+        """How many fields come before the columns, where a header has said so; else 0."""
+        return self._meta if self._is_told else 0
+
     def check_ended(self) -> None:
         """Raise InputError where an UPDATE lacks its second line."""
         if self._held is not None:
@@ -208,7 +233,7 @@ class CsvTable:
     def check_binary(self) -> None:
         """Raise InputError where what was read has not told that its binary values are base64."""
         if self._unsure and not self._is_base64:
-            table = f"{self._table.database}.{self._table.table}"
+            table = f"{self.table.database}.{self.table.table}"
             fact = f"whether the binary values of {table} are base64 or hexadecimal can't be told"
             raise InputError(fact[:400], where=self._unsure, hint=_BINARY_HINT)
 
@@ -229,7 +254,7 @@ class CsvTable:
     def _read_header(self, text: str) -> None:
         delimiter = self._rules.delimiter
         names = text.split(delimiter)
-        meta = [name.removeprefix(_HEADER) for name in names[: len(_META)] if name.startswith(_HEADER)]
+        meta = [name.removeprefix(HEADER) for name in names[: len(_META)] if name.startswith(HEADER)]
         if meta != [name for name in _META if name in meta] or meta[:3] != list(_META[:3]):
             raise InputError(f"the header begins with {meta}", where="line 1", hint="not written by TiCDC")
         if "commit-ts" not in meta:
@@ -250,9 +275,9 @@ class CsvTable:
         more = len(fields) - len(self._columns)
         if self._is_told and more == self._meta:
             return more
-        if not self._is_told and (more == 4 or (more == 5 and fields[4] in ("true", "false"))):  # noqa: PLR2004
+        if not self._is_told and (more == 4 or (more == 5 and fields[4] in IS_UPDATE)):  # noqa: PLR2004
             return more
-        name = f"{self._table.database}.{self._table.table}"
+        name = f"{self.table.database}.{self.table.table}"
         fact = f"a line holds {len(fields)} fields, for {len(self._columns)} columns of {name}"
         raise InputError(fact[:400], where=where, hint=_HEADER_HINT)
 
@@ -264,14 +289,14 @@ class CsvTable:
             try:
                 parts.append(name + (b"null" if value is None else _encode(convert(value) if convert else value)))
             except ValueError as error:
-                fact = f"column {column.name} of {self._table.database}.{self._table.table} can't be read: {error}"
+                fact = f"column {column.name} of {self.table.database}.{self.table.table} can't be read: {error}"
                 raise InputError(fact[:400], where=where) from None
         return b"{%b}" % b",".join(parts)
 
     def _bare(self, value: Bare, column: FileColumn, where: str) -> str:
         """A value that stands without quotes, as all but texts do."""
-        if column.type.partition(" ")[0] not in _BARE:
-            fact = f"column {column.name} of {self._table.database}.{self._table.table} holds a text without quotes"
+        if column.type.partition(" ")[0] not in BARE:
+            fact = f"column {column.name} of {self.table.database}.{self.table.table} holds a text without quotes"
             raise InputError(fact[:400], where=where, hint=_SETTINGS_HINT)
         return str(value)
 
@@ -313,9 +338,9 @@ def _conversion(base: str, members: Sequence[str]) -> Convert | None:
         return _enum(members)
     if base == "SET":
         return _set(members)
-    if base in ("FLOAT", "DOUBLE"):
+    if base in REAL:
         return plain_number
-    if base in ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "BIT"):
+    if base in WHOLE:
         return whole_number
     return None
 

@@ -8,53 +8,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consumer.codec import canal_json
-from consumer.codec.canal_json import Plain
 from consumer.kafka.account import Reached
-from consumer.storage.csv_file import CsvRules, CsvTable, lines_of
+from consumer.native import Core, CoreCrash, Wanted, chosen
+from consumer.storage.csv_file import CsvRules, CsvTable
+from consumer.storage.csv_lines import AT_ONCE, CsvFile
 from consumer.storage.layout import RowFile, directory_of, listing_of, table_places
+from consumer.storage.line_run import LineRun, Lines, lines_joined
 from consumer.storage.place import GoneError, StorageRoot
 from consumer.storage.schema_file import TableFile, table_file
-from ordering.errors import InputError, SourceUnreachableError
-from ordering.events import Partition, Position
+from ordering.errors import CoreError, InputError, SourceUnreachableError
+from ordering.events import Partition
 
-_AT_ONCE = 5_000
-"""Lines of a run."""
-Lines = tuple[Sequence[int], list[bytes]]
-"""Lines and the number of each in its file."""
-
-
-class FileLines(list[Plain]):
-    """Lines of a file that follow each other."""
-
-    def __init__(self, lines: Sequence[Plain], where: str, numbers: Sequence[int]) -> None:
-        super().__init__(lines)
-        self._where, self._numbers = where, numbers
-
-    def located(self, error: InputError, limit: int) -> InputError:
-        """The error with file and line, where a line by itself can't be read; else with the file."""
-        for number, line in zip(self._numbers, self, strict=True):
-            position = Position("", 0, line.at)
-            try:
-                message = canal_json.decode(canal_json.plain(line.content, position, limit), position)
-                if not message.is_ddl:
-                    canal_json.check_row(message, position)
-                    canal_json.decode_image((message.data or [])[0])
-            except (InputError, *canal_json.UNREADABLE):
-                return InputError(error.fact, where=f"{self._where}, line {number}", hint=error.hint)
-        return InputError(error.fact, where=self._where, hint=error.hint)
-
-
-def located(error: InputError, run: Sequence[Any], limit: int) -> InputError:
-    """The error of a run, with file and line where it is one of a file."""
-    return run.located(error, limit) if isinstance(run, FileLines) else error
+_CRASH_HINT = "set spark.native = false, which reads it in Python, and report this file"
 
 
 class FileReader:
     """Reads series of files. See `Messages`."""
 
-    def __init__(self, root: StorageRoot, rules: CsvRules | None) -> None:
-        self._root, self._rules = root, rules
+    def __init__(self, root: StorageRoot, rules: CsvRules | None, core: Core | None = None) -> None:
+        self._root, self._rules, self._core = root, rules, core
         self._tables: dict[str, TableFile] = {}
         self._at: dict[Partition, int] = {}
         self._given: dict[Partition, int] = {}
@@ -78,7 +50,7 @@ class FileReader:
 
     def _lines(
         self, partition: Partition, number: int, files: dict[int, RowFile]
-    ) -> Iterator[tuple[Partition, FileLines]]:
+    ) -> Iterator[tuple[Partition, LineRun]]:
         file = files.get(number)
         if file is None:
             hint = (
@@ -90,13 +62,14 @@ class FileReader:
         where = self._root.where(file.path)
         try:
             content = self._root.read(file.path)
-            lines = self._canal(file, content, where)
-            for numbers, some in lines:
+            for lines in self._canal(file, content, where):
                 if partition in self._done:
                     return
-                yield partition, FileLines([Plain(number, line) for line in some], where, numbers)
+                yield partition, LineRun(lines, number, where)
         except GoneError:
             raise SourceUnreachableError("a file is gone while it is read", where=where) from None
+        except CoreCrash as crash:
+            raise CoreError("the compiled core crashed while it read a file", where=where, hint=_CRASH_HINT) from crash
         except InputError as error:
             if error.where.startswith("line "):
                 error = InputError(error.fact, where=f"{where}, {error.where}", hint=error.hint)
@@ -117,26 +90,7 @@ class FileReader:
     def _of_csv(self, file: RowFile, content: bytes) -> Iterator[Lines]:
         rules = self._rules or CsvRules()
         table = CsvTable(self._table(directory_of(file.series)), rules)
-        try:
-            text = content.decode()
-        except UnicodeDecodeError as error:
-            number = content.count(b"\n", 0, error.start) + 1
-            raise InputError(f"a text is no UTF-8: {error.reason}", where=f"line {number}") from None
-        numbers: list[int] = []
-        found: list[bytes] = []
-        for line in lines_of(text, rules):
-            canal = table.canal(line)
-            if canal is not None:
-                numbers.append(line.number)
-                found.append(canal)
-            if len(found) >= _AT_ONCE:
-                table.check_binary()
-                yield numbers, found
-                numbers, found = [], []
-        table.check_ended()
-        table.check_binary()
-        if found:
-            yield numbers, found
+        return CsvFile(content, table, rules, self._core).runs()
 
     def _table(self, directory: str) -> TableFile:
         """The schema of a directory's rows. Raises InputError where there is none, or where there are several."""
@@ -177,9 +131,9 @@ def _of_json(content: bytes) -> Iterator[Lines]:
     lines = content.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    for start in range(0, len(lines), _AT_ONCE):
-        some = [line.removesuffix(b"\r") for line in lines[start : start + _AT_ONCE]]
-        yield range(start + 1, start + 1 + len(some)), some
+    for start in range(0, len(lines), AT_ONCE):
+        some = [line.removesuffix(b"\r") for line in lines[start : start + AT_ONCE]]
+        yield lines_joined(some, range(start + 1, start + 1 + len(some)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +142,12 @@ class FileReaders:
 
     root: StorageRoot
     rules: CsvRules | None
+    native: Wanted = "auto"
+    """Whether the compiled core reads lines of CSV."""
 
     def get(self) -> FileReader:
         """See `Readers.get`."""
-        return FileReader(self.root, self.rules)
+        return FileReader(self.root, self.rules, chosen(self.native).core if self.rules else None)
 
     def forget(self) -> None:
         """See `Readers.forget`: nothing is kept."""

@@ -27,6 +27,7 @@ from consumer.native import (
     Taken,
 )
 from consumer.native.kafka_messages import CoreRun
+from consumer.storage.line_run import LineRun
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.scan import Scan
@@ -80,7 +81,7 @@ class CompiledScan(Scan):
 
     def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
         """See `Scan.take`. Raises CoreError with the position where the core crashes."""
-        if isinstance(messages, CoreRun):
+        if isinstance(messages, CoreRun | LineRun):
             return self._take(messages, messages)
         some = messages if isinstance(messages, list) else list(messages)
         if unpacked or not some:

@@ -12,7 +12,7 @@ from itertools import islice
 from consumer.kafka.reader import RangeReader, Readers
 from consumer.large_messages.reference import is_reference
 from consumer.native import Wanted
-from consumer.storage.reader import located
+from consumer.storage.line_run import located
 from consumer.tasks.encoding.chunk_encoder import CHUNK_BYTES, ChunkEncoder, RowError
 from consumer.tasks.encoding.compiled_rows import CompiledRows, compiled_rows
 from consumer.tasks.quarantine_scan import reduction_of, scan_of

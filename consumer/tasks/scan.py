@@ -15,6 +15,7 @@ from consumer.formats.message_format import Untaken, WaitingRow
 from consumer.formats.sent_schema import SchemaIdentity
 from consumer.kafka.account import Reached, check_account, epochs_upto
 from consumer.large_messages.reference import reference
+from consumer.storage.line_run import LineRun
 from consumer.tasks.keyless import KeylessRows
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
@@ -98,7 +99,7 @@ class Scan:
         """How many messages begin with these events, which are taken next: those of a batch share an offset."""
         if not self._batches:
             return len(events)
-        offsets = {event.offset() for event in events}
+        offsets = {events.at} if isinstance(events, LineRun) else {event.offset() for event in events}
         return len(offsets) - (self.report.stop - 1 in offsets)
 
     def _untaken(self, offset: int, row: WaitingRow | None) -> None:

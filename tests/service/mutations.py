@@ -41,11 +41,12 @@ def mutated(value: bytes, chance: random.Random) -> bytes:
     """The message with one to three faults."""
     value = plain(value)
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        value = chance.choice((_bytes, _json, _json, _json, _packed, _ddl))(value, chance)
+        value = chance.choice((spoiled, _json, _json, _json, _packed, _ddl))(value, chance)
     return value
 
 
-def _bytes(value: bytes, chance: random.Random) -> bytes:
+def spoiled(value: bytes, chance: random.Random) -> bytes:
+    """The bytes with one fault."""
     changed = bytearray(value)
     at = chance.randrange(len(changed) + 1)
     upto = min(len(changed), at + chance.choice((1, 1, 2, 8, 64, 1_000)))
@@ -68,7 +69,7 @@ def _json(value: bytes, chance: random.Random) -> bytes:
     try:
         message = msgspec.json.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _bytes(value, chance)
+        return spoiled(value, chance)
     places = list(_places(message))
     if not places:
         return value
@@ -107,11 +108,11 @@ def _ddl(value: bytes, chance: random.Random) -> bytes:
         return _json(value, chance)
     if not sql or not isinstance(sql, str):
         return _json(value, chance)
-    changed = chance.choice(DDLS) if chance.random() < 0.5 else _bytes(sql.encode(), chance).decode(errors="replace")
+    changed = chance.choice(DDLS) if chance.random() < 0.5 else spoiled(sql.encode(), chance).decode(errors="replace")
     return msgspec.json.encode({**message, "sql": changed})
 
 
 def _packed(value: bytes, chance: random.Random) -> bytes:
     """Compressed, and mostly hurt after that."""
     pack = chance.choice((lambda v: bytes(cramjam.lz4.compress(v)), lambda v: bytes(cramjam.snappy.compress_raw(v))))
-    return _bytes(pack(value), chance) if chance.random() < 0.7 else pack(value)
+    return spoiled(pack(value), chance) if chance.random() < 0.7 else pack(value)
