@@ -11,7 +11,7 @@ from consumer.formats.debezium.protocol import Debezium
 from consumer.formats.known_schemas import KnownSchemas
 from consumer.formats.message_format import MessageFormat
 from consumer.formats.open_protocol import OpenProtocol
-from consumer.formats.simple import Simple
+from consumer.formats.simple.protocol import Simple
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import KafkaReaders, Readers
 from consumer.large_messages.claim_check import Claims
@@ -97,7 +97,7 @@ def _format_of(config: Config) -> MessageFormat:
         return CanalJson(sends_batches=True)  # a file counts as a message
     protocol = config.source.protocol
     if protocol == "simple":
-        return Simple(config.source.time_zone)
+        return Simple(config.source.time_zone, native=config.spark.native)
     if protocol == "avro":
         return Avro(registry_of(config))
     if protocol == "debezium":

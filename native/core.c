@@ -5,11 +5,12 @@
  * is for several threads. What Python hands over stays Python's: everything that is kept is copied.
  */
 #include "guard.h"
+#include "batch.h"
 #include "message.h"
-#include "kafka.h"
 #include "order.h"
 #include "blocks.h"
 #include "csv.h"
+#include "simple.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -34,17 +35,6 @@ typedef struct {
     uint64_t head_len[3];
     uint64_t at; /* the message that is looked at, also where the call ends early */
 } taking;
-
-/* Messages as Python holds them, one behind the other; or, where `messages` is not NULL, as librdkafka does. */
-typedef struct {
-    const uint8_t *bytes;
-    const uint32_t *lens;
-    const int64_t *offsets; /* NULL: all count as new */
-    const kafka_message *const *messages;
-    int64_t count_from, count_to;
-    uint64_t count;
-    uint32_t largest; /* more bytes than these are not usual */
-} batch;
 
 API int core_abi(void) { return ABI; }
 API const char *core_source(void) { return CORE_SOURCE; }
@@ -171,19 +161,13 @@ static bool apply(core *c, taking *out, const event *e) {
     return core_add(c, e->left.p, (uint32_t)e->left.len, order - 1, e->left.p, 0, 0) == 0;
 }
 
-/* The message at which a call is; `at`: where it lies, if messages lie one behind the other. */
-static span message_at(const batch *in, uint64_t number, const uint8_t *at) {
-    if (in->messages == NULL) return (span){at, in->lens[number]};
-    return (span){in->messages[number]->payload, in->messages[number]->len};
-}
-
 static bool is_new(const batch *in, uint64_t number) {
     if (in->messages == NULL && in->offsets == NULL) return true;
     int64_t offset = in->messages != NULL ? in->messages[number]->offset : in->offsets[number];
     return offset >= in->count_from && offset < in->count_to;
 }
 
-static int take_batch(core *c, reading *r, const batch *in, taking *out) {
+static APART int take_batch(core *c, reading *r, const batch *in, taking *out) {
     const uint8_t *at = in->bytes;
     for (out->at = 0; out->at < in->count; out->at++) {
         span message = message_at(in, out->at, at);
@@ -269,7 +253,7 @@ API const uint8_t *core_halves(core *c, const uint32_t *slice, uint32_t count, u
 /* Reduce the halves of a block, which are MessagePack. What is not usual leaves rows that may not be used. */
 API int core_add_block(core *c, const uint8_t *bytes, uint64_t len) {
     int result;
-    GUARDED(result = take_block(&c->net, (cursor){bytes, bytes + len}), result = CRASHED);
+    GUARDED(result = take_block(&c->net, bytes, len), result = CRASHED);
     return result;
 }
 
@@ -301,7 +285,7 @@ API uint64_t core_missed(const core *c, const uint32_t *slice, uint32_t count) {
 API int core_lines(core *c, const uint32_t *slice, uint32_t count, const rule *rules, uint32_t columns, int images,
                    const uint8_t **lines, uint64_t *size) {
     int result;
-    GUARDED(result = put_lines(&c->order, &c->net, slice, count, rules, columns, images != 0), result = CRASHED);
+    GUARDED(result = put_lines(&c->order, &c->net, slice, count, rules, columns, images), result = CRASHED);
     *lines = c->order.lines.bytes;
     *size = c->order.lines.len;
     return result;
@@ -322,8 +306,31 @@ API void core_csv_free(csv_work *w) { free_work(w); }
 /* Bring lines of a file into Canal-JSON, up to the first that is not usual; they lie at `bytes` until the next call. */
 API int core_csv(csv_work *w, const csv_table *t, const uint8_t *file, uint64_t len, csv_taken *taken) {
     int result;
-    GUARDED(result = take_csv(t, w, (span){file, len}, taken), result = CRASHED);
+    GUARDED(result = take_csv(t, w, file, len, taken), result = CRASHED);
     taken->bytes = w->out.bytes;
     taken->size = w->out.len;
+    return result;
+}
+
+API schemas *core_schemas(uint64_t seed) {
+    schemas *made = calloc(1, sizeof *made);
+    if (made != NULL) made->seed = seed;
+    return made;
+}
+
+API void core_schemas_free(schemas *s) { free_schemas(s); }
+
+/* `lens`: of database, table, the heads of INSERT, UPDATE, DELETE, the zone, and each column's name. See `learn_schema`. */
+API int core_schemas_learn(schemas *s, const uint8_t *bytes, const uint32_t *lens, const uint8_t *kinds, uint32_t columns,
+                           uint64_t version) {
+    return learn_schema(s, bytes, lens, kinds, columns, version);
+}
+
+/* Bring messages into Canal-JSON, up to the first that is not usual; they lie at `bytes` until the next call. */
+API int core_simple(schemas *s, const batch *in, translated *to) {
+    int result;
+    GUARDED(result = take_simple(s, in, to), result = CRASHED);
+    to->bytes = s->out.bytes;
+    to->size = s->out.len;
     return result;
 }

@@ -6,11 +6,12 @@
 #ifndef TICDC_CSV_H
 #define TICDC_CSV_H
 
+#include "guard.h"
 #include "message.h"
 #include "numbers.h"
 #include "sink.h"
 
-enum { META = 4, MOST_FIELDS = 1 << 13, LARGEST_OUT = 8 << 20 };
+enum { META = 4, MOST_FIELDS = 1 << 13 };
 
 /* How a column's fields are read; the same numbers and structures in `consumer.native.csv_lines`. */
 enum { CSV_TEXT, CSV_WHOLE, CSV_REAL, CSV_ENUM, CSV_SET };
@@ -137,27 +138,6 @@ static bool read_meta(const csv_table *t, const csv_field *some, uint32_t count,
     if (line->meta == META) return true;
     line->updated = SAME(some[META].raw, "true");
     return !some[META].quoted && (line->updated || SAME(some[META].raw, "false"));
-}
-
-/* A text as `msgspec` spells it. */
-static bool put_json_text(sink *to, span value) {
-    static const uint8_t digits[] = "0123456789abcdef", short_of[] = "btn\0fr"; /* of 8 to 13 */
-    if (!reserve(to, 6 * value.len + 2)) return false;
-    put_byte(to, '"');
-    cursor c = {value.p, value.p + value.len};
-    while (c.p < c.end) {
-        const uint8_t *begin = c.p;
-        to_special(&c);
-        put_span(to, (span){begin, (size_t)(c.p - begin)});
-        if (c.p == c.end) break;
-        uint8_t byte = *c.p++;
-        put_byte(to, '\\');
-        if (byte >= 0x20) put_byte(to, byte);
-        else if (byte >= 8 && byte <= 13 && byte != 11) put_byte(to, short_of[byte - 8]);
-        else PUT(to, "u00"), put_byte(to, digits[byte >> 4]), put_byte(to, digits[byte & 0xF]);
-    }
-    put_byte(to, '"');
-    return true;
 }
 
 /* A field without its doubled quotes. */
@@ -287,8 +267,8 @@ static uint32_t line_ends(const uint8_t *from, const uint8_t *to) {
 }
 
 /* Take lines up to the first that is not usual. What was begun of that one is not counted. */
-static int take_csv(const csv_table *t, csv_work *w, span file, csv_taken *taken) {
-    cursor c = {file.p + taken->at, file.p + file.len};
+static APART int take_csv(const csv_table *t, csv_work *w, const uint8_t *file, uint64_t len, csv_taken *taken) {
+    cursor c = {file + taken->at, file + len};
     taken->count = taken->lines = 0;
     w->out.len = 0;
     while (c.p < c.end && taken->count < taken->most && w->out.len < LARGEST_OUT) {
@@ -309,7 +289,7 @@ static int take_csv(const csv_table *t, csv_work *w, span file, csv_taken *taken
         taken->numbers[taken->count] = taken->lines + line_ends(begin, last);
         taken->lens[taken->count++] = (uint32_t)(w->out.len - before);
         taken->lines += line_ends(begin, c.p);
-        taken->at = (uint64_t)(c.p - file.p);
+        taken->at = (uint64_t)(c.p - file);
     }
     return USUAL;
 }

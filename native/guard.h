@@ -32,6 +32,9 @@ static void make_guard(void) {
     for (int i = 0; i < GUARDED_SIGNALS; i++) (void)sigaction(guarded[i], &action, &before_guard[i]);
 }
 
+/* Of what is called under `GUARDED`: none of its variables may live in the frame to which a crash returns. */
+#define APART __attribute__((noinline))
+
 #define GUARDED(work, failed)                      \
     do {                                           \
         sigjmp_buf here;                           \

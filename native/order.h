@@ -6,7 +6,9 @@
 #define TICDC_ORDER_H
 
 #include "fields.h"
+#include "guard.h"
 #include "message.h"
+#include "names.h"
 #include "rows.h"
 
 enum { MOST_COLUMNS = 4096 };
@@ -73,7 +75,8 @@ static bool take_array(cursor *c, uint64_t *count) {
 }
 
 /* Reduce the halves of a block. A reference to a row elsewhere, which begins with a zero byte, is not usual. */
-static int take_block(rows *net, cursor c) {
+static APART int take_block(rows *net, const uint8_t *bytes, uint64_t len) {
+    cursor c = {bytes, bytes + len};
     uint64_t count;
     if (!take_array(&c, &count)) return NOT_USUAL;
     for (; count > 0; count--) {
@@ -101,36 +104,6 @@ static bool table_in(const row *one, span *name, uint64_t *values) {
     name->len = (size_t)(c.p - name->p);
     *values -= 2;
     return true;
-}
-
-typedef struct {
-    span *names; /* of the tables */
-    uint32_t *slots, mask, count, room;
-} name_table;
-
-/* The number of a table, which is made known. -1: no memory. */
-static int64_t number_of(name_table *all, span name, uint64_t seed) {
-    if (all->count >= all->room / 2) {
-        uint32_t room = all->room == 0 ? 64 : all->room * 2, *slots = calloc(room, sizeof *slots);
-        span *names = realloc(all->names, room * sizeof *names);
-        if (names != NULL) all->names = names;
-        if (names == NULL || slots == NULL) return free(slots), -1;
-        for (uint32_t i = 0; i < all->count; i++) {
-            uint32_t at = (uint32_t)xxh3(names[i].p, names[i].len, seed) & (room - 1);
-            while (slots[at] != 0) at = (at + 1) & (room - 1);
-            slots[at] = i + 1;
-        }
-        free(all->slots);
-        all->slots = slots;
-        all->room = room;
-        all->mask = room - 1;
-    }
-    uint32_t at = (uint32_t)xxh3(name.p, name.len, seed) & all->mask;
-    for (; all->slots[at] != 0; at = (at + 1) & all->mask)
-        if (same(all->names[all->slots[at] - 1], name.p, name.len)) return all->slots[at] - 1;
-    all->names[all->count++] = name;
-    all->slots[at] = all->count;
-    return all->count - 1;
 }
 
 /* The table of each row, in `of`. */
@@ -228,7 +201,7 @@ static bool sort_tables(ordering *o, const rows *net) {
     return true;
 }
 
-static int group_rows(ordering *o, const rows *net) {
+static APART int group_rows(ordering *o, const rows *net) {
     name_table all = {.room = 0};
     uint32_t *of = malloc(((size_t)net->count + 1) * sizeof *of);
     int found = of == NULL ? NO_MEMORY : find_tables(net, &all, of);
@@ -245,8 +218,7 @@ static int group_rows(ordering *o, const rows *net) {
         if (!sort_tables(o, net)) found = NO_MEMORY;
     }
     free(of);
-    free(all.names);
-    free(all.slots);
+    free_names(&all);
     return found;
 }
 
@@ -336,8 +308,8 @@ static bool put_key_line(ordering *o, const row *one, const rule *rules, uint32_
 }
 
 /* The lines of a slice: of its images, or of its keys. */
-static int put_lines(ordering *o, const rows *net, const uint32_t *slice, uint64_t count, const rule *rules,
-                     uint32_t columns, bool images) {
+static APART int put_lines(ordering *o, const rows *net, const uint32_t *slice, uint64_t count, const rule *rules,
+                     uint32_t columns, int images) {
     o->lines.len = 0;
     if (columns == 0 || columns > MOST_COLUMNS) return NOT_USUAL;
     if (o->names == NULL && (o->names = malloc(MOST_COLUMNS * sizeof *o->names)) == NULL) return NO_MEMORY;

@@ -6,6 +6,8 @@
 
 #include "json.h"
 
+enum { LARGEST_OUT = 8 << 20 }; /* a call ends once it has written so much */
+
 typedef struct {
     uint8_t *bytes;
     size_t len, room;
@@ -38,5 +40,26 @@ static void put_decimal(sink *to, uint64_t value) {
 }
 
 #define PUT(to, word) put_span(to, (span){(const uint8_t *)(word), sizeof(word) - 1})
+
+/* A text as `msgspec` spells it. */
+static bool put_json_text(sink *to, span value) {
+    static const uint8_t digits[] = "0123456789abcdef", short_of[] = "btn\0fr"; /* of 8 to 13 */
+    if (!reserve(to, 6 * value.len + 2)) return false;
+    put_byte(to, '"');
+    cursor c = {value.p, value.p + value.len};
+    while (c.p < c.end) {
+        const uint8_t *begin = c.p;
+        to_special(&c);
+        put_span(to, (span){begin, (size_t)(c.p - begin)});
+        if (c.p == c.end) break;
+        uint8_t byte = *c.p++;
+        put_byte(to, '\\');
+        if (byte >= 0x20) put_byte(to, byte);
+        else if (byte >= 8 && byte <= 13 && byte != 11) put_byte(to, short_of[byte - 8]);
+        else PUT(to, "u00"), put_byte(to, digits[byte >> 4]), put_byte(to, digits[byte & 0xF]);
+    }
+    put_byte(to, '"');
+    return true;
+}
 
 #endif

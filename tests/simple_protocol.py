@@ -18,7 +18,7 @@ import cramjam
 
 from consumer.codec.compression import decompressed, is_compressed
 from consumer.demo.fake_ticdc.changefeed import Message
-from consumer.formats.row_checksum import row_checksum
+from consumer.formats.simple.checksum import row_checksum
 
 Body = dict[str, Any]
 _ROWS = ("INSERT", "UPDATE", "DELETE")

@@ -27,7 +27,7 @@ class TranslatedMessages:
                     break
                 yield partition, some
 
-    def _runs(self, partition: Partition, run: Sequence[Any]) -> Iterator[list[Any]]:
+    def _runs(self, partition: Partition, run: Sequence[Any]) -> Iterator[Sequence[Any]]:
         taken: list[Any] = []
         events_of = self._events_of
         for message in run:

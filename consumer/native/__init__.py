@@ -207,6 +207,15 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
             ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64),
         ),
     ),
+    "core_schemas": (ctypes.c_void_p, (ctypes.c_uint64,)),
+    "core_schemas_free": (None, (ctypes.c_void_p,)),
+    "core_schemas_learn": (
+        ctypes.c_int,
+        (
+            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64,
+        ),
+    ),
+    "core_simple": (ctypes.c_int, (ctypes.c_void_p,) * 3),
     "core_csv_new": (ctypes.c_void_p, (ctypes.c_uint32,)),
     "core_csv_free": (None, (ctypes.c_void_p,)),
     "core_csv": (

@@ -10,6 +10,7 @@ from typing import Any
 
 from consumer.codec import canal_json
 from consumer.codec.canal_json import envelope
+from consumer.codec.joined_run import JoinedRun
 from consumer.formats.message_format import Untaken
 from consumer.native import (
     GONE_KNOWN,
@@ -27,7 +28,6 @@ from consumer.native import (
     Taken,
 )
 from consumer.native.kafka_messages import CoreRun
-from consumer.storage.line_run import LineRun
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.scan import Scan
@@ -81,7 +81,7 @@ class CompiledScan(Scan):
 
     def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
         """See `Scan.take`. Raises CoreError with the position where the core crashes."""
-        if isinstance(messages, CoreRun | LineRun):
+        if isinstance(messages, CoreRun | JoinedRun):
             return self._take(messages, messages)
         some = messages if isinstance(messages, list) else list(messages)
         if unpacked or not some:

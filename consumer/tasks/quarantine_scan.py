@@ -6,6 +6,7 @@ from typing import Any
 from consumer.codec import canal_json
 from consumer.codec.row_images import TableKeys
 from consumer.formats.canal_json import CanalJson
+from consumer.formats.simple.protocol import Simple
 from consumer.native import chosen
 from consumer.native.kafka_client import kafka_library
 from consumer.tasks.batch_scan import BatchScan
@@ -35,7 +36,7 @@ def reduction_of(spec: ReadSpec, task: int) -> tuple[Reduction | SegmentReductio
 
 def takes_in_place(spec: ReadSpec) -> bool:
     """Whether the compiled core, where it is there, takes most messages as they were sent."""
-    return _is_compiled(spec) and isinstance(spec.format, CanalJson) and not spec.format.sends_batches
+    return _is_compiled(spec) and isinstance(spec.format, CanalJson | Simple) and not spec.format.sends_batches
 
 
 def _is_compiled(spec: ReadSpec) -> bool:

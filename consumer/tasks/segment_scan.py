@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from consumer.codec import canal_json
+from consumer.codec.joined_run import JoinedRun
 from consumer.kafka.account import Reached, check_account, epochs_upto
 from consumer.native.kafka_messages import CoreRun
-from consumer.storage.line_run import LineRun
 from consumer.tasks.batch_scan import BatchScan
 from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.read_spec import ReadSpec
@@ -111,12 +111,12 @@ class SegmentScan:
 
     def take(self, messages: Iterable[Any]) -> bool:
         """See `Scan.take`."""
-        some = messages if isinstance(messages, list | CoreRun | LineRun) else list(messages)
+        some = messages if isinstance(messages, list | CoreRun | JoinedRun) else list(messages)
         if self.spec.format.sends_batches:
             self._messages += self.whole.messages_in(some)
         return self._take(some)
 
-    def _take(self, some: list[Any] | CoreRun | LineRun) -> bool:
+    def _take(self, some: list[Any] | CoreRun | JoinedRun) -> bool:
         if len(some) > _FEW and self._guessed(some[0]) != self._guessed(some[-1]):
             half = len(some) // 2
             return self._take(some[:half]) and self._take(some[half:])

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from consumer.formats.numbers import enum_text, members_of, plain_number, set_text, whole_number
-from consumer.formats.sent_rows import into_zone
+from consumer.formats.simple.rows import into_zone
 
 LOSSES = (
     "DECIMAL comes as a 64-bit float: 15 digits are kept",

@@ -12,7 +12,7 @@ from consumer.formats.avro.protocol import Avro
 from consumer.formats.canal_json import CANAL_JSON
 from consumer.formats.message_format import MessageFormat
 from consumer.formats.open_protocol import OpenProtocol
-from consumer.formats.simple import Simple
+from consumer.formats.simple.protocol import Simple
 from ordering.errors import AnotherProtocolError, InputError
 from ordering.events import Position
 from tests.open_protocol import packed

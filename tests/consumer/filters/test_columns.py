@@ -21,7 +21,7 @@ from consumer.filters.columns import ColumnRules, Mask, name_rules
 from consumer.filters.selected_columns import SelectedColumns, selected
 from consumer.filters.tables import table_filter
 from consumer.formats.canal_json import CANAL_JSON
-from consumer.formats.simple import Simple
+from consumer.formats.simple.protocol import Simple
 from consumer.large_messages.claim_check import Claims
 from consumer.large_messages.fetch import Bodies
 from consumer.large_messages.reference import reference

@@ -3,7 +3,7 @@
 from typing import Any
 
 from consumer.formats.sent_schema import SentSchema
-from consumer.formats.simple import Simple
+from consumer.formats.simple.protocol import Simple
 from ordering.events import Position
 from tests.simple_protocol import BUILD_TS, encoded
 

@@ -11,9 +11,9 @@ import pytest
 from consumer.codec import canal_json
 from consumer.codec.row_images import TableKeys
 from consumer.formats.message_format import Untaken
-from consumer.formats.row_checksum import row_checksum
 from consumer.formats.sent_schema import read_schema
-from consumer.formats.simple import Simple
+from consumer.formats.simple.checksum import row_checksum
+from consumer.formats.simple.protocol import Simple
 from consumer.large_messages.claim_check import Claims
 from consumer.large_messages.reference import BodyReference
 from consumer.tasks.order import ReadTask

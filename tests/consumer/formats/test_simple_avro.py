@@ -16,8 +16,8 @@ from consumer.codec import canal_json
 from consumer.codec.foreign import foreign_hint
 from consumer.formats.message_format import Untaken
 from consumer.formats.sent_schema import SentSchema
-from consumer.formats.simple import Simple
-from consumer.formats.simple_avro import is_avro
+from consumer.formats.simple.avro import is_avro
+from consumer.formats.simple.protocol import Simple
 from ordering.errors import InputError
 from tests.consumer.formats.messages import AT, LIMIT
 from tests.service.cells import VECTORS

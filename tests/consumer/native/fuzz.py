@@ -79,7 +79,7 @@ def _genuine(name: str) -> list[bytes]:
     return [message.value for message in recorded(name) if message.value is not None]
 
 
-def _respelled(value: bytes, chance: random.Random) -> bytes:
+def respelled(value: bytes, chance: random.Random) -> bytes:
     """Something else at one of the places where it stands."""
     wanted, other = chance.choice(_SPELLINGS)
     places = value.count(wanted)
@@ -90,7 +90,7 @@ def _respelled(value: bytes, chance: random.Random) -> bytes:
     return wanted.join(parts[: at + 1]) + other + wanted.join(parts[at + 1 :])
 
 
-def _reordered(value: bytes, chance: random.Random) -> bytes:
+def reordered(value: bytes, chance: random.Random) -> bytes:
     """The same members in another order, or with one of them twice."""
     try:
         members = list(msgspec.json.decode(value, type=dict[str, msgspec.Raw]).items())
@@ -114,7 +114,7 @@ def _messages(chance: random.Random) -> list[bytes]:
 
 
 def _changed(value: bytes, chance: random.Random) -> bytes:
-    change: Callable[[bytes, random.Random], bytes] = chance.choice((mutated, _respelled, _respelled, _reordered))
+    change: Callable[[bytes, random.Random], bytes] = chance.choice((mutated, respelled, respelled, reordered))
     changed = change(plain(value), chance)
     return lz4(changed) if changed and chance.random() < 0.02 else changed
 

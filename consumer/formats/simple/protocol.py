@@ -8,7 +8,7 @@ the format: TiCDC documentation, "TiCDC Simple Protocol"; TiCDC's encoder, `pkg/
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,13 +17,16 @@ import msgspec
 from consumer.codec.canal_json import UNREADABLE, Plain, Tso
 from consumer.codec.compression import BadCompressionError, decompressed
 from consumer.codec.foreign import SIMPLE_AVRO, refused
-from consumer.formats.avro_rows import AvroRowReader, shown_image
 from consumer.formats.message_format import Untaken, WaitingRow
-from consumer.formats.sent_rows import RowReader
 from consumer.formats.sent_schema import SchemaIdentity, SentSchema, read_schema
-from consumer.formats.simple_avro import avro_parts, is_avro, is_avro_watermark
+from consumer.formats.simple.avro import avro_parts, is_avro, is_avro_watermark
+from consumer.formats.simple.avro_rows import AvroRowReader, shown_image
+from consumer.formats.simple.compiled_rows import CompiledRows
+from consumer.formats.simple.rows import RowReader
 from consumer.formats.translated import TranslatedMessages
 from consumer.kafka.reader import Messages
+from consumer.native import Wanted, chosen
+from consumer.native.simple_rows import RowLayout
 from ordering.errors import InputError
 from ordering.events import Partition, Position
 from ordering.timestamps import ResolvedTs
@@ -150,6 +153,8 @@ class Simple:
     name: str = "simple"
     keeps_schemas: bool = True
     sends_batches: bool = False
+    native: Wanted = "auto"
+    """Whether the compiled core reads rows."""
 
     def knowing(self, schemas: Iterable[SentSchema]) -> "Simple":
         """See `MessageFormat.knowing`."""
@@ -224,6 +229,7 @@ class _Events:
         self.learned: dict[SchemaIdentity, SentSchema] = {}
         self._readers: dict[tuple[str, str, int], RowReader] = {}
         self._avro_readers: dict[tuple[str, str, int], RowReader] = {}
+        self._met: list[RowReader] = []
 
     def canal(self, value: bytes | None, where: str, limit: int) -> bytes:
         """A message as Canal-JSON. Raises InputError with the position, and Untaken where there is nothing to take."""
@@ -315,7 +321,14 @@ class _Events:
         reader = readers.get(identity)
         if reader is None:
             reader = readers[identity] = kind(schema, self._format.zone)
+            self._met += [] if is_avro_row else [reader]
         return reader
+
+    def layouts_met(self) -> list[RowLayout]:
+        """How rows in JSON are read whose schemas were met since this was last asked."""
+        found = [layout for reader in self._met if (layout := reader.layout()) is not None]
+        self._met = []
+        return found
 
     def _verify(self, message: SimpleMessage, reader: RowReader, where: str, *, whole: bool) -> None:
         sent = message.checksum or _Checksum()
@@ -352,6 +365,8 @@ class SimpleReading(TranslatedMessages):
 
     def __init__(self, reader: Messages, format_: Simple, limit: int) -> None:
         self.events = events = _Events(format_)
+        core = chosen(format_.native).core
+        self._compiled = CompiledRows(core, events.layouts_met, limit) if core is not None else None
 
         def events_of(message: Any, partition: Partition) -> list[Plain]:
             offset, value = message.offset(), message.value()
@@ -360,3 +375,8 @@ class SimpleReading(TranslatedMessages):
             return [Plain(offset, events.canal(value, f"{partition} offset={offset}", limit))]
 
         super().__init__(reader, events_of)
+
+    def _runs(self, partition: Partition, run: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        if self._compiled is None:
+            return super()._runs(partition, run)
+        return self._compiled.runs(run, partition, super()._runs)

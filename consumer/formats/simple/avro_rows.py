@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from consumer.formats.numbers import plain_double, plain_float
-from consumer.formats.sent_rows import RowReader, into_zone
 from consumer.formats.sent_schema import SentSchema
-from consumer.formats.simple_avro import Branch, Value, avro_image
+from consumer.formats.simple.avro import Branch, Value, avro_image
+from consumer.formats.simple.rows import RowReader, into_zone
 
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "year", "enum", "set"}
 _WORD = 2**64

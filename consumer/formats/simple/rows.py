@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from consumer.codec.canal_json import UNREADABLE
-from consumer.formats.row_checksum import row_checksum
 from consumer.formats.sent_schema import SentSchema
+from consumer.formats.simple.checksum import row_checksum
+from consumer.native.simple_rows import Conversion, RowLayout
 from ordering.errors import InputError
 from sinks.rows.plain_values import moment
 from sinks.rows.values import in_another_zone, utc_of, zone_of
@@ -23,6 +24,8 @@ from sinks.rows.values import in_another_zone, utc_of, zone_of
 _SECONDS = len("2026-01-02 03:04:05")
 _ODD = "not written by TiCDC as documented"
 _SHOWN = 80
+_KINDS = ("INSERT", "UPDATE", "DELETE")
+_NEED_ESCAPES = {*'"\\', *map(chr, range(0x20))}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -79,7 +82,7 @@ class RowReader:
     """Reads rows of one version of a table. `zone`: the one of TIMESTAMP texts in the form that tasks read."""
 
     def __init__(self, schema: SentSchema, zone: str) -> None:
-        self.schema = schema
+        self.schema, self._zone = schema, zone
         self.known = {name for name, _ in schema.columns}
         self._convert: dict[str, Convert] = {}
         for name, kind in schema.columns:
@@ -89,13 +92,26 @@ class RowReader:
                 self._convert[name] = _timestamp(zone)
         self._utc = {name: _timestamp("UTC") for name, kind in schema.columns if kind.startswith("timestamp")}
         self._check = self._checked()
-        self.heads = {kind: self._head(kind) for kind in ("INSERT", "UPDATE", "DELETE")}
+        self.heads = {kind: self._head(kind) for kind in _KINDS}
 
     def _head(self, kind: str) -> bytes:
         """What a message begins with, in the form that tasks read, up to its images."""
         schema = self.schema
         told = {"database": schema.database, "table": schema.table, "pkNames": schema.key or None, "isDdl": False}
         return _encode({**told, "type": kind, "sql": "", "mysqlType": dict(schema.columns)})[:-1]
+
+    def layout(self) -> RowLayout | None:
+        """How the core reads these rows; None where it does not: names that JSON escapes."""
+        schema, names = self.schema, "".join(self.known) + self._zone
+        if not _NEED_ESCAPES.isdisjoint(f"{schema.database}{schema.table}{names}"):
+            return None
+        columns = [(name, self._conversion(name)) for name, _ in schema.columns]
+        return RowLayout(*schema.identity, [self.heads[kind] for kind in _KINDS], self._zone, columns)
+
+    def _conversion(self, name: str) -> Conversion:
+        if name not in self._convert:
+            return Conversion.AS_SENT
+        return Conversion.FROM_MOMENT if name in self._utc else Conversion.FROM_BASE64
 
     def _checked(self) -> Callable[[msgspec.Raw], Any] | None:
         """Looks at names and types of an image's values, where none has to be converted; None where names are odd."""

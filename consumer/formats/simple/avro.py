@@ -1,7 +1,7 @@
 """The Simple protocol's Avro encoding: one fixed schema, read without a registry and without a general Avro reader.
 
 A message is a union whose branch 11 is the record `Message`: a kind, and a payload of the same kind. Its values stay
-as they are until the row's own schema is known (`consumer.formats.avro_rows`). Facts of the format: TiCDC's
+as they are until the row's own schema is known (`consumer.formats.simple.avro_rows`). Facts of the format: TiCDC's
 `pkg/sink/codec/simple/message.json`.
 """
 
