@@ -21,7 +21,7 @@ from consumer.formats.message_format import Untaken, WaitingRow
 from consumer.formats.sent_schema import SchemaIdentity, SentSchema, read_schema
 from consumer.formats.simple.avro import avro_parts, is_avro, is_avro_watermark
 from consumer.formats.simple.avro_rows import AvroRowReader, shown_image
-from consumer.formats.simple.compiled_rows import CompiledRows
+from consumer.formats.simple.compiled import CompiledTranslation
 from consumer.formats.simple.rows import RowReader
 from consumer.formats.translated import TranslatedMessages
 from consumer.kafka.reader import Messages
@@ -366,7 +366,7 @@ class SimpleReading(TranslatedMessages):
     def __init__(self, reader: Messages, format_: Simple, limit: int) -> None:
         self.events = events = _Events(format_)
         core = chosen(format_.native).core
-        self._compiled = CompiledRows(core, events.layouts_met, limit) if core is not None else None
+        self._compiled = CompiledTranslation(core, events.layouts_met, limit) if core is not None else None
 
         def events_of(message: Any, partition: Partition) -> list[Plain]:
             offset, value = message.offset(), message.value()

@@ -18,7 +18,7 @@ _MOST_APART = 256
 Singly = Callable[[Partition, Sequence[Any]], Iterator[Sequence[Any]]]
 
 
-class CompiledRows:
+class CompiledTranslation:
     """Messages of one reading. `met`: the layouts of rows that Python met since it was last asked."""
 
     def __init__(self, core: Core, met: Callable[[], Sequence[RowLayout]], limit: int) -> None:
