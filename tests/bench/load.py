@@ -145,19 +145,21 @@ class Load:
         return found | dict.fromkeys(wanted, self._digest(live))
 
     def _digest(self, live: dict[int, Row]) -> Digest:
-        return digest_of((i, live[i][0], self._text(live[i][1], 10), self._text(live[i][2], 5)) for i in sorted(live))
+        return digest_of((i, live[i][0], self.text(live[i][1], 10), self.text(live[i][2], 5)) for i in sorted(live))
 
-    def _text(self, bits: int, words: int) -> str:
+    def text(self, bits: int, words: int) -> str:
+        """A text of so many words."""
         return "-".join([self._groups[bits >> 13 * i & _NUMBERS - 1] for i in range(words)])
 
-    def _image(self, number: int, row: Row) -> str:
-        c, pad = self._text(row[1], 10), self._text(row[2], 5)
+    def image(self, number: int, row: Row) -> str:
+        """A row as JSON."""
+        c, pad = self.text(row[1], 10), self.text(row[2], 5)
         return f'{{"c":"{c}","id":"{number}","k":"{row[0]}","pad":"{pad}"}}'
 
     def _event(self, change: Change) -> bytes:
         kind = "INSERT" if change.old is None else "DELETE" if change.new is None else "UPDATE"
-        old = f"[{self._image(change.id, change.old)}]" if change.old and change.new else "null"
-        data = self._image(change.id, change.new or change.old or (0, 0, 0))
+        old = f"[{self.image(change.id, change.old)}]" if change.old and change.new else "null"
+        data = self.image(change.id, change.new or change.old or (0, 0, 0))
         ms = change.commit_ts >> 18
         return (
             f'{{"id":0,"database":"{self.database}","table":"{self.table}","pkNames":["id"],"isDdl":false,'
@@ -173,7 +175,7 @@ class Load:
     def line(self, change: Change) -> str:
         """An inserted row as LOAD DATA reads it."""
         k, c, pad = change.new or (0, 0, 0)
-        return f"{change.id}\t{k}\t{self._text(c, 10)}\t{self._text(pad, 5)}\n"
+        return f"{change.id}\t{k}\t{self.text(c, 10)}\t{self.text(pad, 5)}\n"
 
 
 def create_database(database: str) -> bytes:

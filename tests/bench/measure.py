@@ -6,11 +6,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import psycopg
@@ -22,8 +22,11 @@ from pymysql.cursors import SSCursor
 from tests.bench.load import Digest, Mark, Message, create_statement, digest_of
 from tests.bench.tree import TreeSampler
 from tests.cluster.standalone import environment
+from tests.service.lab import toml_of
 
 _ANSWER_S = 60.0
+Sections = Mapping[str, Mapping[str, Any]]
+"""Of a config, by their names."""
 RECONCILER = str(Path(sys.executable).with_name("reconciler"))
 
 
@@ -172,13 +175,24 @@ def drop_database(uri: str, database: str) -> None:
         execute(uri, f"DROP DATABASE IF EXISTS `{database}`")
 
 
-def write_config(path: Path, *, changefeed: str, bootstrap: str, topic: str, uri: str, extra: str = "") -> Path:
-    """Write the smallest config that reads a topic into a target; `extra` goes on in its section [target]."""
+def write_config(
+    path: Path,
+    *,
+    changefeed: str,
+    bootstrap: str,
+    topic: str,
+    uri: str,
+    extra: str = "",
+    source: Sections | None = None,
+) -> Path:
+    """Write the smallest config that reads a topic into a target; `extra` goes on in its section [target].
+
+    `source`: sections that say instead where to read.
+    """
+    where = {"bootstrap-servers": bootstrap, "topics": [topic]}
     redis = "" if "[redis]" in extra else '[redis]\nuri = ""\n'
-    path.write_text(
-        f'changefeed = "{changefeed}"\n[source]\nbootstrap-servers = "{bootstrap}"\ntopics = ["{topic}"]\n'
-        f'{redis}[target]\nuri = "{uri}"\n{extra}\n'
-    )
+    read = toml_of(source or {"source": where})
+    path.write_text(f'changefeed = "{changefeed}"\n{read}\n{redis}[target]\nuri = "{uri}"\n{extra}\n')
     return path
 
 
