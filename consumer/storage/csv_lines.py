@@ -8,14 +8,14 @@ import msgspec
 from consumer.native import Core
 from consumer.native.csv_lines import MOST_COLUMNS, CsvColumn, CsvEvents, CsvKind, CsvLayout, CsvLines
 from consumer.storage.csv_file import BARE, HEADER, IS_UPDATE, REAL, WHOLE, CsvRules, CsvTable, lines_of
-from consumer.storage.line_run import Lines, lines_joined
+from consumer.storage.line_run import FileLines, lines_joined
 from consumer.storage.schema_file import FileColumn
 from ordering.errors import InputError
 
 AT_ONCE = 5_000
-"""Lines of a run."""
+"""FileLines of a run."""
 _MOST_APART = 256
-"""Lines that Python is given at most where one after the other is not usual."""
+"""FileLines that Python is given at most where one after the other is not usual."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -59,7 +59,7 @@ class CsvFile:
         self._char = self._byte = 0
         self._number = 1
 
-    def runs(self) -> Iterator[Lines]:
+    def runs(self) -> Iterator[FileLines]:
         """The events of all lines. Raises InputError with the line, CoreCrash and MemoryError."""
         if self._text.startswith(HEADER):
             yield from self._in_python(1)
@@ -70,7 +70,7 @@ class CsvFile:
                 break
             taken = lines.take(self._content, self._byte)
             if taken.lens:
-                yield Lines(taken.joined, taken.lens, array("I", [self._number + n for n in taken.numbers]))
+                yield FileLines(taken.joined, taken.lens, array("I", [self._number + n for n in taken.numbers]))
             self._passed(taken)
             if not taken.is_usual:
                 apart = 1 if len(taken.lens) >= apart else min(2 * apart, _MOST_APART)
@@ -88,7 +88,7 @@ class CsvFile:
         self._byte = taken.at
         self._number += taken.lines
 
-    def _in_python(self, most: int) -> Iterator[Lines]:
+    def _in_python(self, most: int) -> Iterator[FileLines]:
         """Take so many lines, and those that belong to the last of them."""
         numbers: list[int] = []
         found: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Lines of a file in the form that tasks read."""
+"""FileLines of a file in the form that tasks read."""
 
 from array import array
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from ordering.errors import InputError
 from ordering.events import Position
 
 
-class Lines(NamedTuple):
+class FileLines(NamedTuple):
     """Events one behind the other, and of each its length, and the number of the line in its file."""
 
     joined: bytes
@@ -18,15 +18,15 @@ class Lines(NamedTuple):
     numbers: Sequence[int]
 
 
-def lines_joined(events: Sequence[bytes], numbers: Sequence[int]) -> Lines:
-    """Lines of events that are apart."""
-    return Lines(b"".join(events), array("I", map(len, events)), numbers)
+def lines_joined(events: Sequence[bytes], numbers: Sequence[int]) -> FileLines:
+    """FileLines of events that are apart."""
+    return FileLines(b"".join(events), array("I", map(len, events)), numbers)
 
 
 class LineRun(JoinedRun):
-    """Lines of one file, whose number is the offset of all of them."""
+    """FileLines of one file, whose number is the offset of all of them."""
 
-    def __init__(self, lines: Lines, at: int, where: str) -> None:
+    def __init__(self, lines: FileLines, at: int, where: str) -> None:
         super().__init__(lines.joined, lines.lens, at)
         self.at, self._where, self._numbers = at, where, lines.numbers
 

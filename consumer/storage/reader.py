@@ -13,7 +13,7 @@ from consumer.native import Core, CoreCrash, Wanted, chosen
 from consumer.storage.csv_file import CsvRules, CsvTable
 from consumer.storage.csv_lines import AT_ONCE, CsvFile
 from consumer.storage.layout import RowFile, directory_of, listing_of, table_places
-from consumer.storage.line_run import LineRun, Lines, lines_joined
+from consumer.storage.line_run import FileLines, LineRun, lines_joined
 from consumer.storage.place import GoneError, StorageRoot
 from consumer.storage.schema_file import TableFile, table_file
 from ordering.errors import CoreError, InputError, SourceUnreachableError
@@ -77,7 +77,7 @@ class FileReader:
                 raise SourceUnreachableError(error.fact, where=error.where, hint="it may be still written") from None
             raise error from None
 
-    def _canal(self, file: RowFile, content: bytes, where: str) -> Iterator[Lines]:
+    def _canal(self, file: RowFile, content: bytes, where: str) -> Iterator[FileLines]:
         """The lines in the form that tasks read, in runs."""
         is_csv = self._rules is not None
         if (file.extension == "csv") != is_csv:
@@ -87,7 +87,7 @@ class FileReader:
             raise InputError("the file ends within a line: it is empty", where=where, hint="half written, or truncated")
         return self._of_csv(file, content) if is_csv else _of_json(content)
 
-    def _of_csv(self, file: RowFile, content: bytes) -> Iterator[Lines]:
+    def _of_csv(self, file: RowFile, content: bytes) -> Iterator[FileLines]:
         rules = self._rules or CsvRules()
         table = CsvTable(self._table(directory_of(file.series)), rules)
         return CsvFile(content, table, rules, self._core).runs()
@@ -127,7 +127,7 @@ class FileReader:
         return Reached(self._at[partition], self._given[partition])
 
 
-def _of_json(content: bytes) -> Iterator[Lines]:
+def _of_json(content: bytes) -> Iterator[FileLines]:
     lines = content.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
