@@ -4,12 +4,15 @@ A range is one series of files, from one number to before another. Each file is 
 the form that tasks read, and what is wrong with one is told with file and line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from consumer.kafka.account import Reached
 from consumer.native import Core, CoreCrash, Wanted, chosen
+from consumer.storage.ahead import FilesAhead, Runs, made_ahead
 from consumer.storage.csv_file import CsvRules, CsvTable
 from consumer.storage.csv_lines import AT_ONCE, CsvFile
 from consumer.storage.layout import RowFile, directory_of, listing_of, table_places
@@ -34,23 +37,28 @@ class FileReader:
 
     def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, Sequence[Any]]]:
         """See `Messages.read`. Raises InputError and SourceError, with the file and the line."""
+        return made_ahead(self._read(spans))
+
+    def _read(self, spans: Sequence[tuple[Partition, int, int]]) -> Runs:
         self._at = {partition: start for partition, start, _ in spans}
         self._given, self._done = dict.fromkeys(self._at, 0), set()
         for partition, start, stop in spans:
             files = self._files(partition.topic) if start < stop else {}
-            for number in range(start, stop):
-                if partition in self._done:
-                    break
-                yield from self._lines(partition, number, files)
-                self._at[partition] = number + 1
-                self._given[partition] += 1
+            with closing(FilesAhead(self._root.read)) as ahead:
+                for number in range(start, stop):
+                    if partition in self._done:
+                        break
+                    following = files.get(number + 1) if number + 1 < stop else None
+                    yield from self._lines(partition, number, files, partial(ahead.content, following=following))
+                    self._at[partition] = number + 1
+                    self._given[partition] += 1
 
     def _files(self, series: str) -> dict[int, RowFile]:
         return listing_of(self._root.paths(directory_of(series))).series.get(series, {})
 
     def _lines(
-        self, partition: Partition, number: int, files: dict[int, RowFile]
-    ) -> Iterator[tuple[Partition, LineRun]]:
+        self, partition: Partition, number: int, files: dict[int, RowFile], content_of: Callable[[RowFile], bytes]
+    ) -> Runs:
         file = files.get(number)
         if file is None:
             hint = (
@@ -61,7 +69,7 @@ class FileReader:
             )
         where = self._root.where(file.path)
         try:
-            content = self._root.read(file.path)
+            content = content_of(file)
             for lines in self._canal(file, content, where):
                 if partition in self._done:
                     return
