@@ -1,4 +1,4 @@
-/* The reduction of `ordering.neteffect`: the last half of each row, in the order in which rows came first.
+/* The reduction of `ordering.rows.net_effect`: the last half of each row, in the order in which rows came first.
  *
  * Keys and images live in chunks of one arena; a row that changes is overwritten in place where it fits.
  */
