@@ -21,7 +21,7 @@ enum { AS_SENT, FROM_BASE64, FROM_MOMENT };
 typedef struct {
     span heads[3]; /* of INSERT, UPDATE, DELETE: an event up to its images; all spans point into `owned` */
     span zone;     /* of moments, as JSON has it */
-    span *names;
+    span *names; /* in the order of their bytes */
     uint8_t *kinds;
     uint32_t *seen, turn; /* `seen`: in which turn a column was met last */
     uint32_t columns;
@@ -118,12 +118,23 @@ static span identity_of(schemas *s, span database, span table_name, uint64_t ver
     return (span){s->identity, (size_t)(at - s->identity) + sizeof version};
 }
 
-/* The column of a name; columns mostly come in the order in which they came last. `columns`: there is none. */
+static int order_of(span a, span b) {
+    size_t shorter = a.len < b.len ? a.len : b.len;
+    int by = shorter == 0 ? 0 : memcmp(a.p, b.p, shorter);
+    return by != 0 ? by : (a.len > b.len) - (a.len < b.len);
+}
+
+/* The column of a name, mostly the `likely` one: TiCDC sends them in the order of their names, in which they lie here.
+ * `columns`: there is none. */
 static uint32_t column_of(const schema *of, span name, uint32_t likely) {
     if (likely < of->columns && same(of->names[likely], name.p, name.len)) return likely;
-    for (uint32_t i = 0; i < of->columns; i++)
-        if (same(of->names[i], name.p, name.len)) return i;
-    return of->columns;
+    uint32_t low = 0, high = of->columns;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (order_of(of->names[middle], name) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low < of->columns && same(of->names[low], name.p, name.len) ? low : of->columns;
 }
 
 static int base64_digit(uint8_t byte) {
@@ -185,11 +196,11 @@ static bool put_converted(schemas *s, cursor *c, const schema *of, uint32_t colu
 
 static bool put_members(schemas *s, cursor *c, schema *of) {
     text name;
-    uint32_t column = of->columns;
+    uint32_t column = 0;
     of->turn++;
     for (bool first = true; first || take(c, ','); first = false) {
         if (!take_text(c, &name) || name.escaped || !take(c, ':')) return false;
-        column = column_of(of, name.raw, column + 1);
+        column = column_of(of, name.raw, column);
         if (column == of->columns || of->seen[column] == of->turn || !reserve(&s->out, name.raw.len + 4)) return false;
         of->seen[column] = of->turn;
         if (!first) put_byte(&s->out, ',');
@@ -197,6 +208,7 @@ static bool put_members(schemas *s, cursor *c, schema *of) {
         put_span(&s->out, name.raw);
         PUT(&s->out, "\":");
         if (!put_converted(s, c, of, column)) return false;
+        column++;
     }
     return true;
 }
@@ -204,12 +216,13 @@ static bool put_members(schemas *s, cursor *c, schema *of) {
 /* Whether an image holds texts of known columns only. */
 static bool is_as_known(cursor *c, const schema *of) {
     text found;
-    uint32_t column = of->columns;
+    uint32_t column = 0;
     do {
         if (!take_text(c, &found) || found.escaped || !take(c, ':')) return false;
-        column = column_of(of, found.raw, column + 1);
+        column = column_of(of, found.raw, column);
         if (column == of->columns) return false;
         if (!TAKE(c, "null") && (!take_text(c, &found) || !is_utf8(found.raw))) return false;
+        column++;
     } while (take(c, ','));
     return true;
 }

@@ -73,9 +73,10 @@ class SimpleRows:
 
     def learn(self, layout: RowLayout) -> bool:
         """Read rows of this schema from now on; False: there is no room for it. Raises MemoryError."""
-        names = [name.encode() for name, _ in layout.columns]
+        columns = sorted((name.encode(), kind) for name, kind in layout.columns)
+        names = [name for name, _ in columns]
         texts = [layout.database.encode(), layout.table.encode(), *layout.heads, layout.zone.encode(), *names]
-        lens, kinds = array("I", map(len, texts)), bytes(kind for _, kind in layout.columns)
+        lens, kinds = array("I", map(len, texts)), bytes(kind for _, kind in columns)
         learned = self._library.core_schemas_learn(
             self._pointer, b"".join(texts), lens.buffer_info()[0], kinds, len(names), layout.version
         )  # fmt: skip
