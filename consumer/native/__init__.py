@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from consumer.native.prototypes import PROTOTYPES
 from consumer.native.source import fingerprint
-from ordering.errors import ConfigError
+from ordering.errors import ConfigError, CoreError
 
 Wanted = Literal["auto", True, False]
 """Of `spark.native`: where it can be used, always, never."""
@@ -23,6 +24,10 @@ ABI = 6
 """Of the functions and structures below; `core_abi` of a library tells what it was built for."""
 _NOT_WANTED, _NOT_BUILT = "spark.native is false", "it was not built when this was installed"
 LIBRARY = Path(__file__).with_name("_core.so")
+AT_ONCE = 8 << 20
+"""Bytes of messages that are copied for one call."""
+MOST_APART = 256
+"""Messages or lines that Python is given at most where one after the other is not usual."""
 MOST_KEYS = 16
 """Columns of a handle key that the core reads."""
 NOT_USUAL, USUAL, UNKNOWN_TABLE = 0, 1, 2
@@ -47,6 +52,12 @@ def crashed(at: int) -> CoreCrash:
     """The crash to raise; from here on Python does this process's work."""
     _State.crashed = True
     return CoreCrash(at)
+
+
+def crash_error(what: str, where: str) -> CoreError:
+    """What is raised of a crash; `what`: of which the core was reading one."""
+    hint = f"set spark.native = false, which reads it in Python, and report this {what}"
+    return CoreError(f"the compiled core crashed while it read a {what}", where=where, hint=hint)
 
 
 class Batch(ctypes.Structure):
@@ -159,71 +170,6 @@ class _State:
     crashed = False
 
 
-_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "core_abi": (ctypes.c_int, ()),
-    "core_new": (ctypes.c_void_p, (ctypes.c_uint64,)),
-    "core_free": (None, (ctypes.c_void_p,)),
-    "core_rows": (ctypes.c_uint64, (ctypes.c_void_p,)),
-    "core_bytes": (ctypes.c_uint64, (ctypes.c_void_p,)),
-    "core_reading": (ctypes.c_void_p, (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
-    "core_reading_free": (None, (ctypes.c_void_p,)),
-    "core_learn": (
-        ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32),
-    ),
-    "core_add": (
-        ctypes.c_int,
-        (
-            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64,
-            ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64,
-        ),
-    ),
-    "core_take": (ctypes.c_int, (ctypes.c_void_p,) * 4),
-    "core_runs": (ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
-    "core_give_back": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
-    "core_buckets": (None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)),
-    "core_block": (
-        ctypes.c_void_p,
-        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)),
-    ),
-    "core_clear": (None, (ctypes.c_void_p,)),
-    "core_add_block": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)),
-    "core_group": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32))),
-    "core_select": (
-        ctypes.c_uint32,
-        (
-            ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32),
-            ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p,
-        ),
-    ),
-    "core_missed": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)),
-    "core_halves": (
-        ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)),
-    ),
-    "core_lines": (
-        ctypes.c_int,
-        (
-            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int,
-            ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64),
-        ),
-    ),
-    "core_schemas": (ctypes.c_void_p, (ctypes.c_uint64,)),
-    "core_schemas_free": (None, (ctypes.c_void_p,)),
-    "core_schemas_learn": (
-        ctypes.c_int,
-        (
-            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64,
-        ),
-    ),
-    "core_simple": (ctypes.c_int, (ctypes.c_void_p,) * 3),
-    "core_csv_new": (ctypes.c_void_p, (ctypes.c_uint32,)),
-    "core_csv_free": (None, (ctypes.c_void_p,)),
-    "core_csv": (
-        ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p),
-    ),
-}  # fmt: skip
-
-
 class Core:
     """The library's functions, with their types."""
 
@@ -232,7 +178,7 @@ class Core:
         self.path = path
         self.library = ctypes.CDLL(str(path))
         self._check_source(fingerprint())
-        for name, (result, arguments) in _PROTOTYPES.items():
+        for name, (result, arguments) in PROTOTYPES.items():
             function = getattr(self.library, name)
             function.restype, function.argtypes = result, arguments
         if (abi := self.library.core_abi()) != ABI:

@@ -5,17 +5,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from consumer.native import Core
+from consumer.native import MOST_APART, Core
 from consumer.native.csv_lines import MOST_COLUMNS, CsvColumn, CsvEvents, CsvKind, CsvLayout, CsvLines
 from consumer.storage.csv_file import BARE, HEADER, IS_UPDATE, REAL, WHOLE, CsvRules, CsvTable, lines_of
 from consumer.storage.line_run import FileLines, lines_joined
 from consumer.storage.schema_file import FileColumn
 from ordering.errors import InputError
 
-AT_ONCE = 5_000
-"""FileLines of a run."""
-_MOST_APART = 256
-"""FileLines that Python is given at most where one after the other is not usual."""
+LINES_AT_ONCE = 5_000
+"""Of a run."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -73,14 +71,14 @@ class CsvFile:
                 yield FileLines(taken.joined, taken.lens, array("I", [self._number + n for n in taken.numbers]))
             self._passed(taken)
             if not taken.is_usual:
-                apart = 1 if len(taken.lens) >= apart else min(2 * apart, _MOST_APART)
+                apart = 1 if len(taken.lens) >= apart else min(2 * apart, MOST_APART)
                 yield from self._in_python(apart)
         self._table.check_ended()
         self._table.check_binary()
 
     def _lines(self) -> CsvLines | None:
         layout = layout_of(self._table, self._rules)
-        return CsvLines(self._core, layout, AT_ONCE) if self._core is not None and layout is not None else None
+        return CsvLines(self._core, layout, LINES_AT_ONCE) if self._core is not None and layout is not None else None
 
     def _passed(self, taken: CsvEvents) -> None:
         passed = self._content[self._byte : taken.at]
@@ -99,7 +97,7 @@ class CsvFile:
             if canal is not None:
                 numbers.append(line.number)
                 found.append(canal)
-            if len(found) >= AT_ONCE:
+            if len(found) >= LINES_AT_ONCE:
                 self._table.check_binary()
                 yield lines_joined(found, numbers)
                 numbers, found = [], []

@@ -1,4 +1,4 @@
-"""FileLines of a file in the form that tasks read."""
+"""Lines of a file in the form that tasks read."""
 
 from array import array
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ class FileLines(NamedTuple):
 
 
 def lines_joined(events: Sequence[bytes], numbers: Sequence[int]) -> FileLines:
-    """FileLines of events that are apart."""
+    """Lines of events that are apart."""
     return FileLines(b"".join(events), array("I", map(len, events)), numbers)
 
 
 class LineRun(JoinedRun):
-    """FileLines of one file, whose number is the offset of all of them."""
+    """Lines of one file, whose number is the offset of all of them."""
 
     def __init__(self, lines: FileLines, at: int, where: str) -> None:
         super().__init__(lines.joined, lines.lens, at)

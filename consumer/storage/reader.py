@@ -11,18 +11,16 @@ from functools import partial
 from typing import Any
 
 from consumer.kafka.account import Reached
-from consumer.native import Core, CoreCrash, Wanted, chosen
+from consumer.native import Core, CoreCrash, Wanted, chosen, crash_error
 from consumer.storage.ahead import FilesAhead, Runs, made_ahead
 from consumer.storage.csv_file import CsvRules, CsvTable
-from consumer.storage.csv_lines import AT_ONCE, CsvFile
+from consumer.storage.csv_lines import LINES_AT_ONCE, CsvFile
 from consumer.storage.layout import RowFile, directory_of, listing_of, table_places
 from consumer.storage.line_run import FileLines, LineRun, lines_joined
 from consumer.storage.place import GoneError, StorageRoot
 from consumer.storage.schema_file import TableFile, table_file
-from ordering.errors import CoreError, InputError, SourceUnreachableError
+from ordering.errors import InputError, SourceUnreachableError
 from ordering.events import Partition
-
-_CRASH_HINT = "set spark.native = false, which reads it in Python, and report this file"
 
 
 class FileReader:
@@ -77,7 +75,7 @@ class FileReader:
         except GoneError:
             raise SourceUnreachableError("a file is gone while it is read", where=where) from None
         except CoreCrash as crash:
-            raise CoreError("the compiled core crashed while it read a file", where=where, hint=_CRASH_HINT) from crash
+            raise crash_error("file", where) from crash
         except InputError as error:
             if error.where.startswith("line "):
                 error = InputError(error.fact, where=f"{where}, {error.where}", hint=error.hint)
@@ -139,8 +137,8 @@ def _of_json(content: bytes) -> Iterator[FileLines]:
     lines = content.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    for start in range(0, len(lines), AT_ONCE):
-        some = [line.removesuffix(b"\r") for line in lines[start : start + AT_ONCE]]
+    for start in range(0, len(lines), LINES_AT_ONCE):
+        some = [line.removesuffix(b"\r") for line in lines[start : start + LINES_AT_ONCE]]
         yield lines_joined(some, range(start + 1, start + 1 + len(some)))
 
 

@@ -13,8 +13,10 @@ from consumer.codec.canal_json import envelope
 from consumer.codec.joined_run import JoinedRun
 from consumer.formats.message_format import Untaken
 from consumer.native import (
+    AT_ONCE,
     GONE_KNOWN,
     LEFT_OUT,
+    MOST_APART,
     MOST_KEYS,
     USUAL,
     WHOLE_KNOWN,
@@ -26,21 +28,18 @@ from consumer.native import (
     Reading,
     Rows,
     Taken,
+    crash_error,
 )
 from consumer.native.kafka_messages import CoreRun
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.scan import Scan
 from consumer.tasks.shuffle_blocks import encode_block
-from ordering.errors import CoreError, InputError
+from ordering.errors import InputError
 from ordering.events import Position
 from ordering.rows.identity import row_key_prefix
 from ordering.window import Range
 
-_AT_ONCE = 8 << 20
-"""Bytes of messages that are copied for one call."""
-_MOST_APART = 256
-"""Messages that `Scan` is given at most where one after the other is not usual."""
 _LAST_OFFSET = 2**63 - 1
 _NEED_ESCAPES = {*'"\\', *map(chr, range(0x20))}
 
@@ -77,7 +76,7 @@ class CompiledScan(Scan):
         super().__init__(spec, part, reduction)
         self._rows = reduction.rows
         self._reading = Reading(reduction.core, max(self._low, self._base), self._high)
-        self._largest = min(spec.message_bytes, _AT_ONCE)
+        self._largest = min(spec.message_bytes, AT_ONCE)
 
     def take(self, messages: Iterable[Any], *, unpacked: bool = False) -> bool:
         """See `Scan.take`. Raises CoreError with the position where the core crashes."""
@@ -91,7 +90,7 @@ class CompiledScan(Scan):
             lens = array("I", map(len, values))
         except (TypeError, InputError, Untaken):  # a tombstone, or what its format can't bring into our form
             return super().take(some)
-        if sum(lens) <= _AT_ONCE or len(some) == 1:
+        if sum(lens) <= AT_ONCE or len(some) == 1:
             return self._take(some, Joined(some, values, lens))
         half = len(some) // 2
         return self.take(some[:half]) and self.take(some[half:])
@@ -103,7 +102,8 @@ class CompiledScan(Scan):
             try:
                 found = self._reading.take(self._rows, source, at, self._largest, new)
             except CoreCrash as crash:
-                raise self._crash(some[crash.at]) from crash
+                where = Position(*self.report.range.partition, some[crash.at].offset())
+                raise crash_error("message", str(where)) from crash
             if found.messages:
                 self._took(found, some[at : at + found.messages])
             at += found.messages
@@ -114,7 +114,7 @@ class CompiledScan(Scan):
             if not super().take(some[at : at + apart]):
                 return False
             learned = found.head is not None and self._learn(found.head, first.value())
-            at, apart = at + apart, 1 if learned else min(2 * apart, _MOST_APART)
+            at, apart = at + apart, 1 if learned else min(2 * apart, MOST_APART)
         return True
 
     def _took(self, found: Taken, some: Sequence[Any]) -> None:
@@ -146,10 +146,3 @@ class CompiledScan(Scan):
         flags = WHOLE_KNOWN * ((keys.name, False) in self._typed) | GONE_KNOWN * ((keys.name, True) in self._typed)
         prefix = row_key_prefix(keys.name, len(keys.names))
         return self._reading.learn(head, prefix, [name.encode() for name in keys.names], flags)
-
-    def _crash(self, message: Any) -> CoreError:
-        return CoreError(
-            "the compiled core crashed while it read a message",
-            where=str(Position(*self.report.range.partition, message.offset())),
-            hint="set spark.native = false, which reads it in Python, and report this message",
-        )

@@ -5,16 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from consumer.codec.joined_run import JoinedRun
-from consumer.native import Core, CoreCrash, CoreSource, Joined
+from consumer.native import AT_ONCE, MOST_APART, Core, CoreCrash, CoreSource, Joined, crash_error
 from consumer.native.kafka_messages import CoreRun
 from consumer.native.simple_rows import RowLayout, SimpleRows
-from ordering.errors import CoreError
 from ordering.events import Partition, Position
 
-_AT_ONCE = 8 << 20
-"""Bytes of messages that are copied for one call."""
-_MOST_APART = 256
-"""Messages that Python is given at most where one after the other is not usual."""
 Singly = Callable[[Partition, Sequence[Any]], Iterator[Sequence[Any]]]
 
 
@@ -22,7 +17,7 @@ class CompiledTranslation:
     """Messages of one reading. `met`: the layouts of rows that Python met since it was last asked."""
 
     def __init__(self, core: Core, met: Callable[[], Sequence[RowLayout]], limit: int) -> None:
-        self._rows, self._met, self._largest = SimpleRows(core), met, min(limit, _AT_ONCE)
+        self._rows, self._met, self._largest = SimpleRows(core), met, min(limit, AT_ONCE)
 
     def runs(self, run: Sequence[Any], partition: Partition, singly: Singly) -> Iterator[Sequence[Any]]:
         """The events of a run of messages; `singly` takes some in Python. Raises CoreError, and what that raises."""
@@ -35,7 +30,7 @@ class CompiledTranslation:
         except TypeError:  # a tombstone
             yield from singly(partition, run)
             return
-        if sum(lens) <= _AT_ONCE or len(run) == 1:
+        if sum(lens) <= AT_ONCE or len(run) == 1:
             yield from self._runs(run, Joined(run, values, lens), partition, singly)
             return
         del values
@@ -51,7 +46,7 @@ class CompiledTranslation:
             try:
                 taken = self._rows.take(source, at, self._largest)
             except CoreCrash as crash:
-                raise _crash(str(Position(*partition, run[crash.at].offset()))) from crash
+                raise crash_error("message", str(Position(*partition, run[crash.at].offset()))) from crash
             count = len(taken.lens)
             if count:
                 offsets = taken.offsets or array("q", [message.offset() for message in run[at : at + count]])
@@ -60,13 +55,8 @@ class CompiledTranslation:
             if not taken.is_usual:
                 apart = 1 if count >= apart else apart
                 yield from singly(partition, run[at : at + apart])
-                at, apart = at + apart, 1 if self._learned() else min(2 * apart, _MOST_APART)
+                at, apart = at + apart, 1 if self._learned() else min(2 * apart, MOST_APART)
 
     def _learned(self) -> bool:
         """Let the core take rows of the schemas that Python has met; whether there were any."""
         return sum(map(self._rows.learn, self._met())) > 0
-
-
-def _crash(where: str) -> CoreError:
-    hint = "set spark.native = false, which reads it in Python, and report this message"
-    return CoreError("the compiled core crashed while it read a message", where=where, hint=hint)

@@ -11,7 +11,7 @@ from consumer.formats.avro.registry import SchemaRegistry
 from consumer.formats.debezium.protocol import Debezium
 from consumer.formats.message_format import MessageFormat, Refused
 from consumer.formats.open_protocol import OpenProtocol
-from consumer.formats.simple import Simple
+from consumer.formats.simple.protocol import Simple
 from consumer.kafka.account import Reached
 from ordering.errors import InputError
 from ordering.events import Partition
