@@ -44,12 +44,13 @@ static void put_decimal(sink *to, uint64_t value) {
 /* A text as `msgspec` spells it. */
 static bool put_json_text(sink *to, span value) {
     static const uint8_t digits[] = "0123456789abcdef", short_of[] = "btn\0fr"; /* of 8 to 13 */
-    if (!reserve(to, 6 * value.len + 2)) return false;
+    if (!reserve(to, value.len + 2)) return false;
     put_byte(to, '"');
     cursor c = {value.p, value.p + value.len};
     while (c.p < c.end) {
         const uint8_t *begin = c.p;
         to_special(&c);
+        if (!reserve(to, left_of(&c) + (size_t)(c.p - begin) + 8)) return false;
         put_span(to, (span){begin, (size_t)(c.p - begin)});
         if (c.p == c.end) break;
         uint8_t byte = *c.p++;
