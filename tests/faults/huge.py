@@ -52,7 +52,7 @@ class Huge(Load):
         for number in range(1, self.events + 1):
             bits = number * 0x9E3779B97F4A7C15F39CC0605CEDC835 & (1 << 130) - 1
             row = (number % 1000, bits, bits & mask)
-            text = f"{number}|{row[0]}|{self._text(row[1], 10)}|{self._text(row[2], 5)}"
+            text = f"{number}|{row[0]}|{self.text(row[1], 10)}|{self.text(row[2], 5)}"
             self.checksum += zlib.crc32(text.encode())
             yield Change(_AT + 1 + (number // _TRANSACTION if self._small else 0), number, None, row)
         yield Mark(_AT + self.events)
