@@ -9,7 +9,7 @@ import ctypes
 import os
 import platform
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -30,6 +30,8 @@ MOST_APART = 256
 """Messages or lines that Python is given at most where one after the other is not usual."""
 MOST_KEYS = 16
 """Columns of a handle key that the core reads."""
+MOST_COLUMNS = 8192
+"""Of a table in CSV or the Simple protocol that the core reads."""
 NOT_USUAL, USUAL, UNKNOWN_TABLE = 0, 1, 2
 NO_MEMORY, CRASHED = -1, -2
 WHOLE_KNOWN, GONE_KNOWN, LEFT_OUT = 1, 2, 4
@@ -148,6 +150,26 @@ class Joined:
         if self._offsets is None:
             self._offsets = array("q", [message.offset() for message in self._messages])
         batch.offsets = _place(self._offsets, begin)
+
+
+def joined_parts(
+    messages: Sequence[Any], refused: tuple[type[Exception], ...] = ()
+) -> Iterator[tuple[Sequence[Any], Joined | None]]:
+    """Messages in parts that are copied for one call; None: one of a part has no value, or raises what is `refused`."""
+    lacking: tuple[type[Exception], ...] = (TypeError, *refused)
+    try:
+        values = [message.value() for message in messages]
+        lens = array("I", map(len, values))
+    except lacking:
+        yield messages, None
+        return
+    if sum(lens) <= AT_ONCE or len(messages) == 1:
+        yield messages, Joined(messages, values, lens)
+        return
+    del values
+    half = len(messages) // 2
+    yield from joined_parts(messages[:half], refused)
+    yield from joined_parts(messages[half:], refused)
 
 
 def _place(numbers: "array[int]", begin: int) -> int:

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from consumer.native import CRASHED, NO_MEMORY, USUAL, Core, crashed, there
 
 _NUMBERS = "I"
-MOST_COLUMNS = 8192
-"""That the core takes of a table."""
 
 
 class CsvKind(IntEnum):

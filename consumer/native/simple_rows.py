@@ -13,8 +13,6 @@ from typing import NamedTuple
 from consumer.native import CRASHED, NO_MEMORY, USUAL, Batch, Core, CoreSource, crashed, seed, there
 
 _LAST_OFFSET = 2**63 - 1
-MOST_COLUMNS = 8192
-"""That the core takes of a table."""
 
 
 class Conversion(IntEnum):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from consumer.native import MOST_APART, Core
-from consumer.native.csv_lines import MOST_COLUMNS, CsvColumn, CsvEvents, CsvKind, CsvLayout, CsvLines
+from consumer.native import MOST_APART, MOST_COLUMNS, Core
+from consumer.native.csv_lines import CsvColumn, CsvEvents, CsvKind, CsvLayout, CsvLines
 from consumer.storage.csv_file import BARE, HEADER, IS_UPDATE, REAL, WHOLE, CsvRules, CsvTable, lines_of
 from consumer.storage.line_run import FileLines, lines_joined
 from consumer.storage.schema_file import FileColumn

@@ -4,7 +4,6 @@ The core takes a run of messages up to the first one that is not usual; that one
 tells what is right: reports, rows and errors of both are the same.
 """
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -24,11 +23,11 @@ from consumer.native import (
     CoreCrash,
     CoreSource,
     Head,
-    Joined,
     Reading,
     Rows,
     Taken,
     crash_error,
+    joined_parts,
 )
 from consumer.native.kafka_messages import CoreRun
 from consumer.tasks.read_spec import ReadSpec
@@ -41,6 +40,8 @@ from ordering.rows.identity import row_key_prefix
 from ordering.window import Range
 
 _LAST_OFFSET = 2**63 - 1
+_REFUSED = (InputError, Untaken)
+"""What a message raises that its format can't bring into our form."""
 _NEED_ESCAPES = {*'"\\', *map(chr, range(0x20))}
 
 
@@ -85,15 +86,10 @@ class CompiledScan(Scan):
         some = messages if isinstance(messages, list) else list(messages)
         if unpacked or not some:
             return super().take(some, unpacked=unpacked)
-        try:
-            values = [message.value() for message in some]
-            lens = array("I", map(len, values))
-        except (TypeError, InputError, Untaken):  # a tombstone, or what its format can't bring into our form
-            return super().take(some)
-        if sum(lens) <= AT_ONCE or len(some) == 1:
-            return self._take(some, Joined(some, values, lens))
-        half = len(some) // 2
-        return self.take(some[:half]) and self.take(some[half:])
+        for part, source in joined_parts(some, _REFUSED):
+            if not (super().take(part) if source is None else self._take(part, source)):
+                return False
+        return True
 
     def _take(self, some: Sequence[Any], source: CoreSource) -> bool:
         at, apart = 0, 1

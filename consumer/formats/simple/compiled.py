@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from consumer.codec.joined_run import JoinedRun
-from consumer.native import AT_ONCE, MOST_APART, Core, CoreCrash, CoreSource, Joined, crash_error
+from consumer.native import AT_ONCE, MOST_APART, Core, CoreCrash, CoreSource, crash_error, joined_parts
 from consumer.native.kafka_messages import CoreRun
 from consumer.native.simple_rows import RowLayout, SimpleRows
 from ordering.events import Partition, Position
@@ -24,19 +24,11 @@ class CompiledTranslation:
         if isinstance(run, CoreRun):
             yield from self._runs(run, run, partition, singly)
             return
-        try:
-            values = [message.value() for message in run]
-            lens = array("I", map(len, values))
-        except TypeError:  # a tombstone
-            yield from singly(partition, run)
-            return
-        if sum(lens) <= AT_ONCE or len(run) == 1:
-            yield from self._runs(run, Joined(run, values, lens), partition, singly)
-            return
-        del values
-        half = len(run) // 2
-        yield from self.runs(run[:half], partition, singly)
-        yield from self.runs(run[half:], partition, singly)
+        for part, source in joined_parts(run):
+            if source is None:  # a tombstone
+                yield from singly(partition, part)
+            else:
+                yield from self._runs(part, source, partition, singly)
 
     def _runs(
         self, run: Sequence[Any], source: CoreSource, partition: Partition, singly: Singly

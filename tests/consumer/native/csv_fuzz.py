@@ -5,17 +5,16 @@
 Each case is told by its seed. Events, their lines and errors have to be the same, bytewise.
 """
 
-import argparse
 import random
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
-from consumer.native import LIBRARY, Core, load
+from consumer.native import Core
 from consumer.storage.csv_file import CsvRules, CsvTable, lines_of
 from consumer.storage.csv_lines import CsvFile
 from consumer.storage.schema_file import FileColumn, TableFile
 from ordering.errors import InputError
+from tests.consumer.native.fuzzing import compared
 from tests.service.mutations import spoiled
 
 _RULES = (
@@ -179,18 +178,7 @@ def check(seed: int, core: Core) -> int:
 
 def main() -> int:
     """Compare many cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=100_000)
-    parser.add_argument("--library", type=Path, default=LIBRARY)
-    asked = parser.parse_args()
-    core, why = load(asked.library)
-    if core is None:
-        print(why)
-        return 2
-    events = sum(check(seed, core) for seed in range(asked.first, asked.first + asked.cases))
-    print(f"{asked.cases} cases with {events} events at once: the same")
-    return 0
+    return compared(__doc__, lambda core: lambda seed: check(seed, core))
 
 
 if __name__ == "__main__":

@@ -5,21 +5,16 @@
 Each case is told by its seed. Chunks have to be the same bytewise, errors in type, text and row.
 """
 
-import argparse
 import json
 import random
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
-from consumer import native
 from consumer.large_messages.claim_check import Claims
 from consumer.large_messages.fetch import Bodies
 from consumer.large_messages.reference import reference
-from consumer.native import LIBRARY
 from consumer.tasks.encoding.chunk_encoder import RowError
 from consumer.tasks.encoding.compiled_rows import CompiledRows
 from consumer.tasks.order import OrderTask
@@ -33,6 +28,7 @@ from sinks.postgres.encoder import PostgresEncoder
 from sinks.rows.chunk import Encoder
 from sinks.rows.schema import Column, Shape, TableSchema
 from sinks.rows.values import ValueRules
+from tests.consumer.native.fuzzing import compared
 
 Type = tuple[str, Shape, tuple[str, ...], tuple[str, ...]]
 """A column's type and shape, its members, and values as TiCDC sends them."""
@@ -266,15 +262,7 @@ def check(seed: int) -> int:
 
 def main() -> int:
     """Compare many cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=100_000)
-    parser.add_argument("--library", type=Path, default=LIBRARY)
-    told = parser.parse_args()
-    with patch.object(native, "LIBRARY", told.library):
-        rows = sum(check(seed) for seed in range(told.first, told.first + told.cases))
-    print(f"{told.cases} cases with {rows} rows: the same")
-    return 0
+    return compared(__doc__, lambda _: check)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,16 @@
 Each case is told by its seed. Reports, blocks and errors have to be the same, bytewise.
 """
 
-import argparse
 import random
 import sys
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
 
 from consumer.codec.canal_json import Plain
-from consumer.native import LIBRARY, Core, load
+from consumer.native import Core
 from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
@@ -26,6 +24,7 @@ from ordering.errors import ReconcilerError
 from ordering.events import Partition, TableName
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
+from tests.consumer.native.fuzzing import compared
 from tests.consumer.native.in_place import FakeShelf
 from tests.service.lab import recorded
 from tests.service.messages import lz4
@@ -208,19 +207,7 @@ def _difference(found: Any, wanted: Any) -> str:
 
 def main() -> int:
     """Compare many cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=100_000)
-    parser.add_argument("--library", type=Path, default=LIBRARY)
-    told = parser.parse_args()
-    core, why = load(told.library)
-    if core is None:
-        print(why)
-        return 2
-    shelf = FakeShelf(core)
-    rows = sum(check(seed, core, shelf) for seed in range(told.first, told.first + told.cases))
-    print(f"{told.cases} cases with {rows} rows: the same")
-    return 0
+    return compared(__doc__, lambda core: partial(check, core=core, shelf=FakeShelf(core)))
 
 
 if __name__ == "__main__":

@@ -5,12 +5,10 @@
 Each case is told by its seed. Events, errors and the schemas that were met have to be the same, bytewise.
 """
 
-import argparse
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -19,9 +17,10 @@ from consumer.codec.canal_json import Plain
 from consumer.codec.joined_run import JoinedRun
 from consumer.formats.message_format import Refused
 from consumer.formats.simple.protocol import Simple
-from consumer.native import LIBRARY, Core, Wanted, load
+from consumer.native import Core, Wanted
 from ordering.events import Partition
 from tests.consumer.native.fuzz import reordered, respelled
+from tests.consumer.native.fuzzing import compared
 from tests.consumer.native.in_place import FakeShelf
 from tests.service.lab import recorded
 from tests.service.mutations import spoiled
@@ -118,19 +117,7 @@ def _difference(found: Outcome, wanted: Outcome) -> str:
 
 def main() -> int:
     """Compare many cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=100_000)
-    parser.add_argument("--library", type=Path, default=LIBRARY)
-    told = parser.parse_args()
-    core, why = load(told.library)
-    if core is None:
-        print(why)
-        return 2
-    shelf = FakeShelf(core)
-    events = sum(check(seed, core, shelf) for seed in range(told.first, told.first + told.cases))
-    print(f"{told.cases} cases with {events} events of the core: the same")
-    return 0
+    return compared(__doc__, lambda core: partial(check, core=core, shelf=FakeShelf(core)))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ import pytest
 
 from consumer import native
 from consumer.codec.canal_json import Plain
-from consumer.native import Core
-from consumer.native.simple_rows import MOST_COLUMNS
+from consumer.native import MOST_COLUMNS, Core
 from ordering.errors import CoreError
 from tests.consumer.native.building import built
 from tests.consumer.native.in_place import FakeShelf
