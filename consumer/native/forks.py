@@ -1,7 +1,8 @@
 """Clients with threads of their own, in a process that is forked from theirs: it has the objects and not the threads.
 
 To use one there, to close it or to free it waits for these threads for ever. So each process connects for itself, and
-what it was born with is never freed.
+what it was born with is never freed. It must be forked while no thread looks up a name: libc's lock of that would stay
+closed in it, and its client would find no broker (SourceUnreachableError after `SILENCE_S`).
 """
 
 import ctypes

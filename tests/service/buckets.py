@@ -72,6 +72,10 @@ class _Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers["Content-Length"]))
         self._serve(lambda: self._stored(content))
 
+    def do_DELETE(self) -> None:
+        """One object: obstore's older releases ask so."""
+        self._serve(self._removed)
+
     def do_POST(self) -> None:
         """DeleteObjects, the only POST that is asked for."""
         content = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -126,6 +130,10 @@ class _Handler(BaseHTTPRequestHandler):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         self._answer(HTTPStatus.OK, b"")
+
+    def _removed(self) -> None:
+        self.path_on_disk.unlink(missing_ok=True)
+        self._answer(HTTPStatus.NO_CONTENT, b"")
 
     def _deleted(self, request: str) -> None:
         keys = re.findall("<Key>([^<]+)</Key>", request)

@@ -118,7 +118,8 @@ def test_a_store_that_is_gone_while_files_are_removed_leaves_what_expires(feed: 
     feed.once()
     before = objects(bucket)
     feed.send(MORE)
-    bucket.fault = lambda method, path: "busy" if method == "POST" or (method, path[-5:]) == ("PUT", ".json") else None
+    refused = ("POST", "DELETE")
+    bucket.fault = lambda method, path: "busy" if method in refused or (method, path[-5:]) == ("PUT", ".json") else None
     feed.failing(TargetUnreachableError)
     bucket.fault = lambda *_: None
     left = objects(bucket) - before
@@ -166,7 +167,7 @@ def test_recordings_end_as_upstream_with_a_store_that_fails_often(feed: LocalFee
 def test_the_stores_secret_is_nowhere(feed: LocalFeed, bucket: Bucket, capfd: pytest.CaptureFixture[str]) -> None:
     feed.send(begun())
     feed.once()
-    bucket.fault = lambda method, _: "busy" if method in ("PUT", "POST") else None
+    bucket.fault = lambda method, _: "busy" if method in ("PUT", "POST", "DELETE") else None
     feed.send(MORE)
     error = feed.failing(TargetError)
     written = [path.read_bytes() for path in (*objects(bucket), feed.directory / "catalog.db")]
