@@ -30,5 +30,6 @@ class CsvSection(Section):
 
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> Self:
-        checks.csv_rules(self.delimiter, self.quote, self.null, include_commit_ts=self.include_commit_ts)
+        spelled = self.delimiter, self.quote, self.null, self.terminator
+        checks.csv_rules(*spelled, include_commit_ts=self.include_commit_ts)
         return self

@@ -348,7 +348,7 @@ def no_archive(archive: str) -> None:
         raise ValueError(message)
 
 
-def csv_rules(delimiter: str, quote: str, null: str, *, include_commit_ts: bool) -> None:
+def csv_rules(delimiter: str, quote: str, null: str, terminator: str, *, include_commit_ts: bool) -> None:
     """CSV in which each value can be told from the others."""
     if not include_commit_ts:
         message = "include-commit-ts must be true, also in [sink.csv] of the changefeed: else nothing can be ordered"
@@ -356,12 +356,41 @@ def csv_rules(delimiter: str, quote: str, null: str, *, include_commit_ts: bool)
     if any(c in delimiter for c in "\r\n\\") or (quote and quote in delimiter):
         message = f"delimiter = {delimiter!r} holds a line end, a backslash or the quote"
         raise ValueError(message)
-    if re.search(r"[0-9.eE+-]", delimiter) or (not quote and re.search("[rn]", delimiter)):
-        message = f"delimiter = {delimiter!r} can't be told from numbers, or from what a backslash escapes"
+    if re.search(r"[0-9.eE+-]", delimiter):
+        message = f"delimiter = {delimiter!r} can't be told from numbers"
         raise ValueError(message)
-    if null.lstrip("-").replace(".", "").isdigit() or delimiter in null or (quote and quote in null):
+    if _BARE.fullmatch(null) or delimiter in null or (quote and quote in null):
         message = f"null = {null!r} can't be told from values"
         raise ValueError(message)
-    if not quote and not null.startswith("\\"):
-        message = f'null = {null!r} can\'t be told from a text where quote is "": begin it with a backslash'
+    if _BARE.fullmatch(terminator) or (quote and (quote in terminator or quote.isalnum() or quote in "+-.\r\n")):
+        message = f"terminator = {terminator!r} and quote = {quote!r} can't be told from values, or from each other"
+        raise ValueError(message)
+    if not quote:
+        _csv_escapes(delimiter, null, terminator)
+
+
+_BARE = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?|true|false", re.ASCII)
+"""What stands without quotes and is not NULL."""
+
+
+def _csv_escapes(delimiter: str, null: str, terminator: str) -> None:
+    """CSV without quotes in which TiCDC's escapes tell each text from the others.
+
+    It escapes CR, LF, the backslash and each byte of a delimiter within a text, but nothing else: not the terminator,
+    nor a delimiter's beginning at a text's end. Bytes above 127 come out as characters of their number.
+    """
+    if re.search("[rn]", delimiter) or not delimiter.isascii():
+        message = f'delimiter = {delimiter!r} can\'t be told from what a backslash escapes where quote is ""'
+        raise ValueError(message)
+    if any(delimiter.endswith(delimiter[:size]) for size in range(1, len(delimiter))):
+        fact = f'delimiter = {delimiter!r} ends as it begins: where quote is "", a text that ends or begins so'
+        message = f"{fact} can't be told from its neighbour"
+        raise ValueError(message)
+    if not null.startswith("\\") or null[1:2] in ("", "\\", "r", "n", *delimiter):
+        message = (
+            f'null = {null!r} can\'t be told from a text where quote is "": begin it with a backslash and a letter'
+        )
+        raise ValueError(message)
+    if terminator and not set(terminator) & {"\r", "\n"}:
+        message = f'terminator = {terminator!r} can\'t be told from a text where quote is "": it holds no line end'
         raise ValueError(message)

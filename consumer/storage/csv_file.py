@@ -6,28 +6,31 @@ columns there are, and their types, say the schema file of the directory, and th
 TiCDC's `pkg/sink/codec/csv/csv_message.go`.
 """
 
-import binascii
 import re
-from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
 
 from consumer.codec.canal_json import ONLY_NEW
-from consumer.formats.numbers import plain_number, whole_number
+from consumer.storage.csv_values import BARE, Convert, conversion, from_base64, from_hex, type_of
 from consumer.storage.schema_file import FileColumn, TableFile
 from ordering.errors import InputError
 
 _encode = msgspec.json.Encoder().encode
 HEADER = "ticdc-meta$"
 """With this the header begins, where there is one."""
+_LEAST = 4
+"""Fields before the columns, at least."""
 _META = ("operation", "table", "schema", "commit-ts", "is-update")
 _KINDS = {"I": "INSERT", "U": "UPDATE", "D": "DELETE"}
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = "\\rn"
+"""What stands behind a backslash where there are no quotes, besides what the delimiter consists of."""
+_ESCAPE = re.compile(r"\\(.)")
 _LINE_ENDS = {"r": "\r", "n": "\n"}
 _LAST_TSO = 2**63 - 1
+_TSO = re.compile(r"\d{1,20}", re.ASCII)
 _SHOWN = 80
 _NO_COMMIT_TS = (
     "set include-commit-ts = true in [sink.csv] of the changefeed, and begin with a new directory: without it nobody"
@@ -46,14 +49,8 @@ _BINARY_HINT = (
 )
 _HEX = re.compile(r"(?:[0-9a-f]{4})+")
 """Texts that are hexadecimal, as TiCDC writes it, and base64 too."""
-WHOLE = {"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "BIT"}
-REAL = {"FLOAT", "DOUBLE"}
-BARE = WHOLE | REAL | {"INTEGER"}
-"""Types whose values stand without quotes."""
 IS_UPDATE = ("true", "false")
 """How `is-update` is spelled."""
-
-Convert = Callable[[str], str]
 
 
 class Bare(str):
@@ -94,11 +91,13 @@ def _pattern(rules: CsvRules) -> re.Pattern[str]:
         quoted = rf"{quote}(?P<quoted>[^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}"
         bare = rf"(?P<bare>(?:(?!{delimiter}|{end}|{quote}).)*)"
         return re.compile(rf"(?:{quoted}|{bare})(?:(?P<more>{delimiter})|{end})", re.DOTALL)
-    return re.compile(rf"(?P<bare>(?:\\.|(?!{delimiter}|{end}).)*)(?:(?P<more>{delimiter})|{end})", re.DOTALL)
+    null = re.escape(rules.null)
+    text = rf"(?:\\[{re.escape(_ESCAPED + rules.delimiter)}]|(?!{delimiter}|{end})[^\\\r\n])*"
+    return re.compile(rf"(?P<bare>{null}|{text})(?:(?P<more>{delimiter})|{end})")
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda found: _LINE_ENDS.get(found[1], found[1]), text) if "\\" in text else text
+    return _ESCAPE.sub(lambda found: _LINE_ENDS.get(found[1], found[1]), text) if "\\" in text else text
 
 
 def lines_of(text: str, rules: CsvRules, at: int = 0, number: int = 1) -> Iterator[CsvLine]:
@@ -145,7 +144,7 @@ class CsvTable:
     def __init__(self, table: TableFile, rules: CsvRules) -> None:
         self.table, self._rules = table, rules
         self._columns = list(table.columns or ())
-        self._meta = 4
+        self._meta = _LEAST
         """Fields before the columns; more where the file says so."""
         self._is_told = False
         """Whether a header named the columns."""
@@ -240,8 +239,8 @@ class CsvTable:
     def _conversion(self, column: FileColumn) -> Convert | None:
         base = column.type.partition(" ")[0]
         if "BLOB" in base or "BINARY" in base:
-            return _from_hex if self._rules.binary == "hex" else self._from_base64
-        return _conversion(base, column.members or ())
+            return from_hex if self._rules.binary == "hex" else self._from_base64
+        return conversion(base, column.members or ())
 
     def _from_base64(self, text: str) -> str:
         if not self._is_base64 and text:
@@ -249,7 +248,7 @@ class CsvTable:
                 self._is_base64 = True
             else:
                 self._unsure = self._unsure or self._line
-        return _from_base64(text)
+        return from_base64(text)
 
     def _read_header(self, text: str) -> None:
         delimiter = self._rules.delimiter
@@ -265,7 +264,7 @@ class CsvTable:
 
     def _commit_ts(self, fields: Sequence[str | None], where: str) -> int:
         text = fields[3] if len(fields) > 3 else None  # noqa: PLR2004 its place
-        if text is None or not (text.isascii() and text.isdigit()) or not 0 < int(text) <= _LAST_TSO:
+        if text is None or not _TSO.fullmatch(text) or not 0 < int(text) <= _LAST_TSO:
             raise InputError(f"a line lacks commit-ts: its fourth field is {(text or '')[:_SHOWN]!r}", where=where,
                              hint=_NO_COMMIT_TS)  # fmt: skip
         return int(text)
@@ -275,11 +274,21 @@ class CsvTable:
         more = len(fields) - len(self._columns)
         if self._is_told and more == self._meta:
             return more
-        if not self._is_told and (more == 4 or (more == 5 and fields[4] in IS_UPDATE)):  # noqa: PLR2004
+        if not self._is_told and self._is_plain(more, fields):
             return more
         name = f"{self.table.database}.{self.table.table}"
         fact = f"a line holds {len(fields)} fields, for {len(self._columns)} columns of {name}"
         raise InputError(fact[:400], where=where, hint=_HEADER_HINT)
+
+    def _is_plain(self, more: int, fields: Sequence[str | None]) -> bool:
+        """Whether a line of a file without a header shows itself how many fields come before the columns.
+
+        Without quotes, `is-update` and one column too few look like a first column that holds its text.
+        """
+        has_update = len(fields) > _LEAST and fields[_LEAST] in IS_UPDATE
+        if more == _LEAST:
+            return bool(self._rules.quote) or not has_update
+        return more == _LEAST + 1 and has_update
 
     def _image(self, values: Sequence[str | None], where: str) -> bytes:
         parts = []
@@ -321,70 +330,3 @@ def _named_columns(text: str, columns: Sequence[FileColumn], delimiter: str) -> 
         fact = f"the header names column {left[:_SHOWN]!r}, which the schema file lacks there"
         raise InputError(fact, where="line 1")
     return whole
-
-
-_KIND_NAMES = {"INTEGER": "int", "VAR_STRING": "varchar"}
-
-
-def type_of(column: FileColumn) -> str:
-    """A column's type as Canal-JSON has it."""
-    base, _, rest = column.type.partition(" ")
-    unsigned = " unsigned" if rest == "UNSIGNED" and base not in ("YEAR", "BIT") else ""
-    return _KIND_NAMES.get(base, base.lower()) + unsigned
-
-
-def _conversion(base: str, members: Sequence[str]) -> Convert | None:
-    if base == "ENUM":
-        return _enum(members)
-    if base == "SET":
-        return _set(members)
-    if base in REAL:
-        return plain_number
-    if base in WHOLE:
-        return whole_number
-    return None
-
-
-def _from_base64(text: str) -> str:
-    try:
-        return b64decode(text, validate=True).decode("latin-1")
-    except binascii.Error:
-        message = "a binary value is no base64 (source.csv.binary-encoding-method)"
-        raise ValueError(message) from None
-
-
-def _from_hex(text: str) -> str:
-    try:
-        return bytes.fromhex(text).decode("latin-1")
-    except ValueError:
-        message = "a binary value is not hexadecimal (source.csv.binary-encoding-method)"
-        raise ValueError(message) from None
-
-
-def _enum(members: Sequence[str]) -> Convert:
-    numbers = {name: str(number) for number, name in reversed(list(enumerate(members, 1)))}
-
-    def number_of(text: str) -> str:
-        if text in numbers:
-            return numbers[text]
-        if text == "":  # what TiDB stores for an invalid member
-            return "0"
-        message = f"{text[:_SHOWN]!r} is no member of its ENUM"
-        raise ValueError(message)
-
-    return number_of
-
-
-def _set(members: Sequence[str]) -> Convert:
-    bits = {name: 1 << number for number, name in reversed(list(enumerate(members)))}
-
-    def number_of(text: str) -> str:
-        if text == "":
-            return "0"
-        try:
-            return str(sum(bits[name] for name in text.split(",")))
-        except KeyError as error:
-            message = f"{error.args[0][:_SHOWN]!r} is no member of its SET"
-            raise ValueError(message) from None
-
-    return number_of

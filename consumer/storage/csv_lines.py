@@ -7,7 +7,8 @@ import msgspec
 
 from consumer.native import MOST_APART, MOST_COLUMNS, Core
 from consumer.native.csv_lines import CsvColumn, CsvEvents, CsvKind, CsvLayout, CsvLines
-from consumer.storage.csv_file import BARE, HEADER, IS_UPDATE, REAL, WHOLE, CsvRules, CsvTable, lines_of
+from consumer.storage.csv_file import HEADER, IS_UPDATE, CsvRules, CsvTable, lines_of
+from consumer.storage.csv_values import BARE, REAL, WHOLE
 from consumer.storage.line_run import FileLines, lines_joined
 from consumer.storage.schema_file import FileColumn
 from ordering.errors import InputError

@@ -87,6 +87,7 @@ CASES: dict[str, Broken] = {
     "commit-ts-zero": csv(line(ts=0), "lacks commit-ts"),
     "commit-ts-negative": csv(line(ts=-1), "lacks commit-ts"),
     "commit-ts-null": csv(line(ts="\\N"), "lacks commit-ts"),
+    "commit-ts-endless": csv(line(ts="9" * 5000), "lacks commit-ts"),
     "commit-ts-too-large": csv(line(ts=2**64), "lacks commit-ts"),
     "too-few-fields": csv(line(rest="1"), "holds 5 fields, for 6 columns of shop.t"),
     "too-many-fields": csv(line(rest='1,"n","AAE=","a","x",1,2,3'), "holds 12 fields"),

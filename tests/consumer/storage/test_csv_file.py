@@ -29,7 +29,8 @@ def rows(text: str, rules: CsvRules = RULES) -> list[Any]:
         ('"I","t","d",9,1,\\N\r\n', CsvRules(), None),
         ('"I","t","d",9,1,""\n', CsvRules(), ""),
         ('"I","t","d",9,1,\r\n', CsvRules(null=""), None),
-        ("I||t||d||9||1||a\\|\\|b\\r\\n\\\\N\r\n", CsvRules(delimiter="||", quote=""), "a||b\r\n\\N"),
+        ("I|;t|;d|;9|;1|;a\\|\\;b\\r\\n\\\\N|\r\n", CsvRules(delimiter="|;", quote=""), "a|;b\r\n\\N|"),
+        ("I,t,d,9,1,\\N\r\n", CsvRules(quote=""), None),
         ("'I';'t';'d';9;1;NULL\r\n", CsvRules(delimiter=";", quote="'", null="NULL"), None),
         ("'I';'t';'d';9;1;'NULL'\r\n", CsvRules(delimiter=";", quote="'", null="NULL"), "NULL"),
         ('"I","t","d",9,1,"x"#"I","t","d",9,1,"x"#', CsvRules(terminator="#"), "x"),
@@ -58,6 +59,45 @@ def test_null_by_another_setting_is_no_value(kind: str, field: str, rules: CsvRu
     with pytest.raises(InputError, match="without quotes") as caught:
         CsvTable(table, rules).canal(line)
     assert "null" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("field", "rules"),
+    [
+        ("\\N", CsvRules(quote="", null="\\X")),  # NULL, as the changefeed spells it
+        ("a\\", CsvRules(quote="")),
+        ("\\t", CsvRules(quote="")),
+        ("a\r", CsvRules(quote="", terminator="\n")),  # files with CRLF
+        ("a\n", CsvRules(quote="", terminator="\r\n")),
+    ],
+)
+def test_without_quotes_what_ticdc_does_not_write_is_refused(field: str, rules: CsvRules) -> None:
+    with pytest.raises(InputError, match=r"no CSV as configured|ends within a line"):
+        rows(f"I,t,d,9,1,{field}{rules.terminator or chr(10)}", rules)
+
+
+@pytest.mark.parametrize("updated", ["true", "false"])
+def test_without_quotes_is_update_is_not_taken_for_a_column(updated: str) -> None:
+    """Of a table with a virtual column, whose lines have a column less than the schema file."""
+    table = TableFile("t", "d", 5, columns=(FileColumn("a", "VARCHAR"), FileColumn("b", "VARCHAR")), total=2)
+    (line,) = lines_of(f"I,t,d,9,{updated},x\r\n", CsvRules(quote=""))
+    with pytest.raises(InputError, match="holds 6 fields") as caught:
+        CsvTable(table, CsvRules(quote="")).canal(line)
+    assert "output-field-header" in caught.value.hint
+    (line,) = lines_of(f'"I","t","d",9,"{updated}","x"\r\n', CsvRules())
+    assert updated.encode() in (CsvTable(table, CsvRules()).canal(line) or b"")
+
+
+def test_a_member_twice_is_no_other_member() -> None:
+    table = TableFile("t", "d", 5, columns=(FileColumn("s", "SET", members=("a", "b")),), total=1)
+    with pytest.raises(InputError, match="'a' is twice a member"):
+        CsvTable(table, RULES).canal(CsvLine(1, ["I", "t", "d", "9", "a,a"]))
+
+
+@pytest.mark.parametrize("text", ["AAAA", "ab cd", "abc"])
+def test_base64_is_not_read_as_hexadecimal(text: str) -> None:
+    with pytest.raises(InputError, match="not hexadecimal"):
+        blobs(CsvRules(binary="hex"), (text, ""))
 
 
 BLOBS = TableFile("t", "d", 5, columns=(FileColumn("v", "BLOB"), FileColumn("w", "VARBINARY")), total=2)

@@ -34,7 +34,7 @@ FILES: dict[str, CsvOptions | None] = {
     "files of canal-json": None,
     "files of csv": CsvOptions(),
     "files of csv, with old values": CsvOptions(old_value=True, header=True, binary="hex"),
-    "files of csv, escaped": CsvOptions(delimiter="||", quote=""),
+    "files of csv, escaped": CsvOptions(delimiter="|;", quote=""),
 }
 RECORDINGS = ("split.index-value.split", "types.table", "ddl-basic.restarts", "ddl-changes.index-value",
               "keys.index-value.split", "names.table", "bank.index-value.restarts")  # fmt: skip

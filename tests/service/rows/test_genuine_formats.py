@@ -28,7 +28,7 @@ FILES: dict[str, CsvOptions | None] = {
     "files-canal": None,
     "files-csv": CsvOptions(header=True),
     "files-csvold": CsvOptions(old_value=True, header=True, binary="hex"),
-    "files-csvesc": CsvOptions(delimiter="||", quote="", header=True),
+    "files-csvesc": CsvOptions(delimiter="|;", quote="", header=True),
 }
 
 

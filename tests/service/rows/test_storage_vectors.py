@@ -37,7 +37,7 @@ pytestmark = pytest.mark.service
 CSV: tuple[CsvOptions, ...] = (
     CsvOptions(), CsvOptions(old_value=True), CsvOptions(header=True),
     CsvOptions(binary="hex", header=True, old_value=True),
-    CsvOptions(delimiter="||", quote=""), CsvOptions(quote="'", null="NULL"),
+    CsvOptions(delimiter="|;", quote=""), CsvOptions(quote="'", null="NULL"),
 )  # fmt: skip
 LAYOUTS: tuple[dict[str, Any], ...] = (
     {}, {"date": ""}, {"ids": True}, {"date": "2026-01", "digits": 6, "rows": 7},
