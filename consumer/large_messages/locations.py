@@ -1,12 +1,13 @@
 """Where claim-check files may be: a location comes out of a message, so it is followed only below a configured place.
 
 A location is `scheme://host/path` as TiCDC writes it, also with the one slash that Go's filepath.Join leaves of two
-(`s3:/bucket/...`). Its path is taken as it is, not as percent-encoded.
+(`s3:/bucket/...`). Its path is taken as it is, not as percent-encoded; the store decodes that of a configured place.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from ordering.errors import InputError
 from ordering.events import Position
@@ -46,6 +47,12 @@ def place_of(location: str) -> StorePlace:
     if any(part in {"", ".", ".."} for part in parts) or (scheme != "file" and not host):
         raise ValueError("holds an empty part, `.` or `..`")
     return StorePlace(scheme, host, parts)
+
+
+def stays_below(place: StorePlace) -> bool:
+    """Whether a place is still where it seems to be once its store has percent-decoded its path."""
+    decoded = [unquote(part) for part in place.parts]
+    return not any(part in {".", ".."} or "/" in part for part in decoded)
 
 
 def shown(location: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 from obstore.store import from_url
 
 from consumer.large_messages.disk import content_of
-from consumer.large_messages.locations import StorePlace
+from consumer.large_messages.locations import StorePlace, stays_below
 from consumer.large_messages.store_proxy import NOT_FOLLOWED, allowed_for, has_proxy, proxy_for
 
 REFUSED = (PermissionError, PermissionDeniedError, UnauthenticatedError)
@@ -26,15 +27,13 @@ _QUERY = re.compile(r"\?\S*")
 Store = Any
 """One of obstore's stores; their types exist for type checkers only."""
 
-_stores: dict[tuple[StorePlace, tuple[tuple[str, str], ...]], Store] = {}
+MOST_STORES = 128
+"""So many are kept in a process: configs that are only checked open some, too."""
 
 
 def opened(place: StorePlace, options: Mapping[str, str]) -> Store:
     """The store at a place, kept per process. Raises ValueError for a wrong scheme or option; connects to nothing."""
-    key = (place, tuple(sorted(options.items())))
-    if key not in _stores:
-        _stores[key] = _made(place, options)
-    return _stores[key]
+    return _made(place, tuple(sorted(options.items())))
 
 
 def check_opens(place: StorePlace, options: Mapping[str, str]) -> None:
@@ -43,8 +42,12 @@ def check_opens(place: StorePlace, options: Mapping[str, str]) -> None:
         opened(place, options)
 
 
-def _made(place: StorePlace, options: Mapping[str, str]) -> Store:
-    named = {name.replace("-", "_"): value for name, value in options.items()}
+@lru_cache(MOST_STORES)
+def _made(place: StorePlace, options: tuple[tuple[str, str], ...]) -> Store:
+    if not stays_below(place):
+        message = f"{place} leads out of where it begins"
+        raise ValueError(message)
+    named = {name.replace("-", "_").lower(): value for name, value in options}
     client = {name: value for name, value in named.items() if name in _CLIENT}
     config = {name: value for name, value in named.items() if name not in _CLIENT}
     if not has_proxy(client):

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from socket import SHUT_RDWR, create_connection, socket
 from socketserver import BaseRequestHandler, ThreadingTCPServer
@@ -34,6 +35,8 @@ _GIVEN = ("access_key", "account_key", "sas_", "token", "service_account", "clie
 _ENDPOINTS = frozenset({
     "endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "azure_endpoint", "azure_storage_endpoint",
 })  # fmt: skip
+_ADDRESSES = ("endpoint", "authority", "uri", "url")
+"""Parts of the names of options that hold an address. In others, as an account's name, one would be a way out."""
 _EMULATOR = ("127.0.0.1", 10000)
 """Azurite's address, which the library knows by heart."""
 _VARIABLES = ("AWS_", "AZURE_", "AZURITE_", "GOOGLE_", "IDENTITY_", "MSI_")
@@ -68,7 +71,8 @@ def has_proxy(options: Mapping[str, str]) -> bool:
 def allowed_for(place: StorePlace, options: Mapping[str, str]) -> Allowed:
     """The hosts of a store with these options, and those that its logins come from."""
     variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
-    urls = [*options.values(), *variables.values(), *_in_key(options, variables)]
+    given_urls = [value for name, value in options.items() if any(part in name for part in _ADDRESSES)]
+    urls = [*given_urls, *variables.values(), *_in_key(options, variables)]
     web = place.scheme in _PORTS
     if web:
         urls.append(str(place))
@@ -109,8 +113,9 @@ def _in_key(options: Mapping[str, str], variables: Mapping[str, str]) -> list[st
     return found
 
 
+@cache
 def proxy_for(allowed: Allowed) -> str:
-    """Start a proxy that lives as long as the process; its URL."""
+    """Start a proxy that lives as long as the process, for all stores that may ask the same hosts; its URL."""
 
     class Handler(_Handler):
         may_go = allowed

@@ -5,6 +5,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import tomlkit
 
@@ -66,6 +67,9 @@ LISTED = Api(
         {"source": {"claim-check": {"locations": ["${ORDERS_X}"]}}},
         {"source": {"claim-check": {"locations": ["s3://bucket/orders/${ORDERS_X}"]}}},
         {"source": {"claim-check": {"locations": ["s3://bucket/orders-of-others"]}}},
+        {"source": {"claim-check": {"locations": ["s3://bucket/orders/%2e%2e/private"]}}},
+        {"source": {"claim-check": {"locations": ["s3://bucket/orders/.%2E/private"]}}},
+        {"source": {"claim-check": {"locations": ["s3a://bucket/orders/x%2F%2e%2e%2F%2e%2e"]}}},
         {"source": {"claim-check": {"map": {"s3://bucket/orders": "http://127.0.0.1/"}}}},
         {"source": {"claim-check": {"options": {"federated-token-file": "/etc/passwd"}}}},
         {"source": {"claim-check": {"options": {"authority-host": "http://evil"}}}},
@@ -76,6 +80,17 @@ LISTED = Api(
         {"source": {"storage-options": {"endpoint": "http://evil"}}},
         {"source": {"storage-options": {"google-application-credentials": "/etc/passwd"}}},
         {"source": {"storage-options": {"secret-access-key": "${HOME}"}}},
+        {"source": {"storage-options": {"bucket": "other"}}},
+        {"source": {"storage-options": {"container_name": "other"}}},
+        {"target": {"warehouse-options": {"BUCKET": "other"}}},
+        {"source": {"storage-options": {"region": "x@evil.example/"}}},
+        {"source": {"archive-options": {"region": "evil.example#"}}},
+        {"source": {"claim-check": {"options": {"account-name": "evil.example/"}}}},
+        {"source": {"claim-check": {"options": {"account_name": "${ORDERS_X}@evil.example/"}}}},
+        {"source": {"claim-check": {"options": {"service-account-key": '{"gcs_base_url": "http://evil"}'}}}},
+        {"source": {"storage-options": {"service-account-key": '{"gcs\\u005fbase_url": null}'}}},
+        {"source": {"storage-options": {"service-account-key": '["gcs_base_url"]'}}},
+        {"source": {"storage-options": {"service-account-key": "${ORDERS_X}{}"}}},
         {"target": {"uri": "sqlite:////etc/x"}},
         {"target": {"uri": "sqlite:///x"}},
         {"target": {"uri": "sqlite:////data/targets/../other"}},
@@ -109,7 +124,12 @@ def test_references_that_it_may_make_once_they_are_listed(tmp_path: Path) -> Non
             "kafka": {"sasl.password": "file:/run/secrets/orders-kafka", "ssl.ca.location": "/etc/ssl/certs/ca.pem"},
             "claim-check": {
                 "locations": ["s3://bucket/orders", "s3://bucket/orders/large"],
-                "options": {"region": "eu-west-1", "secret-access-key": "${ORDERS_S3}"},
+                "options": {
+                    "region": "eu-west-1",
+                    "secret-access-key": "${ORDERS_S3}",
+                    "account-name": "orders1",
+                    "service-account-key": '{"type": "service_account", "private_key": "x"}',
+                },
             },
         },
     }
@@ -134,6 +154,20 @@ def test_directories_of_targets_once_they_are_listed(tmp_path: Path) -> None:
             check_references({"target": {"uri": uri}}, tmp_path, Api())
     with pytest.raises(RequestError, match="may be in this directory"):
         check_references({"target": {"uri": f"sqlite:///{place}/out"}}, tmp_path, allowed)
+
+
+def test_a_link_leads_out_of_no_place_of_files(tmp_path: Path) -> None:
+    """A place of files of this machine is what its path leads to, as with directories of targets."""
+    place = tmp_path / "cdc"
+    place.mkdir()
+    (place / "orders").mkdir()
+    (place / "link").symlink_to("/etc")
+    allowed = Api(**{"storage-locations": [f"file://{place}"], "claim-check-locations": [f"file://{place}"]})
+    for values in ({"storage": "file://{}"}, {"archive": "file://{}"}, {"claim-check": {"locations": ["file://{}/x"]}}):
+        text = orjson.dumps(values).decode()
+        check_references({"source": orjson.loads(text.replace("{}", f"{place}/orders"))}, tmp_path, allowed)
+        with pytest.raises(RequestError, match="may not name this place"):
+            check_references({"source": orjson.loads(text.replace("{}", f"{place}/link"))}, tmp_path, allowed)
 
 
 def test_relative_names_are_resolved_where_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

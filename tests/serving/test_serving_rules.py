@@ -70,6 +70,8 @@ def test_what_must_stay(key: str) -> None:
         ("postgresql://a:b@h/one", "postgresql://a:b@h/two", False),
         ("mysql://a:b@h:3306", "mariadb://a:b@h:3306", False),
         ("sqlite:////tmp/x", "sqlite:////tmp/y", False),
+        ("iceberg+sqlite:////tmp/c?warehouse=/tmp/w", "iceberg+sqlite:////tmp/c?warehouse=/tmp/w", True),
+        ("iceberg+sqlite:////tmp/c?warehouse=/tmp/w", "iceberg+sqlite:////tmp/c?warehouse=/tmp/v", False),
     ],
 )
 def test_the_target_stays_where_it_is(before: str, after: str, same: bool) -> None:

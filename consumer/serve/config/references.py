@@ -13,9 +13,11 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+import orjson
+
 from consumer.config.text import FILE_MARK, TOKEN_VARIABLE, VARIABLE, means_a_place, path_of
 from consumer.filters.tables import rule_file
-from consumer.large_messages.locations import below, place_of
+from consumer.large_messages.locations import StorePlace, below, place_of, stays_below
 from consumer.serve.api.errors import ConflictError, RequestError
 from consumer.serve.settings import NAME, Api
 from ordering.errors import ConfigError
@@ -37,8 +39,13 @@ _STORE_SECRETS = frozenset({
     "access-key-id", "secret-access-key", "session-token", "access-key", "account-key", "account-name", "sas-key",
     "client-id", "client-secret", "bearer-token", "service-account-key",
 })  # fmt: skip
-_STORE_OPTIONS = frozenset({"region", "timeout", "connect-timeout", "read-timeout", "bucket", "container-name"})
-"""Options that lead nowhere else and name no file."""
+_STORE_OPTIONS = frozenset({"region", "timeout", "connect-timeout", "read-timeout"})
+"""Options that lead nowhere else and name no file. `bucket` and `container-name` win over what the place says."""
+_OF_HOSTS = frozenset({"region", "account-name"})
+"""Options that become a part of the store's host."""
+_LABEL = re.compile(r"[A-Za-z0-9-]*")
+_GOOGLE_KEY, _GOOGLE_ADDRESS = "service-account-key", "gcs_base_url"
+"""An option, and what in it would be taken for the store's address."""
 _FILES = frozenset({
     "ssl-ca", "ssl-cert", "ssl-key", "sslrootcert", "sslcert", "sslkey", "sslcrl", "ssl_ca_certs", "ssl_certfile",
     "ssl_keyfile", "server-public-key-path",
@@ -118,7 +125,7 @@ class _Judge:
         elif value.startswith(FILE_MARK) or VARIABLE.search(value):
             self._check_reference(key, value)
         if option := _OPTIONS.fullmatch(key):
-            _check_option(key, option[1])
+            _check_option(key, option[1], value)
         for name in _files_in(key, value):
             self._check_file(key, name)
         for path in _directories_in(key, value):
@@ -166,7 +173,7 @@ class _Judge:
             roots = [place_of(one) for one in allowed]
         except ValueError as error:
             raise RequestError(f"this is no place of {what} files", where=_key(key), hint=hint) from error
-        if VARIABLE.search(value) or not any(place == root or below(place, root) for root in roots):
+        if VARIABLE.search(value) or not any(_holds(root, place) for root in roots):
             raise RequestError("the API may not name this place", where=_key(key), hint=hint)
 
 
@@ -184,12 +191,36 @@ def _holds_authorities(key: str) -> bool:
     return key in URIS or key == _REGISTRY_CA or key.startswith(_KAFKA)
 
 
-def _check_option(key: str, option: str) -> None:
+def _holds(root: StorePlace, place: StorePlace) -> bool:
+    """Whether a place is another one or lies below it, also once links of this machine are followed."""
+    found = place == root or (below(place, root) and stays_below(place))
+    return found and (place.scheme != "file" or _real(place).is_relative_to(_real(root)))
+
+
+def _real(place: StorePlace) -> Path:
+    return Path("/", *place.parts).resolve()
+
+
+def _check_option(key: str, option: str, value: str) -> None:
     name = option.replace("_", "-").lower()
     if name not in _STORE_SECRETS | _STORE_OPTIONS:
         known = ", ".join(sorted(_STORE_SECRETS | _STORE_OPTIONS))
         hint = f"through the API there are: {known}; write the config file by hand for others"
         raise RequestError("the API may not set this option of the store", where=_key(key), hint=hint)
+    if value.startswith(FILE_MARK) or VARIABLE.fullmatch(value):
+        return
+    if (name in _OF_HOSTS and not _LABEL.fullmatch(value)) or (name == _GOOGLE_KEY and _leads_elsewhere(value)):
+        hint = "through the API it names no host and no address; write the config file by hand for others"
+        raise RequestError("the API may not set this option of the store to this value", where=_key(key), hint=hint)
+
+
+def _leads_elsewhere(google_key: str) -> bool:
+    """Whether a key of Google's names another store, or can't be read."""
+    try:
+        found = orjson.loads(google_key)
+    except orjson.JSONDecodeError:
+        return True
+    return not isinstance(found, dict) or _GOOGLE_ADDRESS in found
 
 
 def _files_in(key: str, value: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import base64
 import ssl
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
@@ -12,9 +13,9 @@ from typing import Self
 
 import pytest
 
-from consumer.large_messages import store_proxy
+from consumer.large_messages import store, store_proxy
 from consumer.large_messages.locations import place_of
-from consumer.large_messages.store import read_object
+from consumer.large_messages.store import check_opens, read_object
 from consumer.large_messages.store_proxy import NOT_FOLLOWED, allowed_for, has_proxy
 from consumer.storage.place import StorageRoot
 from ordering.errors import SourceError
@@ -157,6 +158,9 @@ def test_an_error_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
         ("s3://b/p", {"access_key_id": "a", "endpoint": "http://minio:9000"}, "MINIO:9000", True),
         ("s3://b/p", {"access_key_id": "a", "endpoint": "http://minio:9000"}, "minio:9001", False),
         ("s3://b/p", {"access_key_id": "a", "endpoint": "http://minio:9000"}, "s3.eu-1.amazonaws.com:443", False),
+        ("s3://b/p", {"bucket": "https://evil"}, "evil:443", False),
+        ("s3://b/p", {"access_key_id": "https://evil"}, "evil:443", False),
+        ("azure://c/p", {"account_name": "http://evil:80/"}, "evil:80", False),
         ("azure://c/p", {"account_name": "a"}, "a.blob.core.windows.net:443", True),
         ("azure://c/p", {"client_secret": "a"}, "login.microsoftonline.com:443", True),
         ("azure://c/p", {"authority_host": "https://login.example"}, "login.example:443", True),
@@ -173,6 +177,28 @@ def test_an_error_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_is_allowed(uri: str, options: dict[str, str], host: str, is_allowed: bool) -> None:
     name, _, port = host.rpartition(":")
     assert allowed_for(place_of(uri), options)(name, int(port)) == is_allowed
+
+
+@pytest.mark.parametrize("path", ["a/%2e%2e", "a/.%2E/b", "%2e", "a%2Fb"])
+def test_no_place_leads_out_once_it_is_decoded(path: str) -> None:
+    with pytest.raises(ValueError, match="leads out"):
+        check_opens(place_of(f"s3://b/{path}"), {"region": "r"})
+
+
+def test_checks_of_configs_start_no_proxy_each() -> None:
+    """Whoever may check configs could else use up the process's threads and files."""
+    before = threading.active_count()
+    for number in range(50):
+        check_opens(
+            place_of("s3://b/p"), {"region": f"r{number}", "access-key-id": f"key{number}", "secret-access-key": "s"}
+        )
+    assert threading.active_count() - before <= 1
+
+
+def test_stores_are_not_kept_for_ever() -> None:
+    for number in range(200):
+        check_opens(place_of("s3://b/p"), {"region": f"s{number}"})
+    assert store._made.cache_info().currsize <= store.MOST_STORES < 200
 
 
 def test_an_operators_own_proxy_decides(monkeypatch: pytest.MonkeyPatch) -> None:
