@@ -106,14 +106,14 @@ def exchanged(statement: Statement, session: str | None) -> tuple[TableName, str
 
 
 def checksum(connection: MysqlConnection, table: TableName, partition: str = "") -> str:
-    """Of the rows of a table or of one of its partitions: how many, and a sum of their contents."""
+    """Of the rows of a table or of one of its partitions: how many, and a sum of their contents, of equal rows too."""
     look = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     columns = [f"QUOTE({quoted(name)})" for (name,) in connection.query(f"{look} ORDER BY ORDINAL_POSITION", table)]
     digest = f"CAST(CONV(LEFT(SHA2(CONCAT({', '.join(columns) or repr('')}), 256), 15), 16, 10) AS UNSIGNED)"
     place = f"{quoted(table.database)}.{quoted(table.table)}" + (
         f" PARTITION ({quoted(partition)})" if partition else ""
     )
-    ((count, total),) = connection.query(f"SELECT COUNT(*), BIT_XOR({digest}) FROM {place}")  # noqa: S608 quoted
+    ((count, total),) = connection.query(f"SELECT COUNT(*), SUM({digest}) FROM {place}")  # noqa: S608 quoted
     return f"{count}/{total}"
 
 
