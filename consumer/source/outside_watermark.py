@@ -12,7 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from ssl import SSLError
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -74,6 +74,8 @@ class CheckpointApi:
         try:
             with self._lines.within(_WHOLE_S), opener.open(request, timeout=_TIMEOUT_S) as answer:
                 body = answer.read(_LONGEST + 1)
+                if answer.length and len(body) <= _LONGEST:  # what is left of Content-Length: http.client keeps silent
+                    raise IncompleteRead(body, answer.length)
         except HTTPError as error:
             raise self._refused(error) from None
         except (OSError, HTTPException, ValueError) as error:

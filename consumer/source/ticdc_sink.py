@@ -68,7 +68,8 @@ def read_sink(found: Mapping[str, Any]) -> TicdcSink:
         return TicdcSink()
     told = _within(_within(found.get("config"), "sink"), "kafka_config")
     acks = told.get("required_acks")
-    asked = parse_qs(parts.query).get("required-acks") or [_ALL if acks is None else str(acks)]
+    asked = parse_qs(parts.query, keep_blank_values=True).get("required-acks")  # TiCDC reads a blank one as 0
+    asked = asked or [_ALL if acks is None else str(acks)]
     topics = tuple(one for one in (unquote(parts.path).strip("/"), *_expressions(found)) if one)
     return TicdcSink(parts.scheme.lower(), topics, asked[0])
 

@@ -98,7 +98,7 @@ def test_refusals(server: TicdcApi, status: int, kind: type[ReconcilerError]) ->
 def test_an_answer_that_stops_is_silence(server: TicdcApi) -> None:
     server.headers = {"Content-Length": str(len(server.body) + 100), "Connection": "close"}
     server.body = server.body[:-1]
-    with pytest.raises(ReconcilerError):
+    with pytest.raises(SourceUnreachableError, match="does not answer"):
         asking(server).checkpoint()
 
 
@@ -153,6 +153,7 @@ def dispatching(*topics: object, **kafka: object) -> dict[str, object]:
     ("told", "word"),
     [({"sink_uri": "mysql://root@h:4000/"}, "mysql://"), ({"sink_uri": "s3://b/t"}, "s3://"),
      ({"sink_uri": "kafka://h:9092/t?required-acks=1"}, "required-acks=1"),
+     ({"sink_uri": "kafka://h:9092/t?required-acks=&required-acks=-1"}, "required-acks=,"),
      ({"sink_uri": "kafka://h:9092/t", "config": dispatching(required_acks=0)}, "required-acks=0"),
      ({"sink_uri": "kafka://h:9092/others"}, "writes to others"),
      ({"sink_uri": "kafka+ssl://h:1,i:2/d", "config": dispatching("x_{schema}", "{schema}{table}z")}, "to d, x_")],
