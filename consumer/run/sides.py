@@ -19,7 +19,7 @@ from consumer.source.port import ChangeSource, source_of
 from consumer.source.probe import Source
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import archive_of, reading, storage_of
-from ordering.errors import BeginningLostError, SourceError, SourceUnreachableError
+from ordering.errors import BeginningLostError, InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.progress import Progress
 from ordering.rewind import reached
@@ -56,13 +56,13 @@ class Sides:
         return config, self.files if progress.archived and self.files is not None else self.own
 
     def reach(self) -> None:
-        """Look whether they answer. With an archive the topics' brokers need not: it is not known yet what is read."""
+        """Look whether they are there. With an archive the topics need not be: it is not known yet what is read."""
         try:
             self.own.reach()
-        except SourceUnreachableError as error:
+        except (SourceUnreachableError, InputError) as error:
             if self.files is None:
                 raise
-            log.warning("Kafka does not answer", error=error.fact, at=error.where)
+            log.warning("the topics can't be read", error=error.fact, at=error.where)
             self.files.reach()
 
     def ends(self) -> Mapping[Partition, int]:
@@ -108,7 +108,7 @@ class Sides:
         self._asked_at = self.now()
         try:
             lacking, topics = own.holding(progress.checkpoint_ts, progress.topics)
-        except SourceError as error:
+        except (SourceError, InputError) as error:
             log.warning("whether the topics hold all again is not known", error=error.fact, at=error.where)
             return False
         if lacking:

@@ -21,6 +21,7 @@ from consumer.tasks.report import Report
 from ordering.errors import BeginningLostError, InputError
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, TopicProgress
+from ordering.sources.archive import FILES
 from ordering.sources.retention import may_lack
 from ordering.timestamps import utc_text
 
@@ -30,6 +31,7 @@ LOST = (
     " rebuild the target from a dump and begin at its TSO"
 )
 
+NONE_KNOWN: Mapping[str, TopicProgress] = {}
 _COMPACTED = (
     "set cleanup.policy of the topic to delete, rebuild the target from a dump and set start-ts to its position. If"
     " nothing but transactions left them empty, setting it is enough"
@@ -117,6 +119,20 @@ def _unproven(read: LogRead, *, ask: bool) -> Iterator[tuple[int, int]]:
     yield from ((epoch, upto) for epoch, upto in told if epoch not in (None, named))
     if ask or told[-1:] != ((named, read.stop),):
         yield named, read.stop
+
+
+def check_gone(found: Iterable[Topic], known: Mapping[str, TopicProgress]) -> None:
+    """Raise BeginningLostError for a topic that was read and is not there: what it held may not have been applied."""
+    present = {topic.name for topic in found}
+    for name, topic in sorted(known.items()):
+        if name not in present and not (topic.ended or topic.retired or topic.id == FILES):
+            raise BeginningLostError(
+                "a topic of this changefeed is gone",
+                where=f"topic={name}",
+                hint="if its tables are gone for good, or it is no longer in source.topics:"
+                " `reconciler topic retire CONFIG TOPIC`; else set source.archive to files that have all of what came"
+                " after the checkpoint",
+            )
 
 
 def check_topics(found: Iterable[Topic], known: Mapping[str, TopicProgress]) -> None:

@@ -16,7 +16,9 @@ from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.reader import Messages
 from consumer.source.continuity import (
+    NONE_KNOWN,
     check_beginnings,
+    check_gone,
     check_kept,
     check_retention,
     check_same_log,
@@ -32,7 +34,7 @@ from consumer.source.outside_watermark import OutsideWatermark, outside_of
 from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import format_of
-from ordering.errors import InputError, SourceError
+from ordering.errors import SourceError
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.sources.retention import lacking
@@ -130,7 +132,7 @@ class Source:
         return self.control.ends(self._everywhere())
 
     def _everywhere(self) -> list[Partition]:
-        return [p for topic in self.listed() for p in topic.partitions]
+        return [p for topic in self.control.topics(self.config.source.topics) for p in topic.partitions]
 
     def identity(self) -> str:
         """See `ChangeSource.identity`."""
@@ -175,9 +177,10 @@ class Source:
                 return Kept(found.key(), found.value(), ms if kind else None)
         raise SourceError("a message is gone from Kafka while it was read", where=str(position))
 
-    def listed(self) -> list[Topic]:
-        """The topics as they are now. Raises InputError if a named one is missing."""
+    def listed(self, known: Mapping[str, TopicProgress] = NONE_KNOWN) -> list[Topic]:
+        """The topics as they are now. Raises InputError if a named one, or one that is known, is missing."""
         found = self.control.topics(self.config.source.topics)
+        check_gone(found, known)
         require(self.config.source.topics, found, self.config.source.bootstrap_servers)
         return found
 
@@ -186,11 +189,11 @@ class Source:
 
         `caps` bounds partitions to end offsets of an earlier moment (`--once`).
         """
-        listed = self.listed()
+        listed = self.listed(progress.topics)
         while True:
             known = self._registered(progress, listed)
             probes = self._probed(known, caps or {})
-            again = self.listed()
+            again = self.listed(progress.topics)
             if [t.partitions for t in again] == [t.partitions for t in listed]:
                 break
             listed = again
@@ -222,7 +225,6 @@ class Source:
             if topic.name not in topics:
                 complete = progress.began_ts == 0 and not any(starts[p] for p in topic.partitions)
                 topics[topic.name] = TopicProgress(topic.id, complete=complete)
-        self._check_gone(progress, listed)
         topics |= self._retired(listed, topics)
         for p, begin in begins.items():
             check_retention(p, begin, partitions[p])
@@ -251,13 +253,6 @@ class Source:
             for p in [p for p in memory if p.topic == topic.name]:
                 del memory[p]
 
-    def _check_gone(self, progress: Progress, listed: list[Topic]) -> None:
-        present = {topic.name for topic in listed}
-        for name, topic in progress.topics.items():
-            if name not in present and not (topic.ended or topic.retired):
-                hint = "if its tables are gone for good: `reconciler topic retire CONFIG TOPIC`"
-                raise InputError("a topic of this changefeed is gone", where=f"topic={name}", hint=hint)
-
     def _new_starts(self, progress: Progress, begins: Mapping[Partition, int]) -> dict[Partition, int]:
         """Where to begin in partitions that are new. Raises InputError where what they lack may be needed."""
         new = {p: begin for p, begin in begins.items() if p not in self._starts}
@@ -270,8 +265,8 @@ class Source:
         return {p: self._starts[p] for p in begins}
 
     def holding(self, ts: int, known: Mapping[str, TopicProgress]) -> Holding:
-        """What topics hold of what follows `ts`; `known`: as they were then. Raises SourceError if there are none."""
-        listed = self.listed()
+        """What topics hold of what follows `ts`; `known`: as they were then. Raises SourceError and InputError."""
+        listed = self.listed(known)
         begins = self.control.begins([p for topic in listed for p in topic.partitions])
         if not begins:
             raise SourceError("no topic is there", where=f"Kafka at {self.config.source.bootstrap_servers}")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.check import findings
+from consumer.operate.decisions import retire_topic
 from consumer.operate.progress import exported, import_progress, read_export
 from ordering.errors import ConfigError, InputError, SourceUnreachableError
 from tests.service.buckets import Bucket
@@ -282,6 +284,59 @@ def test_a_topic_that_was_created_again_is_read_once_the_archive_is_past_that(
     send(feed, history(130, 140))
     feed.once()
     assert rows(feed) == list(range(5, 140, 5))
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "expression"])
+def test_a_topic_that_is_gone_is_read_from_the_archive_until_it_is_there_again(
+    sqlite_feed: Feed, tmp_path: Path, *, is_named: bool
+) -> None:
+    """Also while it is gone the archive is read; the other topic alone is not what the changefeed wrote."""
+    feed, other = sqlite_feed, f"{sqlite_feed.topic}-other"
+    topics = [feed.topic, other] if is_named else [f"~{feed.topic}.*"]
+    feed.with_(source={"archive": f"file://{tmp_path}/nfs", "topics": topics})
+    made(feed)
+    feed.make_topic(topic=other, **{"retention.ms": "-1"})
+    first, lost, rest = [CREATE, *history(5, 40)], history(40, 70), history(70, 130)
+    archive = Archive(tmp_path / "nfs", [*first, *lost, *rest], None)
+    beside = replace(feed, topic=other)
+    send(beside, watermarks(36 * MINUTE))
+    send(feed, first)
+    feed.once()
+    feed.delete_topic()
+    send(beside, watermarks(200 * MINUTE))
+    archive.reach(50)
+    feed.once()
+    assert rows(feed) == list(range(5, 55, 5))
+    assert f"is gone (topic={feed.topic})" in feed.status()["archived"]
+    archive.reach(65)
+    feed.once()
+    assert (rows(feed), bool(feed.status()["archived"])) == (list(range(5, 70, 5)), True)
+    feed.make_topic(**{"retention.ms": "-1"})
+    send(feed, rest)
+    archive.reach(95)
+    feed.once()
+    assert (rows(feed), feed.status()["archived"]) == (list(range(5, 130, 5)), "")
+
+
+def test_a_topic_that_is_gone_for_good_is_retired_while_the_archive_is_read(sqlite_feed: Feed, tmp_path: Path) -> None:
+    feed, other = sqlite_feed, f"{sqlite_feed.topic}-other"
+    feed.with_(source={"archive": f"file://{tmp_path}/nfs", "topics": [f"~{feed.topic}.*"]})
+    made(feed)
+    feed.make_topic(topic=other, **{"retention.ms": "-1"})
+    first, rest = [CREATE, *history(5, 40)], history(40, 90)
+    archive = Archive(tmp_path / "nfs", [*first, *rest], None)
+    beside = replace(feed, topic=other)
+    send(beside, watermarks(36 * MINUTE))
+    send(feed, first)
+    feed.once()
+    feed.delete_topic(other)
+    archive.reach(50)
+    feed.once()
+    assert f"is gone (topic={other})" in feed.status()["archived"]
+    retire_topic(feed.config, other)
+    send(feed, rest)
+    feed.once()
+    assert (rows(feed), feed.status()["archived"]) == (list(range(5, 90, 5)), "")
 
 
 def test_without_an_archive_a_topic_that_was_created_again_is_refused(sqlite_feed: Feed) -> None:
