@@ -17,6 +17,8 @@ class Reached(NamedTuple):
     offset: int
     messages: int
     epochs: Epochs = ()
+    content: int = 0
+    """Bytes of files."""
 
 
 class EpochTrail:

@@ -180,9 +180,10 @@ class RangeReader(ClientHolder):
         finally:
             fresh, self._fresh = self._fresh, None
             for partition, *_ in spans:
-                self._next[partition], given, epochs = fresh.reached(partition)
-                self._given[partition] += given
-                for epoch, offset in epochs:
+                reached = fresh.reached(partition)
+                self._next[partition] = reached.offset
+                self._given[partition] += reached.messages
+                for epoch, offset in reached.epochs:
                     self._epochs.note(partition, epoch, offset)
             fresh.close()
 

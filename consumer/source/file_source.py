@@ -49,6 +49,13 @@ _RECREATED = (
     "files were deleted, or a changefeed was created again in this directory: give each one a directory of its own, and"
     " rebuild the target from a dump"
 )
+_CHANGED = (
+    "TiCDC never changes a file: it was half written when it was listed, or replaced. Rows of it may be missing:"
+    " compare the target with upstream (`reconciler verify`), then rebuild it from a dump, or load what differs"
+)
+_LENGTH = (
+    "files are still written, or the store answers with old ones: nothing of it is applied, and all is listed again"
+)
 _LAGS = (
     "the store's listing lags. On NFS, mount with lookupcache=none,acdirmax=1. Compare the target with upstream"
     " (`reconciler verify`), then rebuild it from a dump, or load what differs"
@@ -88,6 +95,8 @@ class FileSource:
         self.upto: ResolvedTs | None = None
         """A moment that it ends at."""
         self._sizes = [0, 0]
+        self._is_stale = self._is_behind = False
+        """Whether files have other lengths than they were listed with; whether `metadata` was told to be behind."""
         self._is_proven = False
         """Whether the beginning of an archive was looked at since this process began."""
 
@@ -136,9 +145,27 @@ class FileSource:
                     raise _late(Position(*report.range.partition, number), ts)
 
     def check_same_log(
-        self, reports: Sequence[Report], topics: Mapping[str, TopicProgress], *, ask: bool = False
+        self,
+        reports: Sequence[Report],
+        topics: Mapping[str, TopicProgress],  # noqa: ARG002
+        *,
+        ask: bool = False,  # noqa: ARG002
     ) -> None:
-        """See `ChangeSource.check_same_log`: a file that is gone is told of by who reads it."""
+        """See `ChangeSource.check_same_log`: what was read has to be as long as what was listed.
+
+        Raises SourceUnreachableError where it is not: all is listed again then. A file that is gone is told of by who
+        reads it.
+        """
+        for report in reports:
+            part = report.range
+            files = self._listing.series.get(part.partition.topic, {})
+            sizes = [files[number].size for number in range(part.start, part.stop) if number in files]
+            is_whole = report.stop == part.stop and not report.segment and len(sizes) == part.messages
+            if is_whole and report.content != sum(sizes):
+                self._is_stale = True
+                fact = f"{report.content} bytes were read of files {part.start} to {part.stop - 1}"
+                where = self._root.where(part.partition.topic)
+                raise SourceUnreachableError(f"{fact}, and {sum(sizes)} bytes were listed", where=where, hint=_LENGTH)
 
     def check_sent_once(self, reports: Sequence[Report]) -> None:
         """See `ChangeSource.check_sent_once`: rows without a key are refused."""
@@ -199,7 +226,10 @@ class FileSource:
     def _look(self, progress: Progress) -> None:
         """Read `metadata`, and list all files if it has moved: without that nothing new counts."""
         found, before = self._root.vouched(), self._vouched
-        if found is None or (before is not None and found.checkpoint <= before.checkpoint):
+        self._tell_behind(found, max(progress.checkpoint_ts, before.checkpoint if before else 0))
+        if before is not None and (found is None or found.checkpoint <= before.checkpoint):
+            found = before if self._is_stale else None
+        if found is None:
             return
         if found.written_ms + CLOCK_SLACK_MS < physical_ms(found.checkpoint):
             fact = f"metadata was written before its checkpoint, {utc_text(found.checkpoint)} UTC, by the store's clock"
@@ -209,10 +239,21 @@ class FileSource:
             self._compare(listing, before.written_ms - _WHOLE_SECONDS_MS, progress)
         self._listing = listing
         self._read_schemas(progress.base_ts, found.checkpoint - 1)
-        self._vouched = found
+        self._vouched, self._is_stale = found, False
+
+    def _tell_behind(self, found: Vouched | None, known: int) -> None:
+        """Warn once where `metadata` went back, and when it does so again after it had come up."""
+        at = found.checkpoint if found else 0
+        if at < known and not self._is_behind:
+            told = "metadata is behind what is known already: nothing new is applied until it has come up to that"
+            log.warning(told, metadata=at, known=known, at=self._root.where(METADATA))
+        self._is_behind = at < known
 
     def _compare(self, listing: Listing, before_ms: int, progress: Progress) -> None:
-        """Note what the last listing should have held. Raises InputError for files that are gone and were not read."""
+        """Note what the last listing should have held.
+
+        Raises InputError for files that are gone and were not read, and for those that were read and have changed.
+        """
         for series, files in listing.series.items():
             known = self._listing.series.get(series, {})
             late = {n for n, file in files.items() if n not in known and file.modified_ms < before_ms}
@@ -226,6 +267,8 @@ class FileSource:
                 is_read = number < at.start if at else file.modified_ms < oldest_ms
                 if number not in left and not is_read:
                     raise _gone(partition, number)
+                if at and is_read and number in left and left[number].size != file.size:
+                    raise _changed(partition, file, left[number])
 
     def _bounded(self) -> ResolvedTs | None:
         if self._vouched is None:
@@ -319,6 +362,11 @@ def _gone(partition: Partition, number: int) -> InputError:
         hint="it expired (file-expiration-days) or was deleted: rebuild the target from a dump and set start-ts to its"
         ' position; or, if the target holds all that was deleted, set source.unproven-beginning = "accept" for one run',
     )
+
+
+def _changed(partition: Partition, before: RowFile, now: RowFile) -> InputError:
+    fact = f"file number {now.number} held {before.size} bytes when it was read, and holds {now.size} now"
+    return InputError(fact, where=str(Position(*partition, now.number)), hint=_CHANGED)
 
 
 def _is_in_window(partition: Partition, progress: Progress) -> bool:

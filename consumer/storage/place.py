@@ -17,6 +17,9 @@ from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.timestamps import ResolvedTs
 
 _HINT = "check source.storage and [source.storage-options]"
+_CUT = "pages of ListObjectsV2 that are not the last have to come with a NextContinuationToken"
+_PAGE = 1_000
+"""Objects of a page of S3."""
 _LAST_TSO = 2**63 - 1
 _MOST_METADATA = 1 << 16
 _MOST_SCHEMA = 64 << 20
@@ -95,14 +98,28 @@ class StorageRoot:
             if self._disk is not None:
                 yield from listed(self._disk, directory)
                 return
-            for chunk in obstore.list(opened(self._place, self.options), prefix=directory or None):
-                yield from chunk
+            yield from self._pages(directory)
         except FileNotFoundError:
             return
         except REFUSED as error:
             raise self._refused(directory, error) from error
         except (BaseError, OSError) as error:
             raise self._unreachable(directory, error) from error
+
+    def _pages(self, directory: str) -> Iterator[Mapping[str, Any]]:
+        """The objects of all pages; an answer may say that there are more and lack the token that leads on to them.
+
+        The library takes such a page for the last one, so what looks like the end of a page is asked about once more.
+        """
+        store, count, last = opened(self._place, self.options), 0, ""
+        for chunk in obstore.list(store, prefix=directory or None):
+            yield from chunk
+            count, last = count + len(chunk), max(last, *(one["path"] for one in chunk)) if chunk else last
+        if self._place.scheme == "s3" and count and count % _PAGE == 0:
+            behind = obstore.list(store, prefix=directory or None, offset=last)
+            if any(len(chunk) for chunk in behind):
+                fact = f"the store's listing ended after {count} objects, and there are more"
+                raise SourceUnreachableError(fact, where=self.where(directory), hint=_CUT)
 
     def listing(self) -> Listing:
         """All files that TiCDC wrote. Raises as `read` does."""

@@ -31,6 +31,7 @@ class FileReader:
         self._tables: dict[str, TableFile] = {}
         self._at: dict[Partition, int] = {}
         self._given: dict[Partition, int] = {}
+        self._sizes: dict[Partition, int] = {}
         self._done: set[Partition] = set()
 
     def read(self, spans: Sequence[tuple[Partition, int, int]]) -> Iterator[tuple[Partition, Sequence[Any]]]:
@@ -39,7 +40,7 @@ class FileReader:
 
     def _read(self, spans: Sequence[tuple[Partition, int, int]]) -> Runs:
         self._at = {partition: start for partition, start, _ in spans}
-        self._given, self._done = dict.fromkeys(self._at, 0), set()
+        self._given, self._sizes, self._done = dict.fromkeys(self._at, 0), dict.fromkeys(self._at, 0), set()
         for partition, start, stop in spans:
             files = self._files(partition.topic) if start < stop else {}
             with closing(FilesAhead(self._root.read)) as ahead:
@@ -68,6 +69,7 @@ class FileReader:
         where = self._root.where(file.path)
         try:
             content = content_of(file)
+            self._sizes[partition] += len(content)
             for lines in self._canal(file, content, where):
                 if partition in self._done:
                     return
@@ -130,13 +132,14 @@ class FileReader:
 
     def reached(self, partition: Partition) -> Reached:
         """See `Messages.reached`."""
-        return Reached(self._at[partition], self._given[partition])
+        return Reached(self._at[partition], self._given[partition], content=self._sizes[partition])
 
 
 def _of_json(content: bytes) -> Iterator[FileLines]:
     lines = content.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
+    if half := lines.pop():
+        where = f"line {len(lines) + 1}"
+        raise InputError(f"the file ends within a line: {half[:80]!r}", where=where, hint="half written, or truncated")
     for start in range(0, len(lines), LINES_AT_ONCE):
         some = [line.removesuffix(b"\r") for line in lines[start : start + LINES_AT_ONCE]]
         yield lines_joined(some, range(start + 1, start + 1 + len(some)))

@@ -155,6 +155,8 @@ class Report:
     """With `force_replicate`: all of them, two numbers each: offset, watermark."""
     epochs: Epochs = ()
     """The leaders that wrote what was read, and behind which offset the messages of each end (`epochs_upto`)."""
+    content: int = 0
+    """Bytes of the files that were read, where the source is files."""
     segment: int = 0
     """Which segment of the reading it tells of (`ordering.rows.segments`)."""
     task: int = 0

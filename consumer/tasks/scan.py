@@ -340,7 +340,7 @@ class Scan:
     def account(self, reached: Reached) -> None:
         """Raise SourceUnreachableError unless each offset of the range was taken or is known to hold nothing."""
         report = self.report
-        report.epochs = epochs_upto(reached.epochs, report.stop)
+        report.epochs, report.content = epochs_upto(reached.epochs, report.stop), reached.content
         if not report.ended_early and report.range.messages:
             check_account(report.range, reached, report.read)
 

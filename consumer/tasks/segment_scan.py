@@ -175,7 +175,8 @@ class SegmentScan:
 
     def account(self, reached: Reached) -> None:
         """See `Scan.account`."""
-        self.whole.report.epochs = epochs_upto(reached.epochs, self.whole.report.stop)
+        report = self.whole.report
+        report.epochs, report.content = epochs_upto(reached.epochs, report.stop), reached.content
         if not self.whole.report.ended_early and self.part.messages:
             check_account(self.part, reached, self._read())
 
@@ -220,6 +221,7 @@ class SegmentScan:
             messages=self._sum("messages") if at == 0 else 0,
             size=self._sum("size") if at == 0 else 0,
             epochs=whole.epochs if at == 0 else (),
+            content=whole.content if at == 0 else 0,
             segment=at,
         )
 

@@ -19,12 +19,17 @@ Fault = Literal["refuse", "busy", "hang", "cut", "late cut"]
 answer lost."""
 
 
+PAGE = 1_000
+"""Keys of a page."""
+_TOKEN = re.compile("<NextContinuationToken>.*</NextContinuationToken>")
+
+
 class Bucket:
     """Objects by `bucket/key`; a context. `fault`: what is to happen to a request, by its method and path."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory / "buckets"
-        self.refuse = False
+        self.refuse = self.loses_tokens = False
         self.fault: Callable[[str, str], Fault | None] = lambda _method, _path: None
         self.ended = threading.Event()
         self.requests: list[tuple[str, str]] = []
@@ -47,16 +52,19 @@ class Bucket:
         self._server.server_close()
 
 
-def listing(bucket: Path, prefix: str) -> bytes:
-    """What S3 answers to ListObjectsV2, in one page."""
+def listing(bucket: Path, prefix: str, after: str) -> str:
+    """What S3 answers to ListObjectsV2: the first page of the keys behind one, whose last is the token of the next."""
+    keys = sorted(str(one.relative_to(bucket)) for one in bucket.rglob("*") if one.is_file())
+    keys = [key for key in keys if key.startswith(prefix) and key > after]
     found = ""
-    for path in sorted(one for one in bucket.rglob("*") if one.is_file()):
-        key, stat = str(path.relative_to(bucket)), path.stat()
-        if key.startswith(prefix):
-            written = datetime.fromtimestamp(stat.st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-            told = f"<Key>{escape(key)}</Key><LastModified>{written}</LastModified><Size>{stat.st_size}</Size>"
-            found += f'<Contents>{told}<ETag>"1"</ETag></Contents>'
-    return f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}</ListBucketResult>".encode()
+    for key in keys[:PAGE]:
+        stat = (bucket / key).stat()
+        written = datetime.fromtimestamp(stat.st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        told = f"<Key>{escape(key)}</Key><LastModified>{written}</LastModified><Size>{stat.st_size}</Size>"
+        found += f'<Contents>{told}<ETag>"1"</ETag></Contents>'
+    token = f"<NextContinuationToken>{escape(keys[PAGE - 1])}</NextContinuationToken>" if len(keys) > PAGE else ""
+    is_cut = "true" if token else "false"
+    return f"<ListBucketResult><IsTruncated>{is_cut}</IsTruncated>{token}{found}</ListBucketResult>"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -109,7 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _found(self) -> None:
         query, path = parse_qs(urlsplit(self.path).query), self.path_on_disk
         if "list-type" in query:
-            self._answer(HTTPStatus.OK, listing(path, query.get("prefix", [""])[0]))
+            after = query.get("continuation-token") or query.get("start-after") or [""]
+            told = listing(path, query.get("prefix", [""])[0], after[0])
+            self._answer(HTTPStatus.OK, (_TOKEN.sub("", told) if self.bucket.loses_tokens else told).encode())
         elif path.is_file():
             self._answer_with(path)
         else:

@@ -148,7 +148,14 @@ CASES: dict[str, Broken] = {
     "line-of-unknown-type": lines(row(type="UPSERT"), "unknown type"),
     "line-without-data": lines(row(data=None), "exactly one row"),
     "line-without-key": lines(row(data=[{"x": "1"}]), "id", None),
-    "line-truncated": lines(row()[:-20], "no"),
+    "line-truncated": Broken(
+        {CSV1: None, JSON1: row() + row()[:-20]}, "ends within a line", f"{JSON1}, line 2", "canal-json",
+        SourceUnreachableError,
+    ),
+    "line-truncated-and-no-last": Broken(
+        {CSV1: None, JSON1: row() + row()[:-20], JSON1.replace("1.json", "2.json"): row()}, "ends within a line",
+        f"{JSON1}, line 2", "canal-json",
+    ),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer.formats.canal_json import CanalJson
 from consumer.source.file_source import FileSource
@@ -15,7 +16,7 @@ from consumer.tasks.order import ReadTask
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import Report
 from consumer.wiring import readers_of, storage_of
-from ordering.errors import InputError, ReconcilerError
+from ordering.errors import InputError, ReconcilerError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, Progress
 from ordering.timestamps import CheckpointTs, ResolvedTs
@@ -240,3 +241,68 @@ def test_a_file_of_any_size_is_not_taken_into_memory(tmp_path: Path, monkeypatch
     monkeypatch.setattr(place, "MOST_DATA", 10)
     with pytest.raises(InputError, match="more than 10 bytes"):
         StorageRoot(f"file://{tmp_path}").read(CSV1)
+
+
+SHORT = line()
+
+
+@pytest.mark.parametrize("held", [SHORT, SHORT * 3], ids=["shorter", "longer"])
+def test_a_store_that_answers_with_another_length_than_it_listed_is_read_again(held: str, tmp_path: Path) -> None:
+    """Each version of the file ends with a line: nothing else would tell them apart."""
+    written(tmp_path, {CSV1: (SHORT + SHORT).encode()})
+    source = source_of(tmp_path)
+    probe = source.probe(Progress())
+    (tmp_path / CSV1).write_text(held)
+    found = reports(source, Progress(), probe)
+    with pytest.raises(SourceUnreachableError, match="bytes were listed") as caught:
+        source.check_same_log(found, {})
+    assert f"{AT}/CDC" in caught.value.where
+    again = source.probe(Progress())
+    source.check_same_log(reports(source, Progress(), again), {})
+
+
+def test_a_file_that_grows_after_it_was_read_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, {})
+    source = source_of(tmp_path)
+    progress = after(source.probe(Progress()), TS + 5, 2)
+    with (tmp_path / CSV1).open("a") as file:
+        file.write(line(ts=TS + 6))
+    marked(tmp_path, LATER)
+    with pytest.raises(InputError, match=r"number 1 .* bytes when it was read") as caught:
+        source.probe(progress)
+    assert "number=1" in caught.value.where
+
+
+def test_a_file_that_is_still_to_be_read_may_grow(tmp_path: Path) -> None:
+    written(tmp_path, {})
+    source = source_of(tmp_path)
+    progress = after(source.probe(Progress()), TS + 5, 1)
+    with (tmp_path / CSV1).open("a") as file:
+        file.write(line(ts=TS + 6))
+    marked(tmp_path, LATER)
+    probe = source.probe(progress)
+    source.check_same_log(reports(source, progress, probe), {})
+
+
+def test_metadata_that_goes_back_or_is_gone_is_told_once(tmp_path: Path) -> None:
+    written(tmp_path, {})
+    source = source_of(tmp_path)
+    progress = after(source.probe(Progress()), TS + 5, 1)
+    with capture_logs() as logs:
+        for ts in (TS, TS + 1, TS + 5, TS + 2):
+            marked(tmp_path, ts)
+            assert source.probe(progress).resolved.ts == TS + 5
+        (tmp_path / "metadata").unlink()
+        assert source.probe(progress).resolved.ts == TS + 5
+    assert [(log["metadata"], log["known"]) for log in logs] == [(TS, TS + 5), (TS + 2, TS + 5)]
+    assert {log["log_level"] for log in logs} == {"warning"}
+
+
+def test_metadata_behind_the_checkpoint_is_told(tmp_path: Path) -> None:
+    """Of a process that was begun again: what `metadata` said before is in the target alone."""
+    written(tmp_path, {})
+    progress = after(source_of(tmp_path).probe(Progress()), TS + 5, 1)
+    marked(tmp_path, TS)
+    with capture_logs() as logs:
+        assert source_of(tmp_path).probe(progress).resolved.ts == TS
+    assert [(log["metadata"], log["known"]) for log in logs] == [(TS, TS + 5)]
