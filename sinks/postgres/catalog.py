@@ -7,8 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ordering.events import TableName
-from sinks.postgres.exact_keys import base_type, unfit_key
-from sinks.postgres.names import index_name, literal, quoted
+from sinks.postgres.names import index_name, literal, place, quoted
 from sinks.rows.column_fit import Holds
 from sinks.rows.schema import (
     Catalog,
@@ -95,6 +94,14 @@ _HOLDS = {
 """What is not plain from a column's shape."""
 _BEGINNING = re.compile(r"""\(?(?:"left"|"substring")\(\(?(?:"((?:[^"]|"")+)"|(\w+))\)?(?:::text)?, (?:1, )?\d+\)\)?""")
 
+_EXACT = {
+    "smallint", "integer", "bigint", "numeric", "real", "double precision", "boolean", "uuid", "bytea", "bit", "date",
+    "timestamp without time zone", "timestamp with time zone", "time without time zone", "interval",
+    "character", "character varying", "text", "name",
+}  # fmt: skip
+"""Of these types keys may be: under their equality no two values of upstream are one (R11)."""
+_MODIFIER = re.compile(r"\([\d,-]+\)")
+
 
 class _Key(NamedTuple):
     """An index that rows can collide on: in the order of being made.
@@ -173,7 +180,7 @@ def holds(column: Column) -> Holds:
 
 
 def _fit(table: TableSchema, unfit: Unfit | None) -> TableSchema:
-    found = unfit or unfit_key(table)
+    found = unfit or _unfit_key(table)
     return table if found is None else replace(table, unfit=found.fact, remedy=found.remedy)
 
 
@@ -202,3 +209,29 @@ def _table(name: TableName, columns: list[Column], keys: list[_Key]) -> TableSch
     valid = valid_indexes(primary, uniques, named)
     unique = {key.name: key.spread for key in keys if not key.primary}
     return TableSchema(name, tuple(columns), handle, tuple(key.columns for key in keys), valid, unique_indexes=unique)
+
+
+def base_type(kind: str) -> str:
+    """A type without its length, precision and scale."""
+    return kind if kind.startswith('"') else _MODIFIER.sub("", kind)
+
+
+def _unfit_key(table: TableSchema) -> Unfit | None:
+    """Why the table's key can't be compared exactly."""
+    for name in table.handle_key:
+        column = table.column(name)
+        if column is not None and column.generated:
+            return Unfit(f"computes its key's column {name!r} by itself", _altered(table, column, "DROP EXPRESSION"))
+        if column is not None and not _is_exact(column):
+            fact = f"has the key column {name!r} of type {column.type}, which is not compared as upstream compares it"
+            return Unfit(fact, _altered(table, column, f"TYPE text USING {quoted(name)}::text"))
+    return None
+
+
+def _is_exact(column: Column) -> bool:
+    """What folds is compared as a text too, see `sinks.postgres.writer`; an enum's values are its labels."""
+    return base_type(column.type) in _EXACT or column.folds or column.shape is Shape.ENUM
+
+
+def _altered(table: TableSchema, column: Column, change: str) -> str:
+    return f"run on the target: ALTER TABLE {place(table.name)} ALTER COLUMN {quoted(column.name)} {change}"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ordering.drift import Met
+from sinks.postgres.catalog import base_type
 from sinks.postgres.connection import PostgresConnection
-from sinks.postgres.exact_keys import base_type
 from sinks.postgres.names import place, quoted
 from sinks.rows.delete_copies import delete_copies
 from sinks.rows.schema import Column, Shape, TableSchema

@@ -6,9 +6,8 @@ from typing import Any
 from ordering.events import TableName
 from sinks.compare.digests import DIGITS, HALF, Span, TableReader
 from sinks.compare.value_forms import Form, Trait
-from sinks.postgres.catalog import read_catalog
+from sinks.postgres.catalog import base_type, read_catalog
 from sinks.postgres.connection import PostgresConnection
-from sinks.postgres.exact_keys import base_type
 from sinks.postgres.names import literal, place, quoted
 from sinks.postgres.repair_sql import PostgresMender
 from sinks.rows.schema import Catalog, Column, Shape

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from ordering.errors import InputError, TargetError
-from sinks.postgres import connection as postgres
+from sinks.postgres import answers
 from sinks.postgres.connection import PostgresConnection
 from sinks.uri import parse_target_uri
 from tests.sinks.hostile_servers import PG_ROWS, endless_postgres, served, told
@@ -30,7 +30,7 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_an_answer_without_an_end_is_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may name a target may name a server that fills the memory of all changefeeds."""
-    monkeypatch.setattr(postgres, "MOST_ANSWERED", MOST)
+    monkeypatch.setattr(answers, "MOST_ANSWERED", MOST)
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with served(endless_postgres(*ENDLESS[name])) as port, pytest.raises(TargetError) as caught:
         PostgresConnection(parse_target_uri(f"postgresql://u@127.0.0.1:{port}/d?sslmode=disable"))
@@ -50,7 +50,7 @@ def test_nor_is_one_to_a_login_heard_out(name: str) -> None:
 @pytest.mark.service
 def test_genuine_answers_are_counted_one_by_one(postgres_server: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together they may be longer, and so may rows that are not held."""
-    monkeypatch.setattr(postgres, "MOST_ANSWERED", 1 << 20)
+    monkeypatch.setattr(answers, "MOST_ANSWERED", 1 << 20)
     connection = PostgresConnection(parse_target_uri(postgres_server.uri))  # type: ignore[attr-defined]
     text, many = "repeat('x', 400000)", 100
     for _ in range(10):
@@ -59,7 +59,7 @@ def test_genuine_answers_are_counted_one_by_one(postgres_server: object, monkeyp
     assert len(list(islice(rows, many))) == many
     rows.close()  # type: ignore[attr-defined]  # a generator
     with pytest.raises(TargetError, match="an answer of more than 1 MiB"):
-        connection.query(f"SELECT {text} FROM generate_series(1, {many})")
+        connection.query(f"SELECT {text}, pg_sleep(0.03) FROM generate_series(1, {many})")
 
 
 def test_no_text_of_a_server_is_kept_whole() -> None:

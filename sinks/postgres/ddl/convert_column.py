@@ -11,7 +11,7 @@ from sinks.ddl.model import TypeDef
 from sinks.ddl.rows.default_values import BYTES, INTEGERS, REALS
 from sinks.ddl.rows.modify_column import keeps_values
 from sinks.ddl.rows.out_of_range import number_range
-from sinks.postgres.exact_keys import base_type
+from sinks.postgres.catalog import base_type
 from sinks.postgres.names import literal, zone
 from sinks.postgres.types import type_of
 from sinks.rows.schema import Column, Shape
