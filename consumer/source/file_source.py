@@ -20,6 +20,7 @@ from consumer.config.model import Config
 from consumer.source.offer import Kept, PartitionProbe, Probe
 from consumer.storage.layout import METADATA, Listing, RowFile, SchemaFileName
 from consumer.storage.place import GoneError, StorageRoot, Vouched
+from consumer.storage.reader import LENGTH
 from consumer.storage.schema_file import FileDdl, TableFile, ddls_of, table_file
 from consumer.tasks.report import RawDdl, Report
 from ordering.errors import InputError, SourceError, SourceUnreachableError
@@ -52,9 +53,6 @@ _RECREATED = (
 _CHANGED = (
     "TiCDC never changes a file: it was half written when it was listed, or replaced. Rows of it may be missing:"
     " compare the target with upstream (`reconciler verify`), then rebuild it from a dump, or load what differs"
-)
-_LENGTH = (
-    "files are still written, or the store answers with old ones: nothing of it is applied, and all is listed again"
 )
 _LAGS = (
     "the store's listing lags. On NFS, mount with lookupcache=none,acdirmax=1. Compare the target with upstream"
@@ -165,7 +163,7 @@ class FileSource:
                 self._is_stale = True
                 fact = f"{report.content} bytes were read of files {part.start} to {part.stop - 1}"
                 where = self._root.where(part.partition.topic)
-                raise SourceUnreachableError(f"{fact}, and {sum(sizes)} bytes were listed", where=where, hint=_LENGTH)
+                raise SourceUnreachableError(f"{fact}, and {sum(sizes)} bytes were listed", where=where, hint=LENGTH)
 
     def check_sent_once(self, reports: Sequence[Report]) -> None:
         """See `ChangeSource.check_sent_once`: rows without a key are refused."""

@@ -22,6 +22,10 @@ from consumer.storage.schema_file import TableFile, table_file
 from ordering.errors import InputError, SourceUnreachableError
 from ordering.events import Partition
 
+LENGTH = (
+    "it is still written, or the store answers with an old one: nothing is applied, and all is listed and read again"
+)
+
 
 class FileReader:
     """Reads series of files. See `Messages`."""
@@ -70,6 +74,9 @@ class FileReader:
         try:
             content = content_of(file)
             self._sizes[partition] += len(content)
+            if len(content) != file.size:
+                fact = f"a file of {file.size} bytes was read as {len(content)}"
+                raise SourceUnreachableError(fact, where=where, hint=LENGTH)
             for lines in self._canal(file, content, where):
                 if partition in self._done:
                     return

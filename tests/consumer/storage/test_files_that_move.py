@@ -21,7 +21,7 @@ from ordering.events import Partition
 from ordering.progress import PartitionProgress, Progress
 from ordering.timestamps import CheckpointTs, ResolvedTs
 from ordering.window import Window
-from tests.consumer.storage.test_broken_files import AT, CSV1, CSV2, SCHEMA, TS, config, line, schema, written
+from tests.consumer.storage.test_broken_files import AT, CSV1, CSV2, SCHEMA, TS, config, line, read, schema, written
 
 SERIES = Partition(f"{AT}/CDC", 0)
 LATER = TS + (1 << 18)
@@ -259,6 +259,19 @@ def test_a_store_that_answers_with_another_length_than_it_listed_is_read_again(h
     assert f"{AT}/CDC" in caught.value.where
     again = source.probe(Progress())
     source.check_same_log(reports(source, Progress(), again), {})
+
+
+@pytest.mark.parametrize("held", [line(rest="1,"), SHORT, SHORT * 3], ids=["broken", "shorter", "longer"])
+def test_an_answer_of_another_length_is_no_broken_file(
+    held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, {CSV1: (SHORT + SHORT).encode(), CSV2: SHORT.encode()})
+    whole = StorageRoot.read
+    answers = {CSV1: held.encode()}
+    monkeypatch.setattr(StorageRoot, "read", lambda self, path: answers.get(path) or whole(self, path))
+    with pytest.raises(SourceUnreachableError, match="was read as") as caught:
+        read(config(tmp_path, "csv"))
+    assert CSV1 in caught.value.where
 
 
 def test_a_file_that_grows_after_it_was_read_is_refused(tmp_path: Path) -> None:
