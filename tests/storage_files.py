@@ -94,7 +94,10 @@ def schema_column(name: str, kind: str, *, is_key: bool) -> Body:
 
 @dataclass
 class Storage:
-    """Writes the history's files. `date`: the directory of a day; `rows`: of a file; `ids`: table ids as paths."""
+    """Writes the history's files. `date`: the directory of a day; `rows`: of a file; `ids`: table ids as paths.
+
+    `partitions`: physical partitions of each table, by the hash of a row's key.
+    """
 
     messages: Sequence[Message]
     csv: CsvOptions | None = None
@@ -103,6 +106,7 @@ class Storage:
     digits: int = 20
     ids: bool = False
     dispatcher: str = ""
+    partitions: int = 0
     _bodies: list[Body] = field(init=False)
     _ddls: list[int] = field(init=False)
     _schemas: dict[tuple[str, str, int], Body] = field(init=False, default_factory=dict)
@@ -192,8 +196,14 @@ class Storage:
         if path not in self._written:
             self._written.add(path)
             files[path] = content
-        parts = [self.table_directory(*identity[:2]), str(identity[2]), self.date]
+        parts = [self.table_directory(*identity[:2]), str(identity[2]), self._partition(body), self.date]
         return "/".join(part for part in parts if part)
+
+    def _partition(self, body: Body) -> str:
+        """The id of a row's physical partition: each row of a key lies in one; "" where tables have none."""
+        row = body["data"][0]
+        key = [row.get(name) for name in body["pkNames"] or sorted(row)]
+        return str(110 + crc32(encoded(key)) % self.partitions) if self.partitions else ""  # type: ignore[arg-type]
 
     def _flushed(self, waiting: dict[str, list[Body]]) -> Files:
         files: Files = {}

@@ -34,7 +34,9 @@ from tests.storage_files import CsvOptions, Files, Storage, write_dated
 
 TICK_MS, SLOW_MS = 7, 120_000
 """Between two commits: of recordings, and here."""
-_LAYOUTS: tuple[dict[str, Any], ...] = ({}, {"ids": True}, {"digits": 6}, {"dispatcher": "6b9d1c8e"})
+_LAYOUTS: tuple[dict[str, Any], ...] = (
+    {}, {"ids": True}, {"digits": 6}, {"dispatcher": "6b9d1c8e"}, {"partitions": 3}, {"partitions": 2, "date": ""},
+)  # fmt: skip
 
 
 def slowed(messages: Iterable[Message]) -> list[Message]:

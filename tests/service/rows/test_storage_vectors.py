@@ -41,7 +41,7 @@ CSV: tuple[CsvOptions, ...] = (
 )  # fmt: skip
 LAYOUTS: tuple[dict[str, Any], ...] = (
     {}, {"date": ""}, {"ids": True}, {"date": "2026-01", "digits": 6, "rows": 7},
-    {"dispatcher": "6b9d1c8e-2b7a-4d43-9d6a-0a1b2c3d4e5f"},
+    {"dispatcher": "6b9d1c8e-2b7a-4d43-9d6a-0a1b2c3d4e5f"}, {"partitions": 3}, {"partitions": 2, "date": ""},
 )  # fmt: skip
 NAMES = (*EVERYWHERE, *MORE)
 CASES = [
