@@ -1,4 +1,4 @@
-"""The reconciler: reads TiCDC's Canal-JSON from Kafka on Spark and applies it to a target.
+"""The reconciler: reads TiCDC's messages from Kafka, or its files, on Spark and applies them to a target.
 
 `pipeline/round.py` is a round, top to bottom: probe, plan, read, reduce, order, apply, publish.
 """

@@ -1,4 +1,7 @@
-"""From a config to what works by it: the one place where an implementation is chosen."""
+"""From a config to what works by it: where a source's format, readers and names are chosen.
+
+Targets are chosen in `sinks.registry`, sources in `consumer.source.port`.
+"""
 
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config

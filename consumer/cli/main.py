@@ -53,7 +53,7 @@ log = structlog.get_logger()
 )
 @click.option("--verbose", is_flag=True, help="Log more.")
 def main(log_format: str, verbose: bool) -> None:
-    """Keep a relational database equal to a TiDB cluster, from the Canal-JSON messages that TiCDC writes to Kafka.
+    """Keep a relational database equal to a TiDB cluster, from the messages that TiCDC writes to Kafka, or its files.
 
     \b
     Examples:

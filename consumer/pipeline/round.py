@@ -39,6 +39,8 @@ class Round:
                 return self.session.awaited.look_further(self.session.probe)
 
     def _run(self, caps: Caps, *, to_end: bool) -> bool:
+        # what is read may end before the planned window, at a DDL: `read.window` counts from there on. Its rows are put
+        # in order and encoded as `apply_window` asks for them, which also begins to read what comes next
         read = self.segment()
         if read is None:
             window = self.plan(caps, to_end=to_end)
@@ -91,7 +93,7 @@ class Round:
         return judged_progress(self.session, read)
 
     def publish(self, read: WindowRead) -> None:
-        """Tell Redis and Kafka's lag tools; the target knows already, so losing this loses nothing (R9)."""
+        """Record the window's fingerprints in the ledger. The target has all already: losing it loses nothing (R9)."""
         session, base = self.session, read.window.base
         if session.progress.checkpoint_ts > base:
             session.ledger.record(base, session.progress.checkpoint_ts, merged_fingerprints(read.reports))

@@ -1,1 +1,1 @@
-"""Spark: its context, its daemon, its jobs. The only package that imports PySpark, the library apart."""
+"""Spark: its context, its daemon, its jobs. What else imports PySpark is listed in `tests/test_architecture.py`."""
