@@ -64,7 +64,7 @@ class TopicProgress:
     """A topic's identity and the tables it carries, as far as its messages told (`complete`: from the first on).
 
     `ended`: a DDL took its last table; `retired`: an operator says that it is dead; `retired_to`: partition -> end of
-    its log when he said so.
+    its log when he said so; `brokers`: by which TiCDC's changefeed writes it, where its API told.
     """
 
     id: str
@@ -73,6 +73,7 @@ class TopicProgress:
     ended: bool = False
     retired: bool = False
     retired_to: Mapping[int, int] = field(default_factory=dict)
+    brokers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,8 @@ def _topic_state(topic: TopicProgress) -> dict[str, Any]:
     tables = sorted([*name] for name in topic.tables)
     flags = {name: getattr(topic, name) for name in _FLAGS}
     ends = {"retired_to": {str(number): end for number, end in topic.retired_to.items()}} if topic.retired_to else {}
-    return {"id": topic.id, "tables": tables, **flags, **ends}
+    brokers = {"brokers": sorted(topic.brokers)} if topic.brokers else {}
+    return {"id": topic.id, "tables": tables, **flags, **ends, **brokers}
 
 
 def _partition(p: Mapping[str, Any]) -> PartitionProgress:
@@ -300,7 +302,8 @@ def _partition(p: Mapping[str, Any]) -> PartitionProgress:
 def _topic(value: dict[str, Any]) -> TopicProgress:
     tables = frozenset(TableName(*name) for name in value["tables"])
     ends = {int(number): end for number, end in value.get("retired_to", {}).items()}
-    return TopicProgress(value["id"], tables, **{name: value[name] for name in _FLAGS}, retired_to=ends)
+    flags, brokers = {name: value[name] for name in _FLAGS}, frozenset(value.get("brokers", ()))
+    return TopicProgress(value["id"], tables, **flags, retired_to=ends, brokers=brokers)
 
 
 def _window_state(window: Window) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException, IncompleteRead
 from ssl import SSLError
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from consumer.kafka.oauth import Lines, NoRedirects
 from consumer.source.ticdc_sink import TicdcSink, read_sink
 from ordering.errors import BeginningLostError, InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
+from ordering.progress import TopicProgress
 from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 
 _TIMEOUT_S = 10
@@ -40,6 +41,11 @@ _LAST_TSO = 2**63 - 1
 _OTHER_TOPICS = (
     "source.watermark-changefeed has to be the one that writes the topics; if its sink URI or dispatchers were changed,"
     " add the new topics to source.topics, then retire the old ones (`reconciler topic retire`)"
+)
+_OTHER_CLUSTER = (
+    "if this is another cluster, its topics hold what comes after the change: move the changefeed to it (a new"
+    " `changefeed` with a dump); if it is the same one under other addresses, set"
+    ' source.unproven-beginning = "accept" for one run'
 )
 _UNREADABLE = (ValueError, TypeError, RecursionError)
 
@@ -153,6 +159,8 @@ class OutsideWatermark:
 
     api: CheckpointApi | None
     _begun: int = 0
+    _brokers: frozenset[str] = frozenset()
+    """Those of the sink URI, as it was told last."""
     _has_answered: bool = False
     _is_silent: bool = False
     _others: set[str] = field(default_factory=set)
@@ -176,7 +184,7 @@ class OutsideWatermark:
                 log.warning("TiCDC gives no checkpoint; what has none else waits", error=error.fact, at=error.where)
             self._is_silent = True
             return
-        self._is_silent, self._has_answered = False, True
+        self._is_silent, self._has_answered, self._brokers = False, True, sink.brokers
         ends = written()
         self._check_topics(sink, {partition.topic for partition in ends})
         for partition, end in ends.items():
@@ -200,6 +208,32 @@ class OutsideWatermark:
                 "TiCDC's changefeed does not write to a topic: its checkpoint does not count there", topic=topic
             )
         self._others = others
+
+    def check_brokers(self, known: Mapping[str, TopicProgress], *, accepted: bool) -> None:
+        """Raise InputError where TiCDC has written a topic by other brokers: it may be another cluster's by this name.
+
+        `accepted`: it is the same cluster, under other addresses.
+        """
+        for name, topic in known.items():
+            if accepted or not self._tells_of(name) or not topic.brokers or topic.brokers & self._brokers:
+                continue
+            now, before = (", ".join(sorted(one))[:200] for one in (self._brokers, topic.brokers))
+            place = "" if self.api is None else self.api.place
+            raise InputError(
+                f"TiCDC's changefeed writes to {now} now, and to none of the brokers of before ({before})",
+                where=f"source.watermark-from = {place}, topic={name}",
+                hint=_OTHER_CLUSTER,
+            )
+
+    def by_brokers(self, known: Mapping[str, TopicProgress]) -> Mapping[str, TopicProgress]:
+        """The topics with the brokers by which TiCDC writes them, as far as that is told."""
+        return {
+            name: replace(topic, brokers=self._brokers) if self._tells_of(name) else topic
+            for name, topic in known.items()
+        }
+
+    def _tells_of(self, topic: str) -> bool:
+        return bool(self._brokers) and topic not in self._others
 
     def began_after(self, applied: int) -> bool:
         """Whether TiCDC's changefeed began above what is applied: it was made again, and left rows out.

@@ -201,7 +201,8 @@ class Source:
         counted = {p: found for p, found in alive.items() if has_a_say(known, p, found)}
         resolved = global_resolved({p: found.watermark for p, found in (counted or alive).items()})
         self._check_protocol({p: alive[p] for p in resolved.held_back_by if alive[p].watermark is None})
-        return Probe(known.topics, probes, resolved, self._beginning(known, probes), self.tuning.small_topic)
+        topics = self.outside.by_brokers(known.topics)
+        return Probe(topics, probes, resolved, self._beginning(known, probes), self.tuning.small_topic)
 
     def _check_protocol(self, unmarked: Mapping[Partition, PartitionProbe]) -> None:
         """Refuse what will never get a watermark: no task reads it, so nothing else tells that it is none of ours."""
@@ -282,6 +283,7 @@ class Source:
 
     def _probed(self, known: Progress, caps: Mapping[Partition, int]) -> dict[Partition, PartitionProbe]:
         self.outside.ask(lambda: self.control.written_ends(known.partitions))
+        self.outside.check_brokers(known.topics, accepted=self.config.source.unproven_beginning == "accept")
         self.outside.check_begun(known.checkpoint_ts, accepted=self.config.source.topics_may_lack)
         found = self.control.stable_ends(known.partitions)
         self._check_kept(known, found)

@@ -19,11 +19,15 @@ _LONGEST = 249
 
 @dataclass(frozen=True, slots=True)
 class TicdcSink:
-    """A sink. `scheme`: "" where the API tells none, so nothing is known; `topics`: names, and TiCDC's expressions."""
+    """A sink. `scheme`: "" where the API tells none, so nothing is known; `topics`: names, and TiCDC's expressions.
+
+    `brokers`: the addresses (host:port) of Kafka that TiCDC begins with.
+    """
 
     scheme: str = ""
     topics: tuple[str, ...] = ()
     acks: str = _ALL
+    brokers: frozenset[str] = frozenset()
 
     @property
     def fault(self) -> str:
@@ -71,7 +75,8 @@ def read_sink(found: Mapping[str, Any]) -> TicdcSink:
     asked = parse_qs(parts.query, keep_blank_values=True).get("required-acks")  # TiCDC reads a blank one as 0
     asked = asked or [_ALL if acks is None else str(acks)]
     topics = tuple(one for one in (unquote(parts.path).strip("/"), *_expressions(found)) if one)
-    return TicdcSink(parts.scheme.lower(), topics, asked[0])
+    brokers = frozenset(filter(None, parts.netloc.rpartition("@")[2].lower().split(",")))
+    return TicdcSink(parts.scheme.lower(), topics, asked[0], brokers)
 
 
 def _within(found: Any, name: str) -> Mapping[str, Any]:

@@ -35,6 +35,7 @@ PROGRESS = st.builds(
             st.booleans(),
             st.booleans(),
             st.booleans(),
+            brokers=st.frozensets(TEXTS, max_size=2),
         ),
         max_size=3,
     ),

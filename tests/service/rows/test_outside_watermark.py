@@ -80,6 +80,29 @@ def test_another_changefeed_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None
     assert (error.exit_code, "watermark-from" in error.where) == (3, True)
 
 
+def test_a_changefeed_that_writes_to_another_cluster_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None:
+    """A topic of this name is there, too: what comes after the change is in no message that is read."""
+    feed = outside(sqlite_feed, api)
+    feed.make_database("d", f"CREATE TABLE t ({COLUMNS})")
+    feed.send([insert("d.t", 1, 0, id=1, v=1, s="x")])
+    api.at(at(1), sink_uri=f"kafka://u:p@a:9092,B:9092/{feed.topic}")
+    assert feed.once().checkpoint_ts == at(1)
+    api.at(at(9), sink_uri=f"kafka://c:9092/{feed.topic}")
+    for _ in range(2):  # a service manager starts it again
+        error = feed.failing(InputError)
+        assert ("a:9092, b:9092" in error.fact, "u:p" in str(error)) == (True, False)
+        assert feed.checkpoint() == at(1)
+    api.at(at(2), sink_uri=f"kafka://c:9092,b:9092/{feed.topic}")
+    assert feed.once().checkpoint_ts == at(2)
+    api.at(at(9), sink_uri=f"kafka://z:1/{feed.topic}")
+    feed.failing(InputError)
+    feed.with_(source={"unproven-beginning": "accept"})
+    assert feed.once().checkpoint_ts == at(9)
+    feed.with_(source={"unproven-beginning": "error"})
+    api.at(at(12), sink_uri=f"kafka://z:1/{feed.topic}")
+    assert feed.once().checkpoint_ts == at(12)
+
+
 def test_a_changefeed_that_writes_to_another_topic_is_refused(sqlite_feed: Feed, api: TicdcApi) -> None:
     """Its checkpoint would pass rows of these topics that come later, and they would count as repetitions."""
     feed = outside(sqlite_feed, api)
