@@ -163,13 +163,16 @@ def _recorded(
     first = asked.seed
     while first < end and time.monotonic() < limit:
         last = min(end, (first // BLOCK + 1) * BLOCK)
-        scripts = {seed: Script(seed, vetting).written() for seed in range(first, last)}
-        following = pool.submit(recorder.recorded, scripts, zone_of(first))
+        following = pool.submit(_written, recorder, vetting, range(first, last))
         if waiting is not None:
             yield waiting.result()
         waiting, first = following, last
     if waiting is not None:
         yield waiting.result()
+
+
+def _written(recorder: Recorder, vetting: Vetting, seeds: range) -> list[Recording]:
+    return recorder.recorded({seed: Script(seed, vetting).written() for seed in seeds}, zone_of(seeds[0]))
 
 
 def _vetting(directory: Path, stack: ExitStack) -> Vetting:

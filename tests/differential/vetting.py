@@ -6,10 +6,19 @@ that is refused, hardly ever meets one. What is answered once is known for the r
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pymysql
 
 _RESET = ("SET sql_mode = DEFAULT", "SET NAMES utf8mb4", "SET time_zone = '+00:00'")
+
+
+class Column(NamedTuple):
+    """One of a table's columns, as TiDB shows it."""
+
+    name: str
+    kind: str
+    generated: bool
 
 
 @dataclass(slots=True)
@@ -37,6 +46,44 @@ class Vetting:
         """Whether these values of one type can become ones of another type."""
         return all(self._all((*_holding("a", old, [one]), *_copied("a", new))) for one in literals)
 
+    def begin(self, database: str) -> None:
+        """Run a script's own statements from now on, in a new database."""
+        self._set()
+        self._execute((f"CREATE DATABASE {database}", f"USE {database}"))
+
+    def end(self, *databases: str) -> None:
+        """Forget the script."""
+        self._execute((*(f"DROP DATABASE IF EXISTS {name}" for name in databases), "USE vetting"))
+        self._now = None
+
+    def runs(self, statement: str) -> bool:
+        """Whether TiDB takes a statement of the script that has begun; it is run."""
+        try:
+            self.cursor.execute(statement)
+        except pymysql.MySQLError:
+            return False
+        if statement.startswith("SET "):
+            self._now = self.settings = (*self.settings, statement)
+        return True
+
+    def columns(self, table: str) -> list[Column]:
+        """The columns of a table of the script that has begun."""
+        self.cursor.execute(f"SHOW COLUMNS FROM {table}")
+        return [Column(name, kind, "GENERATED" in more) for name, kind, _, _, _, more in self.cursor.fetchall()]
+
+    def has_key(self, table: str) -> bool:
+        """Whether a table of the script that has begun has an index that finds each row."""
+        self.cursor.execute(f"SHOW INDEX FROM {table}")
+        parts = [(row[2], row[1], row[9]) for row in self.cursor.fetchall()]
+        bad = {name for name, repeats, null in parts if repeats or null}
+        return any(name not in bad for name, *_ in parts)
+
+    def becomes(self, table: str, column: str, kind: str) -> bool:
+        """Whether all values of a column of the script that has begun can become ones of another type."""
+        make = f"CREATE TEMPORARY TABLE vetting.b (c {kind})"
+        self.runs("DROP TEMPORARY TABLE IF EXISTS vetting.b")
+        return self.runs(make) and self.runs(f"INSERT INTO vetting.b SELECT {column} FROM {table}")
+
     def _all(self, statements: tuple[str, ...]) -> bool:
         """Whether TiDB takes all of these."""
         asked = (self.settings, statements)
@@ -45,15 +92,18 @@ class Vetting:
         return self._known[asked]
 
     def _tried(self, statements: Iterable[str]) -> bool:
-        if self._now != self.settings:
-            self._execute((*_RESET, *self.settings))
-            self._now = self.settings
+        self._set()
         self._execute(("DROP TEMPORARY TABLE IF EXISTS a", "DROP TEMPORARY TABLE IF EXISTS b"))
         try:
             self._execute(statements)
         except pymysql.MySQLError:
             return False
         return True
+
+    def _set(self) -> None:
+        if self._now != self.settings:
+            self._execute((*_RESET, *self.settings))
+            self._now = self.settings
 
     def _execute(self, statements: Iterable[str]) -> None:
         for statement in statements:

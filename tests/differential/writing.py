@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from tests.differential.evolving import Evolution
 from tests.differential.literals import BARE, BOUNDS, DEFAULTS, EXPRESSIONS, KEYS, METHODS, MOVES, SETTINGS, is_modified
 from tests.differential.vetting import Vetting
 
@@ -44,7 +45,7 @@ class Script:
         self.vetting.settings = tuple(settings)
         subjects = {
             self._added: 4, self._converted: 5, self._partitioned: 2, self._listed: 1, self._altered: 2,
-            self._cased: 1, self._generated: 1, self._moved: 2, self._keyed: 2,
+            self._cased: 1, self._generated: 1, self._moved: 2, self._keyed: 2, self._evolved: 20,
         }  # fmt: skip
         subject = self._chance.choices(list(subjects), list(subjects.values()))[0]
         name = self._database
@@ -206,6 +207,12 @@ class Script:
         other = f"{self._database}b"
         way = self._any(MOVES).format(third=third, second=second, other=other, alter=f"ALTER TABLE {third}")
         yield from way.split("; ")
+
+    def _evolved(self, table: str) -> Iterator[str]:
+        """A table that goes through many changes."""
+        self.vetting.begin(self._database)
+        yield from Evolution(self._chance, self.vetting, table).statements(self._chance.randint(5, 14))
+        self.vetting.end(self._database)
 
     def _keyed(self, table: str) -> Iterator[str]:
         """Keys that come, go and get other types, with rows that are found by them."""

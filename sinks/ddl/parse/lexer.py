@@ -3,8 +3,9 @@ r"""Cuts a DDL statement into words as TiDB does, in one pass and in time linear
 What is judged has to be what a server executes, so no comment reaches one: the text that is handed on holds the words
 and the white space between them, and a blank for each comment. TiDB reads what stands in `/*! ... */`, and in
 `/*T![feature] ... */` where it knows the feature (TiDB documentation, "Comment Syntax"; the features: `parser/tidb` of
-pingcap/tidb); comments do not nest. Members of ENUM and SET are printed by TiDB with their backslashes as they are,
-other strings with each one doubled: in the text they all are doubled.
+pingcap/tidb); comments do not nest. TiDB prints members of ENUM and SET, and comments of tables, indexes and partitions,
+with their backslashes as they are, other strings with each one doubled (`RestoreCtx.WriteString` of pingcap/tidb): in
+the text they all are doubled. SHOW CREATE TABLE, and so a dump, has the comments of tables and indexes doubled.
 
 Each pattern begins at the cursor, can't match nothing and gives nothing back (possessive): there is no backtracking.
 """
@@ -34,6 +35,10 @@ _SPECIAL = re.compile(r"/\*(?:!\d*+|T!(?:\[(?P<features>[\w,]*+)\])?)")
 _STRINGS = {
     quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\.|{quote}{quote})*+){quote}", re.DOTALL) for quote in ("'", '"')
 }
+_SHOWN_TABLE = re.compile(r"CREATE TABLE `(?:[^`]++|``)++` \(\n")
+"""As SHOW CREATE TABLE begins."""
+_INDEXES = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "CONSTRAINT", "VECTOR", "COLUMNAR"})
+"""What the definition of an index begins with."""
 _MEMBER = re.compile(r"'((?:[^']++|'')*+)'")
 _NATIONAL = re.compile(r"[nN]'((?:[^'\\]++|\\.|'')*+)'", re.DOTALL)
 _QUOTED = re.compile(r"`((?:[^`]++|``)*+)`")
@@ -92,6 +97,8 @@ class Lexer:
         self._pieces: list[str] = []
         self._special = False
         self._doubles = not isinstance(sql, Canonical)
+        self._shown = _SHOWN_TABLE.match(sql) is not None
+        self._clauses = [0]
         self.words: list[Word] = []
         while self._at < len(sql):
             if not self._passed_over():
@@ -154,8 +161,21 @@ class Lexer:
         self._emit(source)
         self.words.append(Word(kind, text, start, self._made, self._at))
         self._at += len(source)
-        if self._doubles and self._opens_members():
-            self._members()
+        if self._doubles and kind is WordKind.PLAIN:
+            self._follow(text)
+
+    def _follow(self, sign: str) -> None:
+        """Remember where the clause began that the cursor is in; read what is printed in its own way."""
+        if sign == "(":
+            self._clauses.append(len(self.words))
+            if self._opens_members():
+                self._members()
+        elif sign == ")" and len(self._clauses) > 1:
+            self._clauses.pop()
+        elif sign == ",":
+            self._clauses[-1] = len(self.words)
+        elif sign.upper() == "COMMENT" or sign == "=":
+            self._comment_of(sign)
 
     def _read(self) -> tuple[WordKind, str, str]:
         """Kind, text and source of the word at the cursor."""
@@ -197,6 +217,34 @@ class Lexer:
         plain = [word.text.upper() if word.kind is WordKind.PLAIN else "" for word in last]
         return len(plain) > 1 and plain[0] in ("ENUM", "SET") and plain[1] == "("
 
+    def _comment_of(self, sign: str) -> None:
+        """The comment of a table, an index or a partition; that of a column is as all strings are."""
+        if not self._behind_comment(sign):
+            return
+        while self._at < len(self._sql) and self._passed_over():
+            pass
+        if match := _MEMBER.match(self._sql, self._at):
+            self._plain_string(match)
+
+    def _behind_comment(self, sign: str) -> bool:
+        """Whether a string at the cursor would be one whose backslashes are as they are."""
+        if self._shown:
+            return sign != "=" and self._clause()[:1] == ["PARTITION"]
+        if sign == "=":
+            of, last = self.words[-2:] if len(self.words) > 1 else self.words * 2
+            return of.kind is WordKind.PLAIN and of.text.upper() == "COMMENT" and of.stop < last.start
+        words = self._clause()
+        if words[:1] == ["CREATE"]:
+            return "INDEX" in words[1:4]
+        if words[:1] == ["ALTER"] and "ADD" in words[2:6]:
+            words = words[words.index("ADD", 2) :]
+        return not _INDEXES.isdisjoint(words[1:2] if words[:1] == ["ADD"] else words[:1])
+
+    def _clause(self) -> list[str]:
+        """The first words of the clause that the cursor is in, in capitals; names and strings are empty."""
+        first = self._clauses[-1]
+        return [w.text.upper() if w.kind is WordKind.PLAIN else "" for w in self.words[first : first + 8]]
+
     def _members(self) -> None:
         """Strings with commas between them, in which a backslash is one."""
         while True:
@@ -205,10 +253,7 @@ class Lexer:
             match = _MEMBER.match(self._sql, self._at)
             if match is None:
                 return
-            start = self._made
-            self._emit(match[0].replace("\\", "\\\\"))
-            self.words.append(Word(WordKind.STRING, match[1].replace("''", "'"), start, self._made))
-            self._at = match.end()
+            self._plain_string(match)
             while self._at < len(self._sql) and self._passed_over():
                 pass
             if not self._sql.startswith(",", self._at):
@@ -216,6 +261,13 @@ class Lexer:
             self._emit(",")
             self.words.append(Word(WordKind.PLAIN, ",", self._made - 1, self._made))
             self._at += 1
+
+    def _plain_string(self, match: "re.Match[str]") -> None:
+        """A string in which a backslash is one."""
+        start = self._made
+        self._emit(match[0].replace("\\", "\\\\"))
+        self.words.append(Word(WordKind.STRING, match[1].replace("''", "'"), start, self._made))
+        self._at = match.end()
 
 
 class CutStatement(NamedTuple):
