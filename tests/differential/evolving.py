@@ -77,8 +77,8 @@ class Evolution:
 
     def _made(self) -> str:
         key, *more = self._any(KEYS).partition(", ")
-        own = [key, *self._definitions(self.chance.randint(1, 5)), *self.chance.sample(_BESIDE, self._any((0, 0, 1, 2)))]  # type: ignore[arg-type]
-        own += [more[1]] if more[1] else []
+        beside = self.chance.sample(_BESIDE, self.chance.choice((0, 0, 1, 2)))
+        own = [key, *self._definitions(self.chance.randint(1, 5)), *beside, *filter(None, more[1:])]
         parts = ""
         if self.chance.random() < 0.25:
             parts = f" PARTITION BY {self._any(PARTITIONS)}"
@@ -102,7 +102,7 @@ class Evolution:
         left = self._columns()
         self.chance.shuffle(left)
         ways = [self._added, self._added, self._modified, self._modified, self._modified, self._dropped, self._other]
-        clauses = [self.chance.choice(ways)(left) for _ in range(self._any((1, 1, 2, 3, 4, 5)))]  # type: ignore[arg-type]
+        clauses = [self.chance.choice(ways)(left) for _ in range(self.chance.choice((1, 1, 2, 3, 4, 5)))]
         clauses = [clause for clause in clauses if clause]
         return f"ALTER TABLE {self.table} {', '.join(clauses)}" if clauses else ""
 
@@ -111,7 +111,7 @@ class Evolution:
         return self._any(("", "", " FIRST", behind, " AFTER id"))
 
     def _added(self, left: list[Column]) -> str:
-        some = self._definitions(self._any((1, 1, 1, 2)))  # type: ignore[arg-type]
+        some = self._definitions(self.chance.choice((1, 1, 1, 2)))
         if not some:
             return ""
         exists = self._any(("", "", " IF NOT EXISTS"))
@@ -167,8 +167,9 @@ class Evolution:
         some = [c for c in self._columns() if not c.generated][:3]
         values = [f"{quoted(c.name)} = {self._value(c)}" for c in some]
         way = self._any((f"id = {self.chance.randint(0, 5)}", "id % 2 = 0", f"id >= {self._rows - 1}"))
-        moved = "id = id + 100" if self.chance.random() < 0.1 else ""
-        return f"UPDATE {self.table} SET {', '.join([*values, *([moved] if moved else [])]) or 'id = id + 1'} WHERE {way}"
+        if not values or self.chance.random() < 0.1:
+            values.append("id = id + 100")
+        return f"UPDATE {self.table} SET {', '.join(values)} WHERE {way}"
 
     def _deleted(self) -> str:
         return f"DELETE FROM {self.table} WHERE id = {self.chance.randint(0, self._rows)}"
@@ -176,7 +177,8 @@ class Evolution:
     def _indexed(self) -> str:
         name = quoted(self._any([c.name for c in self._columns()] or ["id"]))
         return self._any((
-            f"CREATE INDEX `i {self._number}` ON {self.table} ({name}, id)", f"CREATE UNIQUE INDEX un ON {self.table} (id)",
+            f"CREATE INDEX `i {self._number}` ON {self.table} ({name}, id)",
+            f"CREATE UNIQUE INDEX un ON {self.table} (id)",
             f"CREATE INDEX pre ON {self.table} ({name}(3) DESC)", f"DROP INDEX pre ON {self.table}",
             f"ALTER TABLE {self.table} RENAME INDEX pre TO `Pre 2`", f"DROP INDEX un ON {self.table}",
         ))  # fmt: skip
@@ -187,8 +189,7 @@ class Evolution:
     def _renamed(self) -> str:
         self._number += 1
         old, self.table = self.table, self._any((f"T{self._number}", f"`r {self._number}`", f"`täb%{self._number}`"))
-        statement = self._any((f"RENAME TABLE {old} TO {self.table}", f"ALTER TABLE {old} RENAME TO {self.table}"))
-        return statement
+        return self._any((f"RENAME TABLE {old} TO {self.table}", f"ALTER TABLE {old} RENAME TO {self.table}"))
 
     def _copied(self) -> str:
         self._number += 1

@@ -21,6 +21,8 @@ class Known:
     """Only behind one of `_LOOSE`."""
 
 
+_ZERO = re.compile(r"'0000-00-00 00:00:00\.?'")
+"""A text that was a moment; PostgreSQL had NULL for it, TiDB forgets its fractions in rows from before the column."""
 _MYSQLS = ("mariadb", "mysql")
 _ALL = ("sqlite", "postgres", *_MYSQLS, "tidb")
 KNOWN = (
@@ -30,6 +32,8 @@ KNOWN = (
     Known(("mariadb",), r"1292 Incorrect datetime value: .* (MODIFY|CHANGE) COLUMN [^,]* YEAR\b", "a moment to YEAR"),
     Known(_MYSQLS, r"(MariaDB|MySQL) may compute VIRTUAL column", "a VIRTUAL column that may be another there"),
     Known(_ALL, r"without its database, and .* each have one", "an old name that means several tables"),
+    Known(_MYSQLS, r"1067 Invalid default value .*(ENUM|SET)\('[^)]*[\U00010000-\U0010ffff]", "a member beyond U+FFFF"),
+    Known(_MYSQLS, r"1520 Reorganize of range partitions cannot change total ranges", "a range that ends earlier"),
     Known(_MYSQLS, r"1298 Unknown or incorrect time zone", "a server without time zone tables"),
     Known(("mysql",), r"1064 .* near 'DEFAULT\)'", "MySQL has no DEFAULT partition of a LIST"),
     Known(("mysql",), r"3140 Invalid JSON text.* MODIFY COLUMN [^,]* JSON", "a moment is no JSON to MySQL"),
@@ -46,4 +50,5 @@ def why(kind: str, verdict: Verdict, statements: Sequence[str]) -> str:
     for known in KNOWN:
         if kind in known.kinds and is_loose >= known.loose and re.search(known.said, verdict.stopped):
             return known.reason
-    return ""
+    zero = verdict.silent and all(_ZERO.search(line) for line in verdict.silent if " lacks " in line)
+    return "a zero moment that became a text" if zero else ""

@@ -99,12 +99,12 @@ def test_backslashes_of_members_are_doubled_once() -> None:
         (r"ALTER TABLE `t` ADD COLUMN `index` INT COMMENT 'a\\', ADD INDEX `i`(`c`) COMMENT 'b\'", ["a\\", "b\\"]),
         (r"... (PARTITION `p` VALUES LESS THAN (5) COMMENT = 'p\', PARTITION `q` COMMENT = 'q\')", ["p\\", "q\\"]),
         (r"CREATE VIEW `v` AS SELECT `comment` = _UTF8MB4'a\\'", ["a\\"]),
-        ("CREATE TABLE `t` (\n  `c` int COMMENT 'a\\\\',\n  KEY `i` (`c`) COMMENT 'b\\\\'\n) COMMENT='c\\\\'\n"
-         "(PARTITION `p` VALUES IN (1) COMMENT 'd\\')", ["a\\", "b\\", "c\\", "d\\"]),
+        (("CREATE TABLE `t` (\n  `c` int COMMENT 'a\\\\',\n  KEY `i` (`c`) COMMENT 'b\\\\'\n) COMMENT='c\\\\'\n"
+         "(PARTITION `p` VALUES IN (1) COMMENT 'd\\')"), ["a\\", "b\\", "c\\", "d\\"]),
     ],
 )  # fmt: skip
 def test_comments_have_the_backslashes_that_tidb_prints(sql: str, expected: list[str]) -> None:
-    """TiDB prints those of tables, indexes and partitions as they are, those of columns doubled; a dump only partitions'."""
+    """As they are for tables, indexes and partitions, doubled for columns; in a dump only partitions have them so."""
     read = Words(sql)
     for words in (read.words, Words(read.sql).words):
         assert [word.text for word in words if word.kind is WordKind.STRING] == expected
@@ -120,7 +120,7 @@ def test_an_equal_text_is_read_as_what_it_is_whichever_was_read_before() -> None
 HOSTILE = {
     "quotes": lambda n: r"'\'" * n,
     "quotes of members": lambda n: "ENUM('" + "a','" * n,
-    "comments": lambda n: "KEY (a) " + "COMMENT 'a' " * n,
+    "comments of keys": lambda n: "KEY (a) " + "COMMENT 'a' " * n,
     "sets": lambda n: "SET(" * n,
     "back quotes": lambda n: "``" * n + "`",
     "comments": lambda n: "/*!" * n,

@@ -3,9 +3,10 @@ r"""Cuts a DDL statement into words as TiDB does, in one pass and in time linear
 What is judged has to be what a server executes, so no comment reaches one: the text that is handed on holds the words
 and the white space between them, and a blank for each comment. TiDB reads what stands in `/*! ... */`, and in
 `/*T![feature] ... */` where it knows the feature (TiDB documentation, "Comment Syntax"; the features: `parser/tidb` of
-pingcap/tidb); comments do not nest. TiDB prints members of ENUM and SET, and comments of tables, indexes and partitions,
-with their backslashes as they are, other strings with each one doubled (`RestoreCtx.WriteString` of pingcap/tidb): in
-the text they all are doubled. SHOW CREATE TABLE, and so a dump, has the comments of tables and indexes doubled.
+pingcap/tidb); comments do not nest. TiDB prints members of ENUM and SET, and comments of tables, indexes and
+partitions, with their backslashes as they are, other strings with each one doubled (`RestoreCtx.WriteString` of
+pingcap/tidb): in the text they all are doubled. SHOW CREATE TABLE, and so a dump, doubles in comments of tables and
+indexes too.
 
 Each pattern begins at the cursor, can't match nothing and gives nothing back (possessive): there is no backtracking.
 """

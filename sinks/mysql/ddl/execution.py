@@ -19,6 +19,7 @@ from sinks.ddl.rows.default_values import Filling, filling_of, unknown_here
 from sinks.mysql.catalog import place_of, quoted, read_table
 from sinks.mysql.connection import ROUNDING_MODE, MysqlConnection
 from sinks.mysql.ddl import kept_indexes, recovery
+from sinks.mysql.ddl.constraints import FOREIGN_KEYS
 from sinks.mysql.ddl.conversion_trial import check_conversions
 from sinks.mysql.ddl.partitions import by_key
 from sinks.mysql.ddl.pre_conversion import prepared
@@ -175,19 +176,30 @@ class MysqlDdl:
         """Note what has gone on by itself and is done now: nothing does."""
 
     def _fitted(self, sql: str, ddl: DdlEvent) -> Adapted:
-        types = self._types(sql, ddl)
-        return adapted(sql, replace(server_of(self._at.db), computes=ddl.dumped, types=types))
+        server = replace(server_of(self._at.db), computes=ddl.dumped)
+        if (table := self._altered(read_statement(sql), ddl)) is not None:
+            server = replace(server, types=self._types(table), foreign_keys=self._foreign_keys(sql, table))
+        return adapted(sql, server)
 
-    def _types(self, sql: str, ddl: DdlEvent) -> dict[str, str]:
-        """Of the columns of the table that an ALTER TABLE changes, by their names in lower case."""
-        statement, catalog = read_statement(sql), self._at.catalog()
+    def _altered(self, statement: Statement, ddl: DdlEvent) -> TableName | None:
+        """The table that an ALTER TABLE changes."""
         if statement.kind is not DdlKind.ALTER_TABLE:
-            return {}
-        reference = statement.tables[0]
+            return None
+        reference, catalog = statement.tables[0], self._at.catalog()
         database = reference.database or recovery.session_database(statement, ddl, catalog) or ""
-        schema = catalog.get(catalog.spelled(TableName(database, reference.table)))
+        return catalog.spelled(TableName(database, reference.table))
+
+    def _types(self, table: TableName) -> dict[str, str]:
+        """Of its columns, by their names in lower case."""
+        schema = self._at.catalog().get(table)
         columns = schema.columns if schema is not None else ()
         return {column.name.lower(): column.type.lower().partition("(")[0].partition(" ")[0] for column in columns}
+
+    def _foreign_keys(self, sql: str, table: TableName) -> tuple[str, ...] | None:
+        """The names of its foreign keys, if a statement may drop one."""
+        if "FOREIGN" not in sql.upper():
+            return None
+        return tuple(str(name) for (name,) in self._at.db.query(FOREIGN_KEYS, table))
 
     def _has_rows(self, statement: Statement, ddl: DdlEvent) -> bool:
         table = self._at.catalog().spelled(

@@ -25,6 +25,7 @@ from sinks.mysql.ddl.columns import (
     sequence_edits,
     zoned_columns,
 )
+from sinks.mysql.ddl.constraints import automatic, named_here, why_constraint_left_out, without_check
 from sinks.mysql.ddl.own_options import value_of, why_left_out, without_own_options
 from sinks.mysql.ddl.partitions import unvalidated
 
@@ -61,6 +62,10 @@ class Server:
     """Whether it has to compute what upstream computes and stores: rows of a dump lack it."""
     types: Mapping[str, str] = field(default_factory=dict)
     """Of the columns of the table that a statement changes, by their names in lower case."""
+    foreign_keys: Sequence[str] | None = None
+    """The names of those of the table that a statement changes; None where none of them is dropped."""
+    automatic: frozenset[str] = frozenset()
+    """See `sinks.mysql.ddl.constraints.automatic`."""
 
 
 def server_of(connection: MysqlConnection) -> Server:
@@ -106,7 +111,7 @@ def adapted(sql: str, server: Server) -> Adapted:
     edits: list[Edit] = []
     server = replace(server, types={**server.types, **_types_in(sql)})
     for clauses in _lists(words):
-        kept = 0
+        kept, server = 0, replace(server, automatic=automatic(clauses))
         for at, clause in enumerate(clauses):
             reason = _left_out(clause, server, alters=_is(words[0], "ALTER"))
             if reason:
@@ -234,6 +239,8 @@ def _left_out(clause: Sequence[Word], server: Server, *, alters: bool) -> str:
         return reason
     if alters and texts[:2] == ["RENAME", "COLUMN"] and renames_nothing(*(clause[at].text for at in (2, -1))):
         return "upstream keeps the name as it is"
+    if reason := why_constraint_left_out(clause, server.foreign_keys, server.automatic):
+        return reason
     if "VECTOR" in texts and "INDEX" in texts and texts.index("INDEX") == texts.index("VECTOR") + 1:
         return "vector indexes are TiDB's own"
     if server.is_mariadb and _is_index(texts) and any(b == "(" and a in {"(", ","} for a, b in pairwise(texts)):
@@ -251,12 +258,15 @@ def _is_index(texts: Sequence[str]) -> bool:
 
 def _edits(sql: str, clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
     fills = bool(clause) and _is(clause[0], "ADD")
+    clause, checks = without_check(clause, server.automatic)
+    yield from checks
     for column in _columns(clause):
         yield from column_edits(
             sql, column, notes, server.types, fills=fills, mariadb=server.is_mariadb, computes=server.computes
         )
         yield from _of_types(column, server, notes)
     yield from without_own_options(sql, clause, notes)
+    yield from named_here(clause, server.foreign_keys, notes)
     yield from _of_clause(clause, server, notes)
 
 
