@@ -22,9 +22,9 @@ from consumer.spark.order_ahead import OrderAhead
 from consumer.spark.reports_ahead import Beside, ReportsAhead
 from consumer.tasks.jobs import Outcome, chunks_in
 from consumer.tasks.order import Answered, Failure, OrderTask, ReadTask, RowsOnly
-from consumer.tasks.quarantine_scan import takes_in_place
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import RawDdl, Report
+from consumer.tasks.scans.choose_scan import takes_in_place
 from consumer.tasks.second_look import (
     BoundedReaders,
     Content,

@@ -15,9 +15,9 @@ from consumer.native import Wanted
 from consumer.storage.line_run import located
 from consumer.tasks.encoding.chunk_encoder import CHUNK_BYTES, ChunkEncoder, RowError
 from consumer.tasks.encoding.compiled_rows import CompiledRows, compiled_rows
-from consumer.tasks.quarantine_scan import reduction_of, scan_of
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import Report, digest_of, is_in_doubt
+from consumer.tasks.scans.choose_scan import reduction_of, scan_of
 from consumer.tasks.shuffle_blocks import REPORTS, Block, Intake, Record, manifests, refusals
 from ordering.errors import InputError, ReconcilerError
 from ordering.rows.manifest import Accounts

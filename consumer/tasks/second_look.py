@@ -24,7 +24,7 @@ from consumer.large_messages.fetch import Bodies
 from consumer.large_messages.reference import reference
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import RawDdl
-from consumer.tasks.scan import ELSEWHERE
+from consumer.tasks.scans.scan import ELSEWHERE
 from ordering.errors import InputError, ReconcilerError
 from ordering.events import Kind, Partition, Position, RowOp, TableName
 from ordering.rows.identity import content_hash, fingerprint, key_values, ordinal, table_of

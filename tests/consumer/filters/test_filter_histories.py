@@ -17,7 +17,7 @@ from consumer.config.table_sections import EventFilterSection, FilterSection
 from consumer.filters.tables import table_filter
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.scan import Scan
 from ordering.events import Partition, RowOp
 from ordering.rows.identity import key_values
 from ordering.timestamps import CheckpointTs, ResolvedTs

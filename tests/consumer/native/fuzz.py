@@ -15,11 +15,11 @@ import msgspec
 
 from consumer.codec.canal_json import Plain
 from consumer.native import Core
-from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.report import Report
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.compiled_scan import CompiledReduction, CompiledScan
+from consumer.tasks.scans.scan import Scan
 from ordering.errors import ReconcilerError
 from ordering.events import Partition, TableName
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs

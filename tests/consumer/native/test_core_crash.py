@@ -18,11 +18,11 @@ from consumer.native import Core, chosen, load
 from consumer.native.log_choice import tell_choice
 from consumer.native.source import fingerprint
 from consumer.operate.status import core_state
-from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.order import ReadTask
-from consumer.tasks.quarantine_scan import reduction_of, scan_of
 from consumer.tasks.report import Report
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.choose_scan import reduction_of, scan_of
+from consumer.tasks.scans.compiled_scan import CompiledReduction, CompiledScan
+from consumer.tasks.scans.scan import Scan
 from consumer.tasks.shuffle_blocks import REPORTS
 from ordering.errors import ConfigError, CoreError
 from ordering.events import Partition, Position

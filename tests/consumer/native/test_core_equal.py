@@ -14,8 +14,8 @@ import xxhash
 from consumer.codec.canal_json import Plain
 from consumer.filters.tables import table_filter
 from consumer.native import LEFT_OUT, Core, Head, Reading
-from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.read_spec import ReadSpec
+from consumer.tasks.scans.compiled_scan import CompiledReduction, CompiledScan
 from ordering.events import Partition, TableName
 from ordering.rows.identity import fingerprint, row_key
 from ordering.rows.net_effect import NetEffect

@@ -19,10 +19,10 @@ from consumer.storage.line_run import LineRun, lines_joined
 from consumer.storage.place import StorageRoot
 from consumer.storage.reader import FileReaders
 from consumer.storage.schema_file import FileColumn, TableFile
-from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.compiled_scan import CompiledReduction, CompiledScan
+from consumer.tasks.scans.scan import Scan
 from ordering.errors import CoreError, InputError
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs

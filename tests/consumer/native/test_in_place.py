@@ -8,7 +8,7 @@ import pytest
 from consumer import native
 from consumer.native import Core, Joined, Reading, Rows
 from consumer.native.kafka_messages import CoreRun
-from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
+from consumer.tasks.scans.compiled_scan import CompiledReduction, CompiledScan
 from ordering.errors import CoreError, InputError
 from ordering.events import Position
 from tests.consumer.native.building import built

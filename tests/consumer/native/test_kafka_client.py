@@ -11,8 +11,8 @@ from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import RangeReader
 from consumer.native import Core, kafka_client
 from consumer.native.kafka_client import ClientChoice, CoreConsumer, RefusedSetting, kafka_library
-from consumer.tasks import quarantine_scan
-from consumer.tasks.quarantine_scan import reduction_of
+from consumer.tasks.scans import choose_scan
+from consumer.tasks.scans.choose_scan import reduction_of
 from ordering.errors import SourceError
 from tests.consumer.native.test_core_equal import case_of
 
@@ -63,7 +63,7 @@ def test_the_reason_is_told(core: Core, monkeypatch: pytest.MonkeyPatch) -> None
     case = case_of([])
     assert reduction_of(case.spec, 0)[1] == ""
     why = ClientChoice(None, "it is another one")
-    monkeypatch.setattr(quarantine_scan, "kafka_library", lambda: why)
+    monkeypatch.setattr(choose_scan, "kafka_library", lambda: why)
     assert reduction_of(case.spec, 0)[1] == "it is another one"
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from consumer.codec.canal_json import Plain
 from consumer.filters.tables import table_filter
-from consumer.tasks.batch_scan import BatchScan
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.report import Report
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.batch_scan import BatchScan
+from consumer.tasks.scans.scan import Scan
 from ordering.errors import InputError
 from ordering.events import Partition, TableName
 from ordering.rows.bucketing import evenly

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from consumer.codec.canal_json import Plain
 from consumer.filters.tables import table_filter
 from consumer.native import chosen
-from consumer.tasks.compiled_scan import CompiledReduction
-from consumer.tasks.quarantine_scan import reduction_of, scan_of
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.report import Report
-from consumer.tasks.scan import Scan
-from consumer.tasks.segment_scan import SegmentReduction, SegmentScan
+from consumer.tasks.scans.choose_scan import reduction_of, scan_of
+from consumer.tasks.scans.compiled_scan import CompiledReduction
+from consumer.tasks.scans.scan import Scan
+from consumer.tasks.scans.segment_scan import SegmentReduction, SegmentScan
 from consumer.tasks.shuffle_blocks import decode_block
 from ordering.errors import InputError
 from ordering.events import Partition, TableName

@@ -15,7 +15,7 @@ from consumer.codec.canal_json import Plain
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
 from consumer.tasks.report import Report
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.scan import Scan
 from ordering.errors import InputError, ReconcilerError
 from ordering.events import Partition
 from ordering.timestamps import CheckpointTs, ResolvedTs

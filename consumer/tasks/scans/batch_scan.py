@@ -12,7 +12,7 @@ from consumer.codec import canal_json
 from consumer.codec.canal_json import envelope
 from consumer.codec.row_images import TableKeys
 from consumer.formats.message_format import Untaken
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.scan import Scan
 from ordering.drift import FROM_A_ROW, FROM_NOTHING
 from ordering.errors import InputError
 from ordering.events import RowOp, TableName

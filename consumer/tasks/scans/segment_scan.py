@@ -15,12 +15,12 @@ from consumer.codec import canal_json
 from consumer.codec.joined_run import JoinedRun
 from consumer.kafka.account import Reached, check_account, epochs_upto
 from consumer.native.kafka_messages import CoreRun
-from consumer.tasks.batch_scan import BatchScan
-from consumer.tasks.compiled_scan import CompiledReduction, CompiledScan
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction, is_full
 from consumer.tasks.report import Report, sealed
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.batch_scan import BatchScan
+from consumer.tasks.scans.compiled_scan import CompiledReduction, CompiledScan
+from consumer.tasks.scans.scan import Scan
 from ordering.events import Kind, Position, TableName
 from ordering.timestamps import CommitTs
 from ordering.window import Range

@@ -32,7 +32,7 @@ from consumer.native import (
 from consumer.native.kafka_messages import CoreRun
 from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.reduction import Reduction
-from consumer.tasks.scan import Scan
+from consumer.tasks.scans.scan import Scan
 from consumer.tasks.shuffle_blocks import encode_block
 from ordering.errors import InputError
 from ordering.events import Position
