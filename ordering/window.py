@@ -1,4 +1,4 @@
-"""Which window comes next: (C, T], and which offsets have to be read for it.
+"""A window (C, T], the offsets that have to be read for it, and how large both may get, by rows and by bytes.
 
 R is the global resolvedTs over what was probed; T <= R is where the window ends: at a DDL, or where its rows would pass
 the limit. A range is read from `start` until the first watermark above R, or to `stop`: everything at or below R lies

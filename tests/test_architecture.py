@@ -16,7 +16,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LAYERS = (
     ["ordering"], ["ordering.rows"],
     ["sinks.rows"], ["sinks.bookkeeping", "sinks.compare", "sinks.ddl"],
-    ["sinks.uri", "sinks.private_files", "sinks.advice", "sinks.wording", "sinks.steps"],
+    ["sinks.uri", "sinks.private_files", "sinks.server_error_hints", "sinks.wording", "sinks.steps"],
     ["sinks.known_tables"],
     ["sinks.target_session"], ["sinks.leadership", "sinks.ddl_execution"], ["sinks.dialect"],
     ["sinks.merged_rows", "sinks.unit_rows"], ["sinks.target"],

@@ -19,7 +19,7 @@ from kafka.errors import (
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import OffsetAndMetadata
 
-from consumer.kafka.admin_login import control_arguments
+from consumer.kafka.admin_properties import control_arguments
 from consumer.kafka.oauth import TokenEndpoint
 from consumer.kafka.properties import Settings
 from consumer.kafka.reach import unreachable

@@ -1,4 +1,4 @@
-"""Says that this instance lives, in the target and in Redis, from a thread of its own; see `ordering.leadership`.
+"""Says that this instance lives, in the target and in Redis, from a thread of its own; see `ordering.takeover`.
 
 The thread has its own connections: a window's transaction may take minutes, and the leader has to be seen alive
 meanwhile. Nothing here decides who may write, so what fails here is said once and tried again.

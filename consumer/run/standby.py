@@ -1,4 +1,4 @@
-"""Standing by: waits until this instance may lead. What the target holds decides; see `ordering.leadership`.
+"""Standing by: waits until this instance may lead. What the target holds decides; see `ordering.takeover`.
 
 An instance leads at once where nobody does: who leads holds a lock of its connection's (of its process's, in SQLite),
 which is free as soon as that has ended. A leader that still holds it and shows no sign of life is taken over from.
@@ -13,7 +13,7 @@ import structlog
 from consumer.run.heartbeat import RedisLease
 from consumer.runtime.signals import Stopped
 from ordering.errors import LeaderLivesError
-from ordering.leadership import Sign, Watch
+from ordering.takeover import Sign, Watch
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.target import Target
 

@@ -13,6 +13,8 @@ from sinks.compare.digests import Span, TableReader
 from sinks.compare.value_forms import Pair, Trait, paired
 from sinks.rows.schema import Catalog, Column, TableSchema
 
+CHUNK_ROWS = 50_000
+"""Rows of a chunk, unless the command line says otherwise."""
 Accepts = Callable[[str, str], bool]
 
 

@@ -20,7 +20,7 @@ from consumer.filters.tables import table_filter
 from consumer.verify.compare import Comparer, Results, Work
 from consumer.verify.narrow import UNNAMED, Difference, still_differing
 from consumer.verify.pacing import Bar, Pace
-from consumer.verify.plan import Comparison, Plan, chunks, planned, unseen
+from consumer.verify.plan import CHUNK_ROWS, Comparison, Plan, chunks, planned, unseen
 from consumer.verify.repair import repair
 from consumer.verify.replay import replayed
 from consumer.verify.report import TableOutcome, VerifyOutcome
@@ -36,8 +36,6 @@ from sinks.bookkeeping.progress_rows import Stored
 from sinks.compare.digests import Selection, Span, whole_number
 from sinks.private_files import open_file
 from sinks.wording import plural
-
-CHUNK_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ordering.leadership import Sign
+from ordering.takeover import Sign
 
 KEPT_S = 3600
 """A row that nobody renewed for so long is of an instance that crashed."""

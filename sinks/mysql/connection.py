@@ -12,12 +12,12 @@ from pymysql.protocol import MysqlPacket
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import TableName
-from sinks.advice import mysql_advice
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.mysql.login import HINT as LOGIN_HINT
 from sinks.mysql.login import PasswordKeptError
 from sinks.mysql.tls import HINT, is_tls_fault
 from sinks.mysql.wire import Line
+from sinks.server_error_hints import mysql_advice
 from sinks.uri import TargetUri
 
 _LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}

@@ -8,9 +8,9 @@ from uuid import uuid4
 import psycopg
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
-from sinks.advice import login_advice, postgres_advice
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.postgres.answers import CountedConnection
+from sinks.server_error_hints import login_advice, postgres_advice
 from sinks.uri import TargetUri
 
 _CONNECT_TIMEOUT_S = 10

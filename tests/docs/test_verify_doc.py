@@ -6,7 +6,7 @@ import click
 import pytest
 
 from consumer.cli.verify import verify
-from consumer.verify import narrow, run, sides
+from consumer.verify import narrow, plan, sides
 from ordering.errors import DifferencesError
 from sinks.compare import digests
 from tests.docs.test_readme import README, ROOT, check_command_line, words_of
@@ -29,7 +29,7 @@ def test_every_option_is_told() -> None:
 def test_it_is_found_and_its_numbers_are_the_code_s() -> None:
     assert "docs/verify.md" in README
     assert f"{4 * digests.DIGITS} bits" in TEXT
-    assert f"({run.CHUNK_ROWS:,})" in TEXT
+    assert f"({plan.CHUNK_ROWS:,})" in TEXT
     assert f"({sides._WAIT_S:.0f} s)" in TEXT
     assert f"{narrow.MOST_ROWS // 1_000_000} million rows" in TEXT
     assert f"{DifferencesError.exit_code}: something differs" in TEXT

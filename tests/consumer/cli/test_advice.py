@@ -9,7 +9,7 @@ from consumer.cli.main import main
 from consumer.cli.shared import SECTIONS, cut, with_config
 from consumer.operate.check import Finding
 from ordering.errors import ConfigError
-from sinks.advice import login_advice
+from sinks.server_error_hints import login_advice
 
 
 @pytest.mark.parametrize(

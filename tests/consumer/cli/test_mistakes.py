@@ -17,8 +17,8 @@ from consumer.kafka.admin import KafkaAdmin
 from consumer.verify.plan import Plan
 from consumer.verify.report import VerifyOutcome
 from ordering.errors import ConfigError, SourceUnreachableError
-from sinks.advice import mysql_advice, postgres_advice
 from sinks.mysql.connection import MysqlConnection
+from sinks.server_error_hints import mysql_advice, postgres_advice
 
 SAMPLE = """\
 changefeed = "orders"

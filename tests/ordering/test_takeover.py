@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordering.leadership import Sign, Watch
+from ordering.takeover import Sign, Watch
 
 LEASE_S = 6.0
 
