@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 from starlette.responses import Response
 from starlette.types import Message
 
@@ -79,6 +80,34 @@ def test_half_requests_leave_health_and_the_api_free(serving: Serving, half: byt
             answer = httpx.get(f"{serving.url}healthz", timeout=connections.REQUEST_S - 2)  # they are held until then
             assert answer.status_code == 200, answer.text
         assert httpx.get(f"{serving.url}api/v2/changefeeds", headers=HEADERS, timeout=10).status_code == 200
+
+
+def test_of_too_many_that_wait_the_oldest_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a deadline that would close them anyway."""
+    monkeypatch.setattr(connections, "MOST", 5)
+    monkeypatch.setattr(connections, "REQUEST_S", 3600.0)
+
+    async def app(_scope: object, _receive: object, _send: object) -> None:
+        raise AssertionError
+
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, http=connections.BoundedProtocol, lifespan="off", log_config=None)
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        eventually("it listens", lambda: server.started)
+        place = server.servers[0].sockets[0].getsockname()
+        with ExitStack() as held:
+            clients = []
+            for _ in range(20):
+                clients.append(held.enter_context(closing(socket.create_connection(place, timeout=30))))
+                clients[-1].sendall(HALF["headers"])
+            eventually("the oldest are closed", lambda: all(map(ended, clients[:15])))
+            assert not any(map(ended, clients[15:]))
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join()
 
 
 def test_a_byte_now_and_then_does_not_keep_a_connection(serving: Serving) -> None:

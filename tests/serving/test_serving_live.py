@@ -6,24 +6,18 @@ import stat
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
-from time import monotonic
 
-import cramjam
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from consumer.embedded import KafkaBroker
 from tests.service.lab import Feed
 from tests.service.messages import at, begun, ddl, encoded, insert, row_value, watermarks
-from tests.service.producing import packed
 from tests.serving.lab import TOKEN, Serving, config_of, feed_into
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 SECRET = "not-to-be-seen"
-SLACK_S = 3.0
-"""For what else the machine does."""
 
 
 @pytest.fixture(scope="module")
@@ -127,34 +121,6 @@ def test_one_fails_and_the_others_go_on(
     assert [window["rows_by_table"] for window in windows] == [{"d.t": 1}]
     states = {one["id"]: one["state"] for one in serving.ask("GET", "")["items"]}
     assert {states[one.name] for one in (running, refused, missing)} == {"normal"}
-
-
-def test_a_hostile_one_slows_no_other(
-    serving: Serving, running: Feed, kafka_broker: KafkaBroker, tmp_path: Path
-) -> None:
-    """A statement that is slow to read, deep JSON, a packed bomb and packed batches: the other keeps its time."""
-    hostile = feed_into(tmp_path, kafka_broker.bootstrap, f"{running.topic}-hostile")
-    statement = "ALTER TABLE `t` COMMENT '" + "\\'/*! (" * 80_000
-    hostile.send([*begun(), ddl("d.t", 4, statement, kind="ALTER"), *watermarks(9)])
-    hostile.send_raw(1, b"[" * 500_000, bytes(cramjam.lz4.compress(b"{" + b" " * (128 << 20))))
-    packed(hostile, "gzip", 2, *[bytes(150 << 20)] * 3)
-
-    def rounds(numbers: range) -> float:
-        took = []
-        for number in numbers:
-            begun_at = monotonic()
-            serving.reached(running.name, more(running, number))
-            assert serving.client.get("/healthz").status_code == HTTPStatus.OK
-            took.append(monotonic() - begun_at)
-        return sorted(took)[len(took) // 2]
-
-    alone = rounds(range(10, 20, 2))
-    serving.ask("POST", "", 201, json=config_of(hostile))
-    assert rounds(range(20, 30, 2)) <= 2 * alone + SLACK_S
-    failed = serving.until(hostile.name, "failure", lambda s: s["state"] == "failed")["error"]
-    assert (failed["code"], failed["exit_code"]) == ("Reconciler:ErrInput", 3)
-    assert rounds(range(30, 36, 2)) <= 2 * alone + SLACK_S
-    assert ids(running) == [1, *range(10, 36, 2)]
 
 
 def test_change_pause_resume(serving: Serving, running: Feed) -> None:
