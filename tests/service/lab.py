@@ -138,8 +138,16 @@ class Feed:
         produce([Message(self.topic, partition, v) for v in values], self.bootstrap, partitions=PARTITIONS)  # type: ignore[arg-type]
 
     def make_topic(self, partitions: int = PARTITIONS, topic: str | None = None, **settings: str) -> None:
-        wanted = NewTopic(topic or self.topic, partitions, 1, config=settings)
-        self.admin_do(lambda admin: admin.create_topics([wanted]))
+        """Create a topic, and wait until brokers tell of it: their metadata comes later than the answer."""
+        name = topic or self.topic
+        self.admin_do(lambda admin: admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+
+        def is_told() -> bool:
+            found = admin.list_topics(name, timeout=10).topics[name]
+            return not found.error and [one.leader >= 0 for one in found.partitions.values()] == [True] * partitions
+
+        eventually("the topic is there", is_told)
 
     def admin_do(self, ask: Callable[[AdminClient], Mapping[Any, Any]]) -> None:
         """Ask the cluster and wait for the answers."""

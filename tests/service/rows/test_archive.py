@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.check import findings
@@ -249,10 +248,7 @@ def test_an_archive_that_is_read_stays_named(sqlite_feed: Feed, tmp_path: Path) 
 
 def created_again(feed: Feed) -> None:
     """Another topic of this name, without a message."""
-    admin = AdminClient({"bootstrap.servers": feed.bootstrap})
-    admin.delete_topics([feed.topic])[feed.topic].result(30)
-    while feed.topic in admin.list_topics(timeout=10).topics:
-        admin.poll(0.05)
+    feed.delete_topic()
     feed.make_topic(**{"retention.ms": "-1"})
 
 
