@@ -14,6 +14,8 @@ from sinks.server_error_hints import login_advice, postgres_advice
 from sinks.uri import TargetUri
 
 _CONNECT_TIMEOUT_S = 10
+_NO_FILE = "/dev/null/none"
+"""Else libpq looks for a password in a file of this machine, whichever server was named."""
 _LOCK_WAIT_MS = 50_000
 _SILENCE_MS = 60_000
 """A server that acknowledges nothing for so long is given up."""
@@ -81,6 +83,7 @@ class PostgresConnection:
                 port=uri.port,
                 user=uri.user,
                 password=uri.password,
+                passfile=_NO_FILE,
                 dbname=uri.path,
                 connect_timeout=_CONNECT_TIMEOUT_S,
                 application_name="ticdc-reconciler",

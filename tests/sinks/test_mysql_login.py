@@ -238,6 +238,22 @@ def test_a_postgres_is_given_it_by_who_says_so() -> None:
     assert SECRET.encode() in b"".join(heard)
 
 
+def test_a_postgres_that_is_given_none_gets_none_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library would look for one in a file and in the environment, for a server that anybody has named."""
+    file = tmp_path / "passwords"
+    file.write_text(f"*:*:*:*:{SECRET}\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(file))
+    for variable in ("", SECRET):
+        monkeypatch.setenv("PGPASSWORD", variable)
+        heard: list[bytes] = []
+        with served(lambda listening, h=heard: greedy_postgres(listening, h)) as port, pytest.raises(TargetError):
+            PostgresConnection(parse_target_uri(f"postgresql://root@127.0.0.1:{port}/d?require_auth=password"))
+        assert SECRET.encode() not in b"".join(heard)
+
+
 ENDLESS = {
     "rows": (ROWS, b"\x01x"),
     "empty rows": (ROWS, b"\0"),
