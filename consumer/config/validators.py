@@ -54,12 +54,13 @@ def zone(value: str) -> str:
 
 
 def target(value: str) -> str:
-    """A target's URI, which is not connected to."""
+    """A target's URI, which is not connected to; its scheme in small letters, by which others tell what it is."""
     try:
         parse_target_uri(value)
     except ConfigError as error:
         raise ValueError(_joined(error, "target.uri ")) from error
-    return value
+    scheme, colon, rest = value.partition(":")
+    return f"{scheme.lower()}{colon}{rest}"
 
 
 def addresses(value: str) -> str:

@@ -137,7 +137,7 @@ def open_target_side(config: Config, readers: int) -> tuple[Side, Stored | None]
 
 def open_upstream_side(uri: str, checkpoint: int, readers: int) -> Side:
     """A TiDB as it was at C. Raises SourceError, InputError."""
-    if not uri.startswith("tidb:"):
+    if not uri.lower().startswith("tidb:"):
         hint = "--upstream names a TiDB, tidb://USER:PASSWORD@HOST:4000; --against compares with any database at rest"
         raise ConfigError("an upstream has to be a TiDB: others can't show what they held at C", hint=hint)
     return _opened(uri, "upstream", readers, checkpoint)

@@ -49,6 +49,7 @@ def test_the_least_config_is_enough() -> None:
         ({"source": {"time-zone": "Mars/Base"}}, "'source.time-zone' must be a time zone"),
         ({"limits": {"window-bytes": "many"}}, "'limits.window-bytes' must be a number of bytes"),
         ({"target": {"uri": "iceberg+sqlite:////c?warehouse=/w", "audit": True}}, "audit is not of Iceberg"),
+        ({"target": {"uri": "Iceberg+SQLite:////c?warehouse=/w", "audit": True}}, "audit is not of Iceberg"),
         ({"target": {"uri": "oracle://h"}}, "unknown scheme 'oracle'"),
         ({"source": {"colour": 1}}, "unknown key 'source.colour'"),
         ({"spark": {"mastr": "local[2]"}}, "'mastr' is neither master, native nor a setting"),
@@ -59,6 +60,11 @@ def test_what_is_wrong_is_told_with_its_key(sections: dict[str, dict[str, Any]],
     with pytest.raises(ConfigError, match="the config is wrong") as caught:
         config_from(values(**sections), "here")
     assert told in str(caught.value)
+
+
+def test_a_targets_kind_is_the_same_in_capitals() -> None:
+    found = config_from(values(target={"uri": "TiDB://Root:Pass@H:4000"}), "here").target
+    assert (found.uri, found.consistency) == ("tidb://Root:Pass@H:4000", "row")
 
 
 def test_rules_come_from_files_beside_the_config(tmp_path: Path) -> None:
