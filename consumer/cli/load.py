@@ -1,6 +1,7 @@
 """The command `reconciler load`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -8,6 +9,8 @@ import click
 from consumer.cli.shared import CONFIG, WholeNumber, foreseen, load_config
 from consumer.runtime.terminal import say, say_json
 from sinks.wording import plural
+
+_SHOWN = 10
 
 
 @click.command()
@@ -72,6 +75,13 @@ def load(
         say(
             f"{said}: {plural(outcome.rows, 'row')}, {plural(outcome.files, 'file')},"
             f" {plural(outcome.tables, 'table')}, {plural(outcome.views, 'view')} in"
-            f" {outcome.seconds:.1f} s; checkpoint {outcome.checkpoint_ts if outcome.finished else 'not set yet'}"
+            f" {outcome.seconds:.1f} s; checkpoint {outcome.checkpoint_ts if outcome.finished else 'not set yet'}{_left(outcome.left_out)}"
         )
     sys.stdout.flush()
+
+
+def _left(names: Sequence[str]) -> str:
+    """Of which tables and files nothing was loaded."""
+    more = len(names) - _SHOWN
+    told = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"; left out: {told}" if names else ""

@@ -25,7 +25,7 @@ from consumer.load.checksums import check_sums
 from consumer.load.csv_rows import CsvForm
 from consumer.load.definitions import refuse_computed
 from consumer.load.dump import DataFile, Dump, read_dump
-from consumer.load.schemas import LoadOutcome, Schemas
+from consumer.load.schemas import LoadOutcome, Schemas, check_key
 from consumer.load.workers import Order, Workers, one_by_one
 from consumer.load.write_file import FileWork, LoadStep, Observe, observe_nothing
 from consumer.operate.progress import refuse_living_leader
@@ -150,7 +150,10 @@ class Load:
         """Whether this very dump has been loaded and nothing else has happened since."""
         files = target.loads.files(self._config.changefeed, progress.ledger)
         same = progress.untouched and progress.start_ts == dump.tso and not progress.loading_ts
-        return same and bool(files) and all(file.whole for file in files.values())
+        if not (same and files and all(file.whole for file in files.values())):
+            return False
+        self._check_same(progress, dump, [file.name for file in self._wanted(dump)], files)
+        return True
 
     def _led(self, dump: Dump, known: Progress | None, outcome: LoadOutcome) -> Lease:
         """Become the leader of a changefeed that is new, or whose load is not done. Raises ConfigError."""
@@ -192,10 +195,11 @@ class Load:
 
     def _check_same(self, known: Progress, dump: Dump, names: Sequence[str], noted: Collection[str]) -> None:
         # what was killed right after its claim has noted nothing yet
-        if known.loading_ts != dump.tso or (noted and set(noted) != set(names)):
+        if (known.loading_ts or known.start_ts) != dump.tso or (noted and set(noted) != set(names)):
+            tso = known.loading_ts or known.start_ts
             raise ConfigError(
-                f"another dump is being loaded into this changefeed, of TSO {known.loading_ts}"
-                f" ({utc_text(known.loading_ts)} UTC), {len(noted)} files",
+                f"another dump {'is being' if known.loading_ts else 'was'} loaded into this changefeed, of TSO {tso}"
+                f" ({utc_text(tso)} UTC), {len(noted)} files",
                 where=str(dump.directory),
                 hint=f"go on with that one, unchanged and with the same filter; {_AGAIN}",
             )
@@ -302,6 +306,7 @@ class Load:
                 where=f"file={file.name}",
                 hint="create it, or dump its definition too (without --no-schemas)",
             )
+        check_key(schema, f"file={file.name}", force_replicate=self._filter.force_replicate)
         defined = schemas.columns.get(file.table, ())
         refuse_computed(defined, schema, file.name)
         zone = self._config.source.time_zone

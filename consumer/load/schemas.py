@@ -10,12 +10,12 @@ from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.ddl.guard import check_names, reading, refuse_what_is_not_theirs
 from consumer.ddl.merged.shards import RoutedDdl
-from consumer.ddl.policy import why_ignored
+from consumer.ddl.policy import NO_INDEX, creates_key, why_ignored
 from consumer.ddl.routing import after, routed, shards, with_rows
 from consumer.load.definitions import FilePlace, ddl_of, in_order, view_of
 from consumer.load.dump import Dump
 from consumer.load.write_file import LoadStep, Observe
-from ordering.errors import InputError, TargetError
+from ordering.errors import ConfigError, InputError, TableMismatchError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlState
@@ -23,6 +23,7 @@ from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.model import ColumnDef
 from sinks.ddl.parse.statement import read_statement
 from sinks.ddl.parse.tables import read_table
+from sinks.rows.schema import TableSchema
 from sinks.target import Target
 
 log = structlog.get_logger()
@@ -55,6 +56,13 @@ class LoadOutcome:
         return {**told, "finished": self.finished, "seconds": round(self.seconds, 3)}
 
 
+def check_key(table: TableSchema, where: str, *, force_replicate: bool) -> None:
+    """Raise TableMismatchError for a table that a run could not write, whose rows in the dump would be left out."""
+    if not (table.handle_key or force_replicate):
+        hint = "give it upstream's primary key, or let filter.rules leave it out; without one upstream: force-replicate"
+        raise TableMismatchError(f"table {table.name} has no valid index in the target", where=where, hint=hint)
+
+
 class Schemas:
     """Makes what the dump defines, as DDLs of the changefeed: fitted to the target, in its DDL log, once each.
 
@@ -77,12 +85,13 @@ class Schemas:
         for database, path in dump.databases.items():
             if self._filter.tables.accepts_database(database):
                 self._execute(ddl_of(path, dump.tso, database))
+        held = {file.table for file in dump.files}
         for name, path in dump.tables.items():
             if not self._filter.tables(*name):
                 self._leave(name, "filter.rules leave it out", outcome)
                 continue
             ddl = ddl_of(path, dump.tso, *name)
-            self._define(name, ddl, outcome)
+            self._define(name, ddl, outcome, has_rows=name in held)
         self._place(dump)
         outcome.left_out += dump.left
         if dump.left:
@@ -95,21 +104,30 @@ class Schemas:
             self.progress = with_rows(self.progress, self._routes, files)
             self._target.know(self.progress)
 
-    def _define(self, name: TableName, ddl: DdlEvent, outcome: LoadOutcome) -> None:
+    def _define(self, name: TableName, ddl: DdlEvent, outcome: LoadOutcome, *, has_rows: bool) -> None:
         refuse_what_is_not_theirs(ddl)
         self.columns[name] = read_table(ddl.sql).columns
+        if not (self._filter.force_replicate or creates_key(ddl.sql)):  # upstream's table decides, not the target's
+            self._leave(name, f"it {NO_INDEX}", outcome)
+            return
         catalog = self._target.catalog()
         if catalog.get(catalog.spelled(name)) is None or tuple(name) in self._torn or self._joins(name):
             because = why_ignored(ddl, [ddl], self._filter, catalog)
+            if because and has_rows:
+                raise ConfigError(
+                    f"the dump holds rows of table {name}, which the target lacks; its CREATE TABLE is not executed,"
+                    f" because {because}",
+                    where=self._target.name,
+                    hint="create the table as it is upstream, or let filter.rules leave it out",
+                )
             if because:
                 self._leave(name, because, outcome)
                 return
             self._execute(ddl)
             catalog = self._target.catalog()
         schema = catalog.get(catalog.spelled(name))
-        if schema is not None and not schema.handle_key and not self._filter.force_replicate:
-            self._leave(name, "it has no valid index, and filter.force-replicate is false", outcome)
-            return
+        if schema is not None:
+            check_key(schema, self._target.name, force_replicate=self._filter.force_replicate)
         outcome.tables += 1
 
     def _joins(self, name: TableName) -> bool:
@@ -120,7 +138,7 @@ class Schemas:
     def _leave(self, name: TableName, because: str, outcome: LoadOutcome) -> None:
         self.passed.add(name)
         outcome.left_out.append(str(name))
-        log.info("table left out", table=str(name), because=because)
+        log.warning("table left out", table=str(name), because=because)
 
     def view(self, dump: Dump, outcome: LoadOutcome) -> None:
         """Make the views, or make them again."""
