@@ -75,7 +75,8 @@ def load(
         say(
             f"{said}: {plural(outcome.rows, 'row')}, {plural(outcome.files, 'file')},"
             f" {plural(outcome.tables, 'table')}, {plural(outcome.views, 'view')} in"
-            f" {outcome.seconds:.1f} s; checkpoint {outcome.checkpoint_ts if outcome.finished else 'not set yet'}{_left(outcome.left_out)}"
+            f" {outcome.seconds:.1f} s; checkpoint {outcome.checkpoint_ts if outcome.finished else 'not set yet'}"
+            f"{_left(outcome.left_out)}"
         )
     sys.stdout.flush()
 
