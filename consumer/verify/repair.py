@@ -34,8 +34,8 @@ def repair(outcome: VerifyOutcome, mender: Mender) -> Iterator[str]:
         if _is_merged(table.comparison):
             yield f"-- not repaired here: {_MERGED}"
             continue
-        yield from filter(None, _deletes(table, mender))
-        yield from filter(None, _writes(table, mender))
+        yield from _deletes(table, mender)
+        yield from _writes(table, mender)
     yield from mender.tail()
 
 
@@ -58,9 +58,15 @@ def _is_replaced(comparison: Comparison) -> bool:
     return _replaces(comparison) and not comparison.masked
 
 
+def _loses_own(comparison: Comparison) -> bool:
+    """Whether a row that is replaced would lose what the target alone holds of it."""
+    return _is_replaced(comparison) and bool(comparison.right.own_columns([p.right.name for p in comparison.pairs]))
+
+
 def _deletes(table: TableOutcome, mender: Mender) -> Iterator[str]:
+    replaced = _is_replaced(table.comparison) and not _loses_own(table.comparison)
     for one in table.differences:
-        if one.right is not None and (one.left is None or _is_replaced(table.comparison)):
+        if one.right is not None and (one.left is None or replaced):
             yield _told(lambda one=one: _delete(table.comparison, one, mender))  # type: ignore[misc]
 
 
@@ -91,9 +97,14 @@ def _write(comparison: Comparison, one: Difference, mender: Mender) -> str:
     if one.right is None or _replaces(comparison):
         if comparison.masked:
             raise _unrepaired(comparison, one, "an INSERT would lack its masks")
+        if one.right is not None and _loses_own(comparison):
+            raise _unrepaired(comparison, one, "a row in its place would lack what only the target's columns hold")
         return mender.insert(comparison.right.here, comparison.pairs, one.left or ())
     changed = [(pair, value) for pair, value, _ in one.changed(comparison)]
-    return mender.update(comparison.right, comparison.keys, _key(comparison, one.right), changed)
+    statement = mender.update(comparison.right, comparison.keys, _key(comparison, one.right), changed)
+    if not statement:
+        raise _unrepaired(comparison, one, "it differs only where the target computes the value")
+    return statement
 
 
 def _unrepaired(comparison: Comparison, one: Difference, why: str) -> TargetError:

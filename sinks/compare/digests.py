@@ -27,7 +27,7 @@ NOTHING = "N"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Rows whose `column` lies in (low, high]; None is no bound. Without a column: all rows."""
+    """Rows whose `column` lies in (low, high]; None is no bound, and NULL is below all. Without a column: all rows."""
 
     column: str = ""
     low: int | None = None
@@ -36,7 +36,9 @@ class Span:
     def conditions(self, reader: "TableReader") -> list[str]:
         """The SQL conditions that hold for just these rows."""
         name = reader.quoted(self.column) if self.column else ""
-        return [f"{name} {sign} {end}" for sign, end in ((">", self.low), ("<=", self.high)) if end is not None]
+        if self.low is None:  # what was made by hand may hold NULLs in it
+            return [] if self.high is None else [f"({name} <= {self.high} OR {name} IS NULL)"]
+        return [f"{name} > {self.low}", *([] if self.high is None else [f"{name} <= {self.high}"])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,11 @@ class _Key(NamedTuple):
     columns: tuple[str, ...]
     spread: tuple[str, ...]
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What it is unique over: with more than its columns where it does not tell all rows apart by them alone."""
+        return self.columns if self.plain else (*self.columns, "")
+
 
 def members_check(column: str, members: tuple[str, ...], *, several: bool) -> str:
     """The condition under which a column holds a member (ENUM) or members (SET); '' is upstream's invalid value."""
@@ -208,7 +213,7 @@ def _table(name: TableName, columns: list[Column], keys: list[_Key]) -> TableSch
     handle = choose_handle_key(primary, uniques, named)
     valid = valid_indexes(primary, uniques, named)
     unique = {key.name: key.spread for key in keys if not key.primary}
-    return TableSchema(name, tuple(columns), handle, tuple(key.columns for key in keys), valid, unique_indexes=unique)
+    return TableSchema(name, tuple(columns), handle, tuple(key.parts for key in keys), valid, unique_indexes=unique)
 
 
 def base_type(kind: str) -> str:

@@ -12,6 +12,7 @@ _QUICK = {Form.NUMBER, Form.TEXT, Form.DATE, Form.DATETIME, Form.TIMESTAMP, Form
 
 
 _SETTINGS = {
+    "statement_timeout": "0",
     "client_encoding": "UTF8",
     "standard_conforming_strings": "on",
     "search_path": "pg_catalog",
@@ -21,21 +22,27 @@ _SETTINGS = {
     "extra_float_digits": "1",
     "bytea_output": "hex",
     "row_security": "off",
-    "statement_timeout": "0",
 }
 """What statements mean by, and the spelling of values that they compare: as the sink's own session. Without
 `row_security` off a statement would pass over rows that policies hide; with it, it is an error."""
 
 
+_SILENT = (
+    "-- triggers and foreign keys would change rows that are not shown here; see GRANT SET ON PARAMETER",
+    "SET LOCAL session_replication_role = 'replica';",
+)
+"""Within the transaction: where it is refused, nothing of it counts."""
+
+
 class PostgresMender(Mender):
-    """Triggers and foreign keys act as the session that runs it lets them."""
+    """Triggers and foreign keys do not act, as in the sink's own session."""
 
     overriding = " OVERRIDING SYSTEM VALUE"
 
     def head(self, databases: Iterable[str]) -> list[str]:
         """See `Mender.head`."""
         del databases
-        return [*(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()), "BEGIN;"]
+        return [*(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()), "BEGIN;", *_SILENT]
 
     def literal(self, pair: Pair, text: str) -> str:
         """See `Mender.literal`."""
