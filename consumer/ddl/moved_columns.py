@@ -4,15 +4,16 @@ Rules go by names. TiCDC's own selectors go on with the new name; here an operat
 """
 
 from collections.abc import Iterator
+from itertools import permutations
 
-from consumer.ddl.guard import exchanged
+from consumer.ddl.guard import exchanged, subjects
 from consumer.ddl.lost_keys import changes_of
 from consumer.filters.columns import ColumnRules
 from consumer.filters.tables import TableFilter
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from sinks.ddl.model import ChangeColumn, RenameColumn
-from sinks.ddl.parse.statement import DdlKind, Statement, named, named_tables, read_statement
+from sinks.ddl.parse.statement import DdlKind, Statement, named_tables, read_statement
 from sinks.rows.schema import Catalog, TableSchema
 
 _HINT = (
@@ -27,7 +28,7 @@ def refuse_moved_columns(ddl: DdlEvent, columns: ColumnRules, tables: TableFilte
     own = TableName(ddl.database, ddl.table)
     for old, new in _renamed_columns(statement):
         _check(columns, (own, old), (own, new))
-    for before, after in _moved_rows(ddl, statement, own):
+    for before, after in _moved_rows(ddl, statement):
         names = map(catalog.spelled, (before, after))  # it may have been executed
         schema = next(filter(None, map(catalog.get, names)), None)
         if tables(*after):
@@ -50,11 +51,12 @@ def _renamed_columns(statement: Statement) -> Iterator[tuple[str, str]]:
             yield change.old, change.column.name
 
 
-def _moved_rows(ddl: DdlEvent, statement: Statement, own: TableName) -> Iterator[tuple[TableName, TableName]]:
+def _moved_rows(ddl: DdlEvent, statement: Statement) -> Iterator[tuple[TableName, TableName]]:
     """Tables whose rows are another one's afterwards."""
     if ddl.removes and ddl.adds:
         yield from zip(ddl.removes, ddl.adds, strict=True)
-    yield from ((own, named(other)) for other in exchanged(ddl, statement))
+    if exchanged(ddl, statement):  # messages name either side
+        yield from permutations(subjects(ddl, statement), 2)
     if statement.kind is DdlKind.OTHER and statement.tables:  # RECOVER or FLASHBACK
         _, (old, *new) = named_tables(ddl.sql)
         before, *after = (TableName(one.reference.database or ddl.database, one.reference.table) for one in (old, *new))
