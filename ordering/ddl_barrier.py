@@ -46,13 +46,18 @@ def next_of(ready: Sequence[DdlEvent], there: Container[TableName], seen: Resolv
     RENAME TABLE a TO z, b TO a comes as two DDLs with one commitTs, in the topics of the old names, and between topics
     there is no order: so the first whose old names are there and whose new ones are free. In a topic none is passed.
     `seen`: up to where every message was read. None if no one fits and others may come: at a watermark itself not every
-    DDL has been sent.
+    DDL has been sent. Later, the first whose new names no other one leaves.
     """
     first = ready[0]
     same = [ddl for ddl in ready if ddl.commit_ts == first.commit_ts]
     heads = {ddl.position.topic: ddl for ddl in reversed(same)}
     fitting = (ddl for ddl in same if heads[ddl.position.topic] is ddl and _fits(ddl, there))
-    return next(fitting, first if first.commit_ts < seen else None)
+    found = next(fitting, None)
+    if found is not None or first.commit_ts >= seen:
+        return found
+    left = {name.folded for ddl in same for name in ddl.removes}
+    free = (ddl for ddl in same if heads[ddl.position.topic] is ddl and not any(one.folded in left for one in ddl.adds))
+    return next(free, first)
 
 
 def _fits(ddl: DdlEvent, there: Container[TableName]) -> bool:

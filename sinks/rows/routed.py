@@ -160,6 +160,10 @@ class RoutedTables(Mapping[TableName, V], Generic[V]):
             return known or name
         return found if found.folded == name.folded else name.folded
 
+    def is_unmet(self, name: TableName) -> bool:
+        """Whether it is a merged one of which nothing has come: that its place is there does not say that it is."""
+        return self._names.origins.merges(name) and self._names.known_as(name) is None
+
     def __getitem__(self, name: TableName) -> V:
         """What is known of a table of upstream."""
         found = self._found(name)

@@ -204,8 +204,10 @@ class Catalog:
     """The target's stored generated columns hold what upstream's do: both are TiDB."""
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a table, however its name is spelled."""
-        return isinstance(name, TableName) and self.spelled(name) in self.tables
+        """Whether there is such a table, however its name is spelled; of a merged one, whether it is known."""
+        if not isinstance(name, TableName) or self.spelled(name) not in self.tables:
+            return False
+        return not (isinstance(self.tables, RoutedTables) and self.tables.is_unmet(name))
 
     def get(self, name: TableName) -> TableSchema | None:
         """The table, or None."""

@@ -65,6 +65,13 @@ def test_renames_of_one_statement_find_their_order(topics: list[str]) -> None:
         there = (there - {*found.removes}) | {*found.adds}
 
 
+def test_where_none_fits_the_one_goes_first_whose_new_name_no_other_leaves() -> None:
+    """Whether a table is there may be unknown: RENAME TABLE b TO z, a TO b."""
+    over, away = ddl(5, topic="t", removes=(A,), adds=(B,)), ddl(5, topic="u", removes=(B,), adds=(Z,))
+    assert next_of([over, away], set(), ResolvedTs(6)) is away
+    assert next_of([over, away], set(), ResolvedTs(5)) is None
+
+
 def test_within_a_topic_none_is_passed_and_another_commit_ts_waits() -> None:
     first, second = ddl(5, offset=1, removes=(Z,), adds=(B,)), ddl(5, offset=2, removes=(A,), adds=(B,))
     assert next_of([first, second], {A}, ResolvedTs(6)) is first

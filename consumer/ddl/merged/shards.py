@@ -245,6 +245,9 @@ class ShardDdl:
             message = f"{new} is not merged in {self.place}, where the rows of {old} lie"
             raise MergeConflictError(message)
         sources = {name: at for name, at in names.sources.items() if name.folded != old.folded}
+        if new.folded in {name.folded for name in sources}:
+            message = f"{new} is a shard already, and its rows would lie among those of {old}"
+            raise MergeConflictError(message)
         replace(self.known, names=names.knowing(sources)).check_origin(new)
         merged = {**self.known.merged, self.place: self.table.renamed(old, new)}
         before, after = routes.origin(old), routes.origin(new)
