@@ -63,6 +63,13 @@ def test_a_statement_has_a_limit() -> None:
         Words("a" * (LONGEST + 1))
 
 
+def between_words(read: Lexer) -> list[str]:
+    """What stands before each word, and behind the last."""
+    ends = [0, *(word.stop for word in read.words)]
+    begins = [*(word.start for word in read.words), len(read.text)]
+    return [read.text[end:begin] for end, begin in zip(ends, begins, strict=True)]
+
+
 @given(st.lists(PIECES, max_size=12).map("".join), st.booleans())
 def test_what_is_handed_on_means_what_was_read(sql: str, features: bool) -> None:
     """A server that reads the text meets the words that were judged, and no comment."""
@@ -74,12 +81,11 @@ def test_what_is_handed_on_means_what_was_read(sql: str, features: bool) -> None
     again = Lexer(read.text, features=False)
     assert [(w.kind, w.text) for w in again.words] == [(w.kind, w.text) for w in read.words]
     assert again.text == read.text
-    ends = [0, *(word.stop for word in read.words)]
-    begins = [*(word.start for word in read.words), len(read.text)]
-    between = "".join(read.text[end:begin] for end, begin in zip(ends, begins, strict=True))
-    assert not between.strip(" \t\n\v\f\r"), "what was not judged"
-    outside = "".join(read.text[w.start : w.stop] if w.kind is WordKind.PLAIN else " " for w in read.words)
-    assert not any(mark in outside for mark in ("/*", "#", "\n"))
+    assert not "".join(between_words(read)).strip(" \t\n\v\f\r"), "what was not judged"
+    plain = [read.text[word.start : word.stop] if word.kind is WordKind.PLAIN else "''" for word in read.words]
+    outside = "".join(gap + word for gap, word in zip(between_words(read), [*plain, ""], strict=True))
+    assert not any(mark in outside for mark in ("/*", "#"))
+    assert not any("\n" in word for word in plain)
 
 
 def test_backslashes_of_members_are_doubled_once() -> None:
