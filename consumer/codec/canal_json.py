@@ -40,6 +40,9 @@ class Extension(msgspec.Struct, gc=False):
     """Of an UPDATE whose row before it is in no message, or in part; not TiCDC's, but of our readers of formats."""
     row_key: bytes = msgspec.field(default=b"", name="rowkey")
     """What TiKV calls the row (`output-row-key=true`), in base64."""
+    blurred: str = ""
+    """Of a row without a named key: a column that is left out or holds a constant, so that rows that differ may be
+    equal; not TiCDC's, but of our reader of selected columns."""
 
 
 class Envelope(msgspec.Struct, gc=False):

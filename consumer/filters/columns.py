@@ -115,6 +115,11 @@ class TableColumns:
         """Whether the target does not hold the column's values as upstream does."""
         return self.fate(column) != _AS_IT_IS
 
+    def blurs(self, column: str) -> bool:
+        """Whether rows that differ in the column may be equal afterwards."""
+        is_taken, mask = self.fate(column)
+        return not is_taken or (mask is not None and not mask.key)
+
     def image(self, image: Image) -> Image:
         """A row without what is not taken, with masks in place, and with its origin."""
         found: Image = {}

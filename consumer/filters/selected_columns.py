@@ -68,6 +68,8 @@ def _selected(message: dict[str, Any], rules: TableColumns, where: str) -> dict[
     rules.check(message.get("pkNames") or (), message.get("mysqlType") or {}, where)
     if rules.origin:
         _check_merged(message, rules, where)
+    if blurred := _blurred(message, rules):
+        message["_tidb"] = {**message["_tidb"], "blurred": blurred}
     for name in _IMAGES:
         if message.get(name):
             message[name] = [rules.image(image) for image in message[name]]
@@ -79,6 +81,14 @@ def _selected(message: dict[str, Any], rules: TableColumns, where: str) -> dict[
         message["pkNames"] = key or message.get("pkNames")
         message["sqlType"] = {**(message.get("sqlType") or {}), **dict.fromkeys(dict(rules.origin), _VARCHAR)}
     return message
+
+
+def _blurred(message: dict[str, Any], rules: TableColumns) -> str:
+    """A column without which rows that upstream tells apart may be equal; "" where a key or TiKV tells them apart."""
+    if message.get("pkNames") or not message.get("_tidb") or message["_tidb"].get("rowkey"):
+        return ""
+    columns = (column for name in _IMAGES for image in message.get(name) or () for column in image)
+    return next(filter(rules.blurs, columns), "")
 
 
 def _check_merged(message: dict[str, Any], rules: TableColumns, where: str) -> None:

@@ -75,12 +75,20 @@ def know_places(session: Session, reports: Sequence[Report]) -> None:
 
 
 def refused_columns(reports: Sequence[Report], columns: ColumnRules) -> None:
-    """Raise InputError where a table's key is left out or masked: rows would take one another's place."""
+    """Raise InputError where what tells a table's rows apart is left out or masked: one would take another's place."""
     for report in reports if columns else ():
         for name, keys in report.handle_keys.items():
             if (rules := columns.of(name)) is not None:
                 for key, position in keys.items():
                     rules.check(key, {}, str(position))
+        for name, (column, position) in report.blurred.items():
+            raise InputError(
+                f"sink.column-selectors or sink.column-masks leave out column {column!r} of {name}, or give it a"
+                " constant, and the table has no key: rows that differ would be equal, one taken for the other's copy",
+                where=str(position),
+                hint="give the table a key upstream; mask the column by hash-key; or set output-row-key in TiCDC's"
+                " changefeed, for a new topic",
+            )
 
 
 def check_retired(reports: Sequence[Report], progress: Progress, ledger: Ledger) -> None:

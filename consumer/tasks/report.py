@@ -140,6 +140,8 @@ class Report:
     """Tables of row events that stay in Kafka, with the highest commitTs of each."""
     keyless: dict[TableName, Position] = field(default_factory=dict)
     """Tables whose handle key nobody knows, where that is an error."""
+    blurred: dict[TableName, tuple[str, Position]] = field(default_factory=dict)
+    """Of tables without a key: a column without whose values rows that differ may be equal, and where."""
     copies: list[Copies] = field(default_factory=list)
     equal_rows: list[EqualRows] = field(default_factory=list)
     """Of tables without a key: commitTs that have equal rows in one pass."""

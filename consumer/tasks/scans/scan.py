@@ -315,6 +315,8 @@ class Scan:
         if commit_ts > self._low:
             self._commits.append(commit_ts)
             self.report.tables.setdefault(name, position)
+            if message.tidb is not None and message.tidb.blurred:
+                self.report.blurred.setdefault(name, (message.tidb.blurred, position))
 
     def _repeat(self, offset: int, commit_ts: CommitTs, kind: Kind, message: canal_json.Envelope) -> None:
         found = self._halves(offset, kind, message)

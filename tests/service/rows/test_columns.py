@@ -3,11 +3,13 @@
 The model is the oracle of a recording with NULL in the columns that are left out, and masks in place.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.filters.columns import Mask
 from consumer.operate.quarantine import replay
 from ordering.errors import InputError
@@ -17,7 +19,7 @@ from tests.service.cells import Cells, Oracle, differences, oracle
 from tests.service.commands.test_prove import prove, verdicts
 from tests.service.lab import Feed, is_row, recorded
 from tests.service.local import LocalFeed
-from tests.service.messages import begun, ddl, delete, insert, keyed, update, watermarks
+from tests.service.messages import begun, ddl, delete, encoded, insert, keyed, update, watermarks
 from tests.simple_protocol import as_simple
 
 __all__ = ["place"]
@@ -227,3 +229,78 @@ def test_an_error_of_a_load_shows_no_value_that_is_masked(sqlite_feed: LocalFeed
         load(sqlite_feed.uri, dump, sink=block).run()
     assert "row=1" in error.value.where
     assert "secret" not in f"{error.value} {error.value.hint}"
+
+
+LEFT_OUT = {"column-selectors": [{"matcher": ["d.*"], "columns": ["!s"]}]}
+MASKED_ALIKE = {"column-masks": [{"matcher": ["d.*"], "columns": ["s"], "value": "***"}]}
+MASKED_APART = {"column-masks": [{"matcher": ["d.*"], "columns": ["s"], "hash-key": KEY, "hash-length": 16}]}
+ALICE, BOB = (keyed(insert("d.t", 4, partition, id=1, v=1, s=name)) for partition, name in ((0, "alice"), (1, "bob")))
+
+
+def without_key(feed: LocalFeed, sink: dict[str, Any], columns: str = "id INT, v INT, s VARCHAR(20)") -> LocalFeed:
+    feed.make_database("d", f"CREATE TABLE t ({columns})")
+    return feed.with_(sink=sink, filter={"rules": ["*.*"], "force-replicate": True})
+
+
+@pytest.mark.parametrize("quarantine", [False, True])
+@pytest.mark.parametrize(
+    ("sink", "columns"),
+    [(LEFT_OUT, "id INT, v INT"), (LEFT_OUT, "id INT, v INT, s TEXT"), (MASKED_ALIKE, "id INT, v INT, s TEXT")],
+)
+def test_rows_without_a_key_that_would_be_equal_are_refused(
+    sqlite_feed: LocalFeed, sink: dict[str, Any], columns: str, quarantine: bool
+) -> None:
+    """In two partitions, equal rows are one that was sent twice."""
+    feed = without_key(sqlite_feed, sink, columns).with_(quarantine={"enabled": quarantine})
+    feed.send([ALICE, BOB, *watermarks(5)])
+    error = feed.failing(InputError)
+    assert "'s' of d.t" in error.fact
+    assert "offset=" in error.where
+    assert feed.cells.tables({"d"})["d.t"][1] == []
+
+
+def test_rows_without_a_key_stay_apart_by_hash(sqlite_feed: LocalFeed) -> None:
+    feed = without_key(sqlite_feed, MASKED_APART)
+    feed.send([ALICE, BOB, *watermarks(5)])
+    feed.apply()
+    apart = Mask(key=KEY.encode(), length=16).of
+    assert held(feed.cells) == sorted((1, 1, apart(name)) for name in ("alice", "bob"))
+    feed.send([keyed(delete("d.t", 6, 0, id=1, v=1, s="bob")), *watermarks(7)])
+    feed.apply()
+    assert held(feed.cells) == [(1, 1, apart("alice"))]
+
+
+@pytest.mark.parametrize(("again", "verdict"), [((), "equal"), ((ALICE,), "base")])
+def test_rows_without_a_key_stay_apart_by_row_key(
+    sqlite_feed: LocalFeed, again: tuple[Message, ...], verdict: str
+) -> None:
+    """A message without the row key does not tell a proof how many rows there are."""
+    sqlite_feed.with_(sink=MASKED_ALIKE, filter={"rules": ["*.*"], "force-replicate": True})
+    made = [message for message in begun(columns="id INT, v INT, s VARCHAR(20)") if not is_row(message)]
+    sqlite_feed.send([*made, marked(ALICE, "YQ=="), marked(BOB, "Yg=="), *watermarks(5)])
+    sqlite_feed.apply()
+    assert held(sqlite_feed.cells) == [(1, 1, "***")] * 2
+    sqlite_feed.send([*again, *watermarks(6)])
+    sqlite_feed.apply()
+    assert verdicts(prove(sqlite_feed)) == {"t": verdict}
+
+
+def test_a_key_that_no_message_names_tells_rows_apart(sqlite_feed: LocalFeed) -> None:
+    sqlite_feed.with_(sink=MASKED_ALIKE, filter={"rules": ["*.*"], "force-replicate": True})
+    columns = "id INT NOT NULL UNIQUE, v INT, s VARCHAR(10)"
+    rows = [keyed(insert("d.t", 4, n, id=n + 2, v=1, s="x")) for n in (0, 1)]
+    sqlite_feed.send([*map(keyed_without, begun(columns=columns)), *rows, *watermarks(5)])
+    sqlite_feed.apply()
+    assert held(sqlite_feed.cells) == [(n, 1, "***") for n in (1, 2, 3)]
+
+
+def test_a_table_without_a_key_that_no_rule_changes_is_copied(sqlite_feed: LocalFeed) -> None:
+    feed = without_key(sqlite_feed, {"column-selectors": [{"matcher": ["d.*"], "columns": ["!ssn"]}]})
+    feed.send([ALICE, BOB, *watermarks(5)])
+    feed.apply()
+    assert held(feed.cells) == [(1, 1, "alice"), (1, 1, "bob")]
+
+
+def marked(message: Message, row_key: str) -> Message:
+    value = json.loads(message.value)
+    return message._replace(value=encoded({**value, "_tidb": {**value["_tidb"], "rowkey": row_key}}))
