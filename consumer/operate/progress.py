@@ -27,7 +27,7 @@ from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, QuarantineState
 from ordering.rewind import reached, rewound
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
-from sinks.bookkeeping.ddl_log import KEPT, DdlRecord, DdlState
+from sinks.bookkeeping.ddl_log import KEPT, DdlRecord, DdlState, reaches_back
 from sinks.bookkeeping.definitions import Definition, Wanted
 from sinks.bookkeeping.progress_rows import Stored
 from sinks.target import Target
@@ -277,7 +277,7 @@ def _check_bounds(progress: Progress, to: int) -> None:
 
 def _check_ddls(log: Sequence[DdlRecord], to: int, high: int) -> None:
     between = [ddl for ddl in log if to < ddl.commit_ts <= high and ddl.happened]
-    if len(log) == KEPT and min(ddl.commit_ts for ddl in log) > to:
+    if not reaches_back(log, to):
         between = between or [log[-1]]  # what came before is not known any more
     if between:
         last = max(between, key=lambda ddl: ddl.commit_ts)

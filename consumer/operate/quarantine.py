@@ -36,7 +36,7 @@ from ordering.rows.identity import table_of
 from ordering.rows.net_effect import KeyChange
 from ordering.rows.split_update import split
 from ordering.timestamps import MAX_TSO, CommitTs, utc_text
-from sinks.bookkeeping.ddl_log import KEPT
+from sinks.bookkeeping.ddl_log import KEPT, reaches_back
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.rows.spool import Spool
 from sinks.target import Target
@@ -204,7 +204,7 @@ class _Replay:
                 f"its table {fate.value} since, at {line.commit_ts} ({utc_text(line.commit_ts)} UTC): {line.sql[:200]};"
                 " write the row by hand where upstream has it, then discard the message"
             )
-        if len(self._ddls) == KEPT and min(line.commit_ts for line in self._ddls) > ts:
+        if not reaches_back(self._ddls, ts):
             raise _Undecided("the DDL log does not reach back to it: its table may have been changed since")
 
     def _check_place(self, name: TableName) -> None:

@@ -20,7 +20,7 @@ from ordering.errors import InputError, TableMismatchError
 from ordering.events import Partition, Position
 from ordering.quarantine import UNDECIDED, Changes, Marks, Mode, Quarantined, QuarantineState
 from ordering.rows.identity import key_values, table_of
-from sinks.bookkeeping.ddl_log import KEPT
+from sinks.bookkeeping.ddl_log import KEPT, reaches_back
 from sinks.target import Target
 from sinks.wording import plural
 
@@ -137,7 +137,8 @@ class Quarantine:
             later = touched.get(row, 0)
             if later > commit_ts:
                 change = fate_of(log, table_of(row), commit_ts, later)
-                if change is None or change.fate in (Fate.CHANGED, Fate.EMPTIED):
+                is_known = reaches_back(log, commit_ts)  # else the table may have had another name then
+                if is_known and (change is None or change.fate in (Fate.CHANGED, Fate.EMPTIED)):
                     self._later[one.position] = later
 
     def _hold(

@@ -11,7 +11,7 @@
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
@@ -228,6 +228,11 @@ class DdlLog:
             f"UPDATE {self._table} SET state = ?, reason = ?, updated_at = ? WHERE id = ?",  # noqa: S608 a constant
             (state.value, reason, self._book.now(), line),
         )
+
+
+def reaches_back(log: Sequence[DdlRecord], ts: int) -> bool:
+    """Whether the newest `KEPT` lines of a changefeed hold all above a commitTs: older ones may be gone."""
+    return len(log) < KEPT or min(line.commit_ts for line in log) <= ts
 
 
 def _only_open(wanted: bool) -> str:

@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from ordering.errors import InputError
 from ordering.progress import Progress
 from ordering.quarantine import QuarantineState
 from ordering.timestamps import BEGINNING
+from sinks.bookkeeping import ddl_log
 from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.ddl.test_ddl import TARGETS, made
 from tests.service.local import LocalFeed
@@ -71,6 +73,19 @@ def keys(feed: LocalFeed, table: str) -> list[int]:
 
 RENAME = ddl("d.u", 5, "RENAME TABLE `d`.`t` TO `d`.`u`", kind="RENAME")
 ANEW = ddl("d.t", 6, f"CREATE TABLE `t` {COLUMNS}")
+
+
+def test_a_row_is_not_superseded_where_the_ddl_log_does_not_reach_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ddl_log, "KEPT", 5)
+    feed = holding(LocalFeed.into(f"sqlite:///{tmp_path}/target", SqliteCells(tmp_path / "target"), tmp_path))
+    others = [ddl(f"d.x{n}", 8 + n, f"CREATE TABLE `x{n}` {COLUMNS}") for n in range(6)]
+    then(feed, RENAME, ANEW, *others)
+    feed.send([insert("d.t", 30, id=2, v=7), *watermarks(31)])
+    feed.apply()
+    assert [one.state for one in listed(feed.config)] == [QuarantineState.HELD]
+    assert keys(feed, "d.u") == [1]
 
 
 @pytest.mark.cells("made", "after")
