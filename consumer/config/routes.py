@@ -5,6 +5,7 @@ dispatcher with one of both that matches a table decides. With the progress a di
 other routes the rows so far would lie in other tables, under other rules for columns they would hold something else.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -13,14 +14,14 @@ from consumer.filters.columns import ColumnRules, Mask, column_rules
 from consumer.filters.origins import OriginColumn, Origins
 from consumer.filters.tables import SYSTEM_SCHEMAS, TableFilter, digest, table_filter
 from ordering.errors import InputError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.rows.routed import NameMap, Origin
 
 _VERSION = "1"
 _LONGEST = 64
 """Characters of a name, as TiDB and the MySQL family have it."""
-_TABLE = "{table}"
+_TABLE, _SCHEMA = "{table}", "{schema}"
 _COLUMNS = ";columns:"
 
 
@@ -44,6 +45,11 @@ class RouteRule:
         """Where a table of upstream lies in the target."""
         return TableName(_filled(self.schema, name) or name.database, _filled(self.table, name) or name.table)
 
+    def may_lead_to(self, place: TableName) -> bool:
+        """Whether tables of other databases than the place's may lie there, as far as the names in the target tell."""
+        is_other = self.schema not in {"", _SCHEMA}
+        return is_other and _may_be(self.schema, place.database) and _may_be(self.table or _TABLE, place.table)
+
 
 @dataclass(frozen=True, slots=True)
 class Routes:
@@ -57,6 +63,10 @@ class Routes:
         """See `sinks.rows.routed.Route`."""
         rule = next((rule for rule in self.rules if rule.matcher(*name)), None)
         return name if rule is None else rule.place(name)
+
+    def may_lead_to(self, place: TableName) -> bool:
+        """Whether a table of another database than the place's may lie there."""
+        return any(rule.may_lead_to(place) for rule in self.rules)
 
     def merges(self, name: TableName) -> bool:
         """Whether other tables may lie where this one of upstream's does."""
@@ -140,6 +150,12 @@ def _mask(section: ColumnMaskSection) -> Mask:
 def names_of(routes: Routes, sources: Iterable[tuple[TableName, TableName]] = ()) -> NameMap | None:
     """What a target has to know of names; None where all are upstream's."""
     return NameMap(routes, dict(sources), routes.columns.origins) if routes.rules else None
+
+
+def _may_be(text: str, name: str) -> bool:
+    """Whether a name is what a dispatcher's text may become."""
+    parts = folded(text).replace(_TABLE, _SCHEMA).split(_SCHEMA)
+    return re.fullmatch(".+".join(map(re.escape, parts)), folded(name), re.DOTALL) is not None
 
 
 def _filled(text: str, name: TableName) -> str:

@@ -269,7 +269,8 @@ class _Routing:
     def _is_of(self, place: TableName, database: str) -> bool:
         owners = self.names.owners(place)
         if not owners:  # one that nothing came of since `start-ts`
-            return place.database.lower() == database.lower() and self.routes(place).folded == place.folded
+            stays = place.database.lower() == database.lower() and self.routes(place).folded == place.folded
+            return stays and not self.routes.may_lead_to(place)
         return all(owner.database.lower() == database.lower() for owner in owners)
 
     def _has_options(self, statement: Statement) -> bool:

@@ -115,6 +115,7 @@ def test_what_keeps_all_its_names_is_as_it_came() -> None:
     assert places(found) == {"other.t": "other.t"}
 
 
+PREFIXED = routes_of({"matcher": ["s*.*"], "target-schema": "in_{schema}", "target-table": "t_{table}"})
 SHARD = {"shop_1.orders": "shop.orders"}
 REFUSED = (
     # two to one
@@ -150,6 +151,10 @@ REFUSED = (
     ("drop database archive", ARCHIVE, "archive.", {"sources": ORDERS}, "holds archive.sales_orders too"),
     ("alter database archive collate utf8mb4_bin", ARCHIVE, "archive.", {"sources": ORDERS}, "archive.sales_orders"),
     ("create database archive charset latin1", ARCHIVE, "archive.", {"sources": ORDERS}, "archive.sales_orders"),
+    ("drop database archive", ONE_TABLE, "archive.", {"more": ["Archive.Orders"]}, "holds Archive.Orders too"),
+    ("drop database shop", MERGED, "shop.", {"more": ["shop.orders"]}, "holds shop.orders too"),
+    ("alter database shop collate utf8mb4_bin", MERGED, "shop.", {"more": ["shop.orders"]}, "holds shop.orders too"),
+    ("drop database in_sales", PREFIXED, "in_sales.", {"more": ["in_sales.t_a"]}, "holds in_sales.t_a too"),
     # an old name without its database
     ("rename table orders to sales.b", ARCHIVE, "sales.b", {}, "which is meant is not known"),
     ("rename table orders to sales.b", ARCHIVE, "sales.b", {"sources": {**ORDERS, "other.orders": "other.orders"}},
@@ -165,6 +170,23 @@ def test_what_is_refused(sql: str, routes: Routes, at: str, known: dict[str, Any
     with pytest.raises(InputError, match=why) as error:
         ran(sql, routes, at, **known)
     assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("sql", "routes", "more"),
+    [
+        ("drop database shop", MERGED, "shop.items"),
+        ("drop database in_sales", PREFIXED, "in_sales.other"),
+        (
+            "drop database sales",
+            routes_of({"matcher": ["*.a"], "target-schema": "{schema}", "target-table": "b"}),
+            "sales.b",
+        ),
+        ("drop database other", ARCHIVE, "other.t"),
+    ],
+)
+def test_a_database_goes_with_a_table_that_no_other_one_is_led_to(sql: str, routes: Routes, more: str) -> None:
+    assert ran(sql, routes, at=f"{sql.rsplit(maxsplit=1)[-1]}.", more=[more]).ddl.statement == sql
 
 
 def test_a_schema_that_others_share_is_not_made_again() -> None:
