@@ -19,7 +19,7 @@ from consumer.ddl.merged.shards import RoutedDdl
 from consumer.ddl.moved_columns import refuse_moved_columns
 from consumer.ddl.never_made import may_mean_another, tables_of, was_never_made
 from consumer.ddl.policy import WHY_THERE, last_keys, no_index, replicated, why_ignored, without_idle_clauses
-from consumer.ddl.routing import after, left, routed, shards
+from consumer.ddl.routing import after, left, passed_over, routed, shards
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.kept_keys import beyond_limit
@@ -86,6 +86,7 @@ class Execution:
             before, progress = self._drop_lost_keys(ddl, unsettled, before, progress)
         progress = self._keeping(ddl, progress, *left_out)
         if because:
+            progress = self._without(ddl, progress)
             self._ignore(ddl, because, progress)
             return progress
         with self._noting(ddl):
@@ -188,6 +189,12 @@ class Execution:
         with reading(ddl):
             return routed(ddl, shards(self.routes, progress, self.target, torn=torn), by_hand=by_hand)
 
+    def _without(self, ddl: DdlEvent, progress: Progress) -> Progress:
+        """The progress that knows what upstream's shards have after a DDL that the target leaves out."""
+        if not self.routes.columns.origins:
+            return progress
+        return replace(progress, merged=passed_over(ddl, shards(self.routes, progress, self.target)))
+
     def _replicated(self, ddl: DdlEvent, begun: DdlRecord | None) -> tuple[DdlEvent, set[str]]:
         """The DDL without what TiCDC leaves out of it, and the indexes whose drops that are.
 
@@ -225,6 +232,8 @@ class Execution:
         log.warning("DDL passed over", at=utc_text(ddl.commit_ts), becomes=becomes, reason=line.reason)
         if self.routes.rules and DdlState(line.state) is DdlState.TAKE:
             line, progress = self._made_by_hand(ddl, line, progress)
+        else:
+            progress = self._without(ddl, progress)
         self.target.settle_ddl(line, progress, self.lease, self.observe)
         return progress
 

@@ -16,6 +16,7 @@ from consumer.ddl.names_beside import qualified
 from ordering.errors import InputError
 from ordering.events import DdlEvent, Position, TableName
 from ordering.progress import Progress
+from ordering.tables.merged_tables import Merged
 from sinks.bookkeeping.ddl_log import SAME_PLACE
 from sinks.ddl.parse.rewrite import stray_name, with_names
 from sinks.ddl.parse.statement import DdlKind, NamedTable, Statement, TableReference, exchange_of, named_tables
@@ -87,6 +88,11 @@ def routed(ddl: DdlEvent, known: Shards, *, by_hand: bool = False) -> RoutedDdl:
     return _Routing(ddl, known, by_hand).routed()
 
 
+def passed_over(ddl: DdlEvent, known: Shards) -> Merged:
+    """What is known of merged tables after a DDL that upstream has executed and the target has not."""
+    return _Routing(ddl, known, by_hand=False).passed_over()
+
+
 @dataclass(frozen=True, slots=True)
 class _Routing:
     """One DDL."""
@@ -110,7 +116,7 @@ class _Routing:
     def routed(self) -> RoutedDdl:
         statement, tables = named_tables(self.ddl.statement)
         if self.routes.columns.origins and (found := self._merged(statement, tables)) is not None:
-            return found
+            return found.by_hand() if self.by_hand else found.routed()
         if statement.database is not None:
             return self._database(statement, tables)
         if statement.renames:
@@ -129,7 +135,17 @@ class _Routing:
         about = own[:1] + own[-1:] if count > len(statement.tables) else own[:count]
         return self._done(tables, own, places, self._after(about))
 
-    def _merged(self, statement: Statement, tables: list[NamedTable]) -> RoutedDdl | None:
+    def passed_over(self) -> Merged:
+        """What is known of merged tables after the DDL was left out."""
+        try:
+            found = self._merged(*named_tables(self.ddl.statement))
+        except InputError:  # it changed what it is about as it likes
+            own = TableName(self.ddl.database, self.ddl.table)
+            own = self.names.known_as(own) or own
+            return {place: table.unsure(own) for place, table in self.known.merged.items()}
+        return self.known.merged if found is None else found.passed_over()
+
+    def _merged(self, statement: Statement, tables: list[NamedTable]) -> ShardDdl | None:
         """One about merged tables; None for others. Raises InputError."""
         if statement.kind is DdlKind.DROP_DATABASE and (merged := self._merged_of(statement.database or "")):
             raise self._refused(f"drops {merged[0]}, which is merged with others", "delete its rows by hand")
@@ -140,10 +156,7 @@ class _Routing:
             own[2 * at] = self._older(old, new)
         if statement.like is not None:
             own[1] = self._older(statement.like, statement.tables[0])
-        if not any(map(self.routes.merges, own)):
-            return None
-        found = ShardDdl(self.ddl, statement, tables, own, self.known)
-        return found.by_hand() if self.by_hand else found.routed()
+        return ShardDdl(self.ddl, statement, tables, own, self.known) if any(map(self.routes.merges, own)) else None
 
     def _merged_of(self, database: str) -> list[TableName]:
         """The shards that are known of a database."""

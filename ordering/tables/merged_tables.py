@@ -46,6 +46,7 @@ class MergedTable:
         if known is None:
             lacks = {one: self.lacks.get(one, frozenset()) | {part} for one in others}
             return replace(self, parts={**self.parts, part: definition}, lacks={**self.lacks, **lacks}), True
+        _check_known(part, known)
         _check_equal(part, known, definition)
         if part in self.left.get(shard, ()):
             message = f"the {part} comes back while other shards have kept it: its rows still hold what it held before"
@@ -53,9 +54,10 @@ class MergedTable:
         return replace(self, lacks=_without(self.lacks, shard, {part})), False
 
     def dropped(self, shard: TableName, others: Shards, part: str) -> "tuple[MergedTable, bool]":
-        """After a shard lost a part; and whether the target has to lose it too."""
+        """After a shard lost a part; and whether the target has to lose it too. Raises MergeConflictError."""
         if part in self.lacks.get(shard, ()):  # DROP COLUMN IF EXISTS
             return self, False
+        _check_known(part, self.parts.get(part))
         others = list(others)
         if len(self.lacking(others, part)) == len(others):
             return self._forgotten(part), True
@@ -109,9 +111,21 @@ class MergedTable:
         )
         return replace(self, lacks=lacks, left=left)
 
-    def doubted(self) -> "MergedTable":
-        """After a shard was changed in a way that is not followed: definitions are no longer known."""
-        return replace(self, parts=dict.fromkeys(self.parts, ""), whole=False)
+    def doubted(self, parts: Iterable[str]) -> "MergedTable":
+        """After a shard was changed in a way that is not followed: what defines these is no longer known."""
+        return replace(self, parts={**self.parts, **dict.fromkeys(parts, "")}, whole=False)
+
+    def given(self, shard: TableName, part: str) -> "MergedTable":
+        """After a shard got a part in a way that is not followed."""
+        return replace(self, lacks=_without(self.lacks, shard, {part}), left=_without(self.left, shard, {part}))
+
+    def kept(self, shard: TableName, part: str) -> "MergedTable":
+        """After a shard lost a part in a way that is not followed: it counts as having it, and can't get it back."""
+        return replace(self, left=_with(self.left, shard, part))
+
+    def unsure(self, shard: TableName) -> "MergedTable":
+        """After a change of a shard of which nothing is known: it may have all."""
+        return replace(self, lacks={one: some for one, some in self.lacks.items() if one != shard})
 
     def stored(self) -> dict[str, Any]:
         """As the progress keeps it."""
@@ -132,6 +146,12 @@ class MergedTable:
 
 Merged = Mapping[TableName, MergedTable]
 """By their places in the target."""
+
+
+def _check_known(part: str, known: str | None) -> None:
+    if known == "":
+        message = f"what the {part} is in the merged table is not known, since a DDL about it was not followed"
+        raise MergeConflictError(message)
 
 
 def _check_equal(part: str, known: str, definition: str) -> None:

@@ -88,7 +88,7 @@ class Shards:
         shard.columns.discard(column)
         shard.had.add(column)
         for row in shard.rows.values():
-            del row[column]
+            row.pop(column, None)  # of a column that came back, nothing is said
         if not any(column in one.columns for one in self.shards.values()):
             self.columns.discard(column)
 
@@ -165,6 +165,8 @@ class History:
             column = chance.choice(may)
             clause = f"ADD COLUMN {_defined(column)}" if kind == "add" else f"DROP COLUMN `{column}`"
             refused = kind == "add" and not model.add(name, column)
+            if refused:
+                model.shards[name].columns.add(column)  # upstream has made it
             if kind == "drop":
                 model.drop(name, column)
             return [ddl(name, self.number, f"ALTER TABLE `{table}` {clause}", kind="ALTER")], refused

@@ -58,7 +58,7 @@ def test_definitions_have_to_agree() -> None:
         table.joined(SHARDS[2], SHARDS[:2], {"column x": "int"})
     assert table.joined(SHARDS[2], SHARDS[:2], {"column id": "int"}).lacks[SHARDS[2]] == {"column x"}
     with pytest.raises(MergeConflictError, match="was there before"):
-        table.doubted().joined(SHARDS[2], SHARDS[:2], {"column id": "int"})
+        table.doubted(table.parts).joined(SHARDS[2], SHARDS[:2], {"column id": "int"})
 
 
 def test_earlier_versions_refuse_a_progress_with_merged_tables() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from consumer.config.routes import Routes
 from consumer.ddl.lost_keys import changes_of
+from consumer.ddl.merged.not_followed import made_by_hand, passed_over
 from consumer.ddl.merged.parts import (
     COLLATION,
     column_definition,
@@ -140,13 +141,24 @@ class ShardDdl:
             if self.statement.renames:
                 made = {self.own[-1]: self.known.names.place(self.own[-1])}
             sources = {name: at for name, at in self.known.names.sources.items() if name.folded not in gone}
-            table, ddl = self.table, self.ddl
+            table, ddl = made_by_hand(self.table, self.shard, self.statement), self.ddl
             for name in self.ddl.removes:
                 table = table.gone(self._spelled(name))
             if self.statement.kind is DdlKind.ALTER_TABLE and len(self.own) == 1:
                 text = with_names(ddl.statement, self.tables, [self.place])
                 ddl = replace(ddl, routed=text, session=self.place.database)
-            return RoutedDdl(ddl, {**sources, **made}, merged={**self.known.merged, self.place: table.doubted()})
+            return RoutedDdl(ddl, {**sources, **made}, merged={**self.known.merged, self.place: table})
+
+    def passed_over(self) -> Merged:
+        """What is known of merged tables after the target has left it out."""
+        found = dict[TableName, MergedTable]()
+        for name in self.own:
+            if not self.known.routes.merges(name) or self.known.names.known_as(name) is None:
+                continue
+            place = self.known.names.place(name)
+            table = found.get(place, self.known.merged.get(place, MergedTable()))
+            found[place] = passed_over(table, self._spelled(name), self.statement)
+        return {**self.known.merged, **found}
 
     @property
     def shard(self) -> TableName:
@@ -298,6 +310,9 @@ class ShardDdl:
             raise MergeConflictError(message)
         if is_done and not self.known.torn and self._column(column.name) is not None:
             message = f"the target's table has a column {column.name!r} already, and it is not known what it is"
+            raise MergeConflictError(message)
+        if not is_done and self.schema is not None and self._column(column.name) is None:
+            message = f"other shards have the column {column.name!r}, but the target's table has no column of that name"
             raise MergeConflictError(message)
         return after, is_done
 
