@@ -86,6 +86,8 @@ class MergedTable:
             if part not in self.parts:
                 message = f"it has the {part}, which the merged table has not"
                 raise MergeConflictError(message)
+            if part.startswith("column "):
+                _check_known(part, self.parts[part])
             _check_equal(part, self.parts[part], definition)
         missing = self.parts.keys() - parts.keys()
         for part in sorted(missing):

@@ -18,11 +18,14 @@ from sinks.ddl.model import (
     ChangeColumn,
     DropColumn,
     DropIndex,
+    Passed,
     RenameColumn,
     RenameIndex,
     SetDefault,
 )
-from sinks.ddl.parse.statement import Statement
+from sinks.ddl.parse.statement import DdlKind, Statement
+
+_OF_PARTS = {DdlKind.ALTER_TABLE, DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.TRUNCATE_TABLE}
 
 
 def passed_over(table: MergedTable, shard: TableName, statement: Statement) -> MergedTable:
@@ -37,7 +40,7 @@ def made_by_hand(table: MergedTable, shard: TableName, statement: Statement) -> 
     """After an operator has made a change: what it is about may be anything now."""
     changes = _changes(statement)
     table = _after(table, shard, changes)
-    if changes is None:
+    if changes is None or any(isinstance(change, Passed) for change in changes):
         return table.doubted(table.parts)
     about = {part for change in changes for part in (*_given(change), *_taken(change))}
     if not all(isinstance(change, AddColumn | ChangeColumn | SetDefault) for change in changes):
@@ -51,8 +54,11 @@ def _changes(statement: Statement) -> list[Change] | None:
         found = list(filter(is_of_rows, changes_of(statement)))
     except InputError:
         return None
-    known = AddColumn | ChangeColumn | RenameColumn | DropColumn | SetDefault | AddIndex | DropIndex | RenameIndex
-    return found if found and all(isinstance(change, known) for change in found) else None
+    known = (
+        AddColumn | ChangeColumn | RenameColumn | DropColumn | SetDefault | AddIndex | DropIndex | RenameIndex | Passed
+    )
+    of_parts = statement.kind in _OF_PARTS and not statement.renames
+    return found if of_parts and all(isinstance(change, known) for change in found) else None
 
 
 def _after(table: MergedTable, shard: TableName, changes: list[Change] | None) -> MergedTable:

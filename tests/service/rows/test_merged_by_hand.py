@@ -117,3 +117,22 @@ def test_a_column_that_the_target_has_lost_by_hand_is_no_others(sqlite_feed: Fee
     ran(feed, 11, altered("a", 11, "ADD COLUMN `c` INT"))
     feed.cells.run("m", "ALTER TABLE t DROP COLUMN c")
     assert "has no column of that name" in refused(feed, 12, altered("b", 12, "ADD COLUMN `c` INT"))
+
+
+def test_a_ddl_of_no_column_changes_nothing_of_what_a_shard_lacks(sqlite_feed: Feed) -> None:
+    feed = of_two(sqlite_feed)
+    feed.with_(filter={"event-filters": [{"matcher": ["s1.t_b"], "ignore-event": ["truncate table"]}]})
+    ran(feed, 11, altered("a", 11, "ADD COLUMN `c` INT"))
+    refused(feed, 13, altered("b", 13, "CONVERT TO CHARACTER SET utf8mb4"))
+    decided(feed, 13, DdlState.SKIP)
+    ran(feed, 14, ddl("s1.t_b", 14, "TRUNCATE TABLE `s1`.`t_b`", kind="TRUNCATE"))
+    ran(feed, 15, altered("a", 15, "DROP COLUMN `c`"))
+    assert rows(feed) == [("1", "1", "x", "a", "1"), ("1", "1", "x", "b", "1")]
+
+
+def test_a_shard_is_not_made_with_a_column_that_no_ddl_has_given_the_target(sqlite_feed: Feed) -> None:
+    feed = of_two(sqlite_feed)
+    feed.with_(filter={"event-filters": [{"matcher": ["s1.t_b"], "ignore-event": ["add column"]}]})
+    ran(feed, 12, altered("b", 12, "ADD COLUMN `c` INT"))
+    made = "CREATE TABLE `t_d` (`id` INT PRIMARY KEY,`v` INT,`s` VARCHAR(10),`c` INT)"
+    assert UNKNOWN in refused(feed, 13, ddl("s1.t_d", 13, made))
