@@ -30,7 +30,7 @@ from sinks.dialect import Dialect
 from sinks.merged_rows import MergedRows
 from sinks.rows.chunk import Chunk
 from sinks.rows.routed import NameMap
-from sinks.rows.schema import Catalog
+from sinks.rows.schema import NO_TABLES, Catalog
 from sinks.rows.spool import Spool
 from sinks.steps import Observer, Step
 from sinks.target_session import TargetSession
@@ -57,12 +57,12 @@ class Target:
         self.name, self.encoder = dialect.name, dialect.encoder
         self._dialect, self._made_books, self.names = dialect, books, names
         self._routed: tuple[Catalog, NameMap, Catalog] | None = None
+        self._shards = NO_TABLES
         self.session: TargetSession[Any] = TargetSession(dialect, books)
         kept = self.session.books
-        self._progress, self._permits = kept.progress, kept.permits
+        self._progress, self._permits, self.audit = kept.progress, kept.permits, kept.audit
         self.ddl_log, self.quarantine, self.definitions = kept.ddl_log, kept.quarantine, kept.definitions
         self.schemas, self.loads, self.proofs, self.stops = kept.schemas, kept.loads, kept.proofs, kept.stops
-        self.audit = kept.audit
         self._leadership, self._ddl = dialect.leadership(self.session), dialect.ddl(self.session)
         self._rows = UnitRows(self.session, dialect, self.catalog)
         self.merged = MergedRows(self.session, dialect)
@@ -94,13 +94,13 @@ class Target:
         if self.names is None:
             return here
         if self._routed is None or self._routed[0] is not here or self._routed[1] is not self.names:
-            self._routed = here, self.names, here.routed(self.names)
+            self._routed = here, self.names, here.routed(self.names, self._shards)
         return self._routed[2]
 
     def know(self, progress: Progress) -> None:
         """Learn which upstream tables have which names here, where routes are configured."""
-        if self.names is not None and self.names.sources is not progress.sources:
-            self.names = self.names.knowing(progress.sources)
+        if self.names and (self.names.sources is not progress.sources or self._shards is not progress.merged):
+            self.names, self._shards = self.names.knowing(progress.sources), progress.merged
 
     def assume(self, catalog: Catalog) -> None:
         """Take this catalog for the target's until `forget_catalog`: tasks get the driver's, by upstream's names."""

@@ -62,23 +62,24 @@ def writable(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -
             f"the target's table {schema.name} has no column {', '.join(map(repr, missing[:_SHOWN]))}",
             hint="a DDL was missed or the target was changed by hand: add the column as it is upstream, then run again",
         )
-    _check_own_columns(schema, schema.own_columns(sent), deleted_first=deleted_first)
+    _check_own_columns(schema, sent, deleted_first=deleted_first)
     return [i for i, name in enumerate(sent) if not _generated(schema, name)]
 
 
-def _check_own_columns(schema: TableSchema, own: Sequence[Column], *, deleted_first: bool) -> None:
+def _check_own_columns(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -> None:
     """Columns that upstream lacks keep their values as long as their rows are only updated."""
-    unfilled = [column.name for column in own if not (column.nullable or column.filled)]
+    lost = schema.lost_columns(sent)
+    unfilled = [column.name for column in schema.own_columns(sent) if not (column.nullable or column.filled)]
     if unfilled:
         raise TableMismatchError(
             f"the target's table {schema.name} has the column {', '.join(map(repr, unfilled))}, NOT NULL without"
             " default, which upstream lacks: no row can be inserted",
             hint="give the column a default, let it be NULL, or drop it",
         )
-    if own and deleted_first and not schema.origin:
+    if deleted_first and lost:
         raise TableMismatchError(
             f"the target's table {schema.name} has columns that upstream lacks"
-            f" ({', '.join(repr(column.name) for column in own)}) and unique keys besides its row key, or a row key"
+            f" ({', '.join(repr(column.name) for column in lost)}) and unique keys besides its row key, or a row key"
             " with a collation: such rows are deleted and inserted again, and would lose the values of these columns",
             hint="keep these columns in a table of their own, or drop the other unique keys in the target",
         )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ordering.errors import TableMismatchError
 from ordering.events import TableName, folded
+from ordering.tables.merged_tables import MergedTable
 from sinks.rows.column_fit import Holds
 from sinks.rows.routed import NameMap, Origin, RoutedTables
 
@@ -113,6 +114,8 @@ class TableSchema:
     origin: Origin = ()
     """Where others of upstream are merged with it: the columns that tell its rows from theirs, and what they hold.
     Columns that it lacks hold their default in its rows."""
+    lacked: frozenset[str] | None = None
+    """The columns that it lacks and others have, folded; None where that is not known."""
 
     @property
     def here(self) -> TableName:
@@ -156,6 +159,15 @@ class TableSchema:
         """The columns that upstream lacks: the target's own, but for those that it generates."""
         return [c for c in self.columns if c.name not in sent and not c.generated]
 
+    def lost_columns(self, sent: Sequence[str]) -> list[Column]:
+        """The target's own columns whose values a row would lose that is deleted and inserted again.
+
+        Those that a merged table has for other shards hold their default. Where it is not known which these are, it may
+        be any.
+        """
+        own = [] if self.origin and self.lacked is None else self.own_columns(sent)
+        return [column for column in own if folded(column.name) not in (self.lacked or ())]
+
     def has_other_unique_keys(self, key: tuple[str, ...]) -> bool:
         """Whether rows can collide on anything but `key`."""
         return any(set(unique) != set(key) for unique in self.unique_keys)
@@ -187,6 +199,25 @@ def handle_key_of(schema: TableSchema) -> tuple[str, ...]:
 
 def _as_upstream(_: TableName, index: str) -> str:
     return index
+
+
+NO_TABLES: Mapping[TableName, MergedTable] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Renaming:
+    """Tables by their names upstream, with what is known of those that are merged."""
+
+    merged: Mapping[TableName, MergedTable]
+
+    def __call__(self, schema: TableSchema, name: TableName, origin: Origin) -> TableSchema:
+        found = schema.in_upstream(name, origin)
+        table = self.merged.get(found.here) if origin else None
+        if table is None or not table.whole:
+            return found
+        lacks = next((parts for shard, parts in table.lacks.items() if shard.folded == name.folded), frozenset[str]())
+        lacked = (folded(column.name) for column in schema.columns if f"column {folded(column.name)}" in lacks)
+        return replace(found, lacked=frozenset(lacked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +255,9 @@ class Catalog:
         same = {database for database in databases if folded(database) == folded(name)}
         return same.pop() if name not in databases and len(same) == 1 else name
 
-    def routed(self, names: NameMap) -> "Catalog":
-        """The same tables by their names upstream."""
-        return replace(self, tables=RoutedTables(self.tables, names, TableSchema.in_upstream))
+    def routed(self, names: NameMap, merged: Mapping[TableName, MergedTable] = NO_TABLES) -> "Catalog":
+        """The same tables by their names upstream. `merged`: what is known of tables in which several are merged."""
+        return replace(self, tables=RoutedTables(self.tables, names, _Renaming(merged)))
 
     def databases_with(self, table: str) -> Iterator[str]:
         """The databases that hold a table of that name, in any case."""

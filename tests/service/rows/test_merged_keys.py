@@ -3,9 +3,12 @@
 import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.operate.decisions import decide_ddl
+from ordering.errors import InputError, TableMismatchError
+from sinks.bookkeeping.ddl_log import DdlState
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
-from tests.service.messages import ddl, delete, insert, keyed, typed, update
+from tests.service.messages import at, ddl, delete, insert, keyed, typed, update, watermarks
 from tests.service.rows.test_merging import MERGED, prove, ran
 
 pytestmark = pytest.mark.service
@@ -65,3 +68,54 @@ def test_keys(every_feed: Feed, kind: str, consistency: str) -> None:
 def landed(feed: Feed) -> dict[tuple[str, int], object]:
     """The keys of the merged table's rows by shard and `v`."""
     return {(row["shard"], int(row["v"])): row["k"] for row in feed.cells.tables(["m"])["m.t"][1]}
+
+
+LEFT_OUT = {**MERGED, "column-selectors": [{"matcher": ["s*.*"], "columns": ["!s"]}]}
+UNIQUE = "(`id` INT PRIMARY KEY, `v` INT UNIQUE KEY, `s` VARCHAR(10))"
+
+
+def with_other_unique_key(feed: LocalFeed, consistency: str = "snapshot") -> LocalFeed:
+    feed.with_(sink=MERGED, target={"consistency": consistency})
+    if consistency == "row":
+        feed.by_tasks()
+    feed.send([ddl("m.", 1, "CREATE DATABASE `m`", kind="QUERY")])
+    feed.send(ddl(f"s1.t_{name}", 2, f"CREATE TABLE `t_{name}` {UNIQUE}") for name in "ab")
+    ran(feed, 4, *(insert(f"s1.t_{name}", 3, id=1, v=1, s="x") for name in "ab"))
+    return feed
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_the_targets_own_column_is_not_lost_where_another_unique_key_is(
+    sqlite_feed: LocalFeed, consistency: str
+) -> None:
+    feed = with_other_unique_key(sqlite_feed, consistency)
+    feed.cells.run("m", "ALTER TABLE t ADD COLUMN note TEXT")
+    feed.cells.run("m", "UPDATE t SET note = 'own'")
+    feed.send([update("s1.t_a", 5, {"v": 1}, id=1, v=2, s="x"), *watermarks(6)])
+    assert "'note'" in feed.failing(TableMismatchError).fact
+    assert {row["note"] for row in feed.cells.tables(["m"])["m.t"][1]} == {"own"}
+
+
+def test_a_column_that_is_left_out_is_refused_where_another_unique_key_is(sqlite_feed: LocalFeed) -> None:
+    feed = sqlite_feed.with_(sink=LEFT_OUT)
+    feed.send([ddl("m.", 1, "CREATE DATABASE `m`", kind="QUERY"), ddl("s1.t_a", 2, f"CREATE TABLE `t_a` {UNIQUE}")])
+    feed.send([insert("s1.t_a", 3, id=1, v=1, s="x"), *watermarks(4)])
+    assert "'s'" in feed.failing(TableMismatchError).fact
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_columns_of_other_shards_stop_no_shard(sqlite_feed: LocalFeed, consistency: str) -> None:
+    """One that it lost, one that it never had, and one that was made by hand, of which nobody knows whose it is."""
+    feed = with_other_unique_key(sqlite_feed, consistency)
+    lost = ddl("s1.t_a", 5, "ALTER TABLE `t_a` DROP COLUMN `s`", kind="ALTER")
+    added = ddl("s1.t_b", 5, "ALTER TABLE `t_b` ADD COLUMN `N` INT DEFAULT 5", kind="ALTER")
+    ran(feed, 7, lost, added, update("S1.T_a", 6, {"v": 1}, id=1, v=2))
+    ran(feed, 9, update("s1.t_a", 8, {"v": 2}, id=1, v=3), update("s1.t_b", 8, {"v": 1}, id=1, v=4, s="y", N=6))
+    assert {(row["shard"], row["v"], row["s"], row["N"]) for row in feed.cells.tables(["m"])["m.t"][1]} == {
+        ("a", 3, None, 5), ("b", 4, "y", 6)
+    }  # fmt: skip
+    feed.send([ddl("s1.t_b", 10, "ALTER TABLE `t_b` MODIFY COLUMN `N` BIGINT", kind="ALTER"), *watermarks(10)])
+    feed.failing(InputError)
+    decide_ddl(feed.config, at(10), DdlState.TAKE, "made by hand")
+    ran(feed, 12, update("s1.t_a", 11, {"v": 3}, id=1, v=5))
+    assert {int(row["v"]) for row in feed.cells.tables(["m"])["m.t"][1]} == {4, 5}
