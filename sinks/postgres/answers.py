@@ -58,21 +58,21 @@ class CountedConnection(psycopg.Connection[tuple[Any, ...]]):
 
 def _login_counted(gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
     """The same generator, with each socket that it tries looked at."""
-    ready: Any = None
     answer: _Answer | None = None
     with closing(gen):
+        asked = next(gen)
         while True:
+            if answer is None or not answer.is_of(asked[0]):
+                answer = _Answer(asked[0], f"more than {MOST_OF_A_LOGIN >> 20} MiB to a login", MOST_OF_A_LOGIN)
+            _looks.begin(answer)
             try:
+                ready = yield asked
                 asked = gen.send(ready)
             except StopIteration as end:
                 found: T = end.value
                 return found
             finally:
-                if answer is not None:
-                    _looks.end(answer)
-            ready = yield asked
-            answer = _Answer(asked[0], f"more than {MOST_OF_A_LOGIN >> 20} MiB to a login", MOST_OF_A_LOGIN)
-            _looks.begin(answer)
+                _looks.end(answer)
 
 
 class _Answer:
@@ -82,6 +82,10 @@ class _Answer:
         self._descriptor, self._inode = descriptor, os.fstat(descriptor).st_ino
         self.too_long, self._end, self.turn, self._looked = too_long, end, 0, 0
         self.is_cut = False
+
+    def is_of(self, descriptor: int) -> bool:
+        """Whether it is this socket's."""
+        return self._descriptor == descriptor and self._inode == os.fstat(descriptor).st_ino
 
     def look(self) -> None:
         """End the connection if the answer is too long."""
