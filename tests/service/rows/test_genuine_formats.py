@@ -88,11 +88,21 @@ def test_old_values_without_the_names_of_their_columns(feed: Feed) -> None:
     lands(feed, "open-protocol", sent)
 
 
+def delimited(content: bytes) -> bytes:
+    """The recording that has no quotes, with another delimiter than the `||` that it was made with.
+
+    That one is refused: a text that ends in a bar would end the same way as one that its neighbour begins with. No text
+    of the recording has a bar, so nothing else of it changes.
+    """
+    return content.replace(b"||", b"|;")
+
+
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("name", FILES)
 def test_files(feed: Feed, name: str, tmp_path: Path) -> None:
     root = tmp_path / "files"
     with tarfile.open(ENCODERS / f"formats.{name}.tar.gz") as archive:
-        write({m.name: held.read() for m in archive if (held := archive.extractfile(m))}, root)
+        files = {m.name: held.read() for m in archive if (held := archive.extractfile(m))}
+    write({path: delimited(content) if name == "files-csvesc" else content for path, content in files.items()}, root)
     once(reading(feed, root, FILES[name]))
     assert differences(upstream(), feed.cells) == []
