@@ -257,9 +257,12 @@ _STAMPS = re.compile(rb"(?<![0-9])[0-9]{18}(?![0-9])")
 """TSOs of our time."""
 
 
-def write_dated(files: Files, root: Path) -> None:
-    """Write files as of when what they hold was committed, by the last TSO in each."""
+def write_dated(files: Files, root: Path, since_ms: int = 0) -> None:
+    """Write files as of when what they hold was committed, by the last TSO in each, but not before a moment.
+
+    What a restart of TiCDC repeats is written when it is repeated.
+    """
     write(files, root)
     for path, content in files.items():
         if stamps := [int(found) for found in _STAMPS.findall(content)]:
-            os.utime(root / path, ns=((max(stamps) >> 18) * 1_000_000,) * 2)
+            os.utime(root / path, ns=(max(max(stamps) >> 18, since_ms) * 1_000_000,) * 2)

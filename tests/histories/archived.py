@@ -170,7 +170,7 @@ class Play:
         """Let the archive go on by so many writings of `metadata`."""
         for _ in range(steps):
             if (files := next(self._steps, None)) is not None:
-                write_dated(files, self.root)
+                write_dated(files, self.root, self.archived_ms)
                 self.archived_ms = physical_ms(json.loads((self.root / "metadata").read_text())["checkpoint-ts"])
 
     def _expire(self) -> None:
