@@ -150,7 +150,8 @@ class Load:
         """Whether this very dump has been loaded and nothing else has happened since."""
         files = target.loads.files(self._config.changefeed, progress.ledger)
         same = progress.untouched and progress.start_ts == dump.tso and not progress.loading_ts
-        if not (same and files and all(file.whole for file in files.values())):
+        # of tables that are left out nothing was begun
+        if not (same and files and all(file.whole or not file.rows for file in files.values())):
             return False
         self._check_same(progress, dump, [file.name for file in self._wanted(dump)], files)
         return True

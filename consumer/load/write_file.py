@@ -76,6 +76,12 @@ class FileWork:
     sums: SumRules | None = None
     """How its rows are summed up for a proof; None: they are not."""
 
+    @property
+    def spelling(self) -> bytes:
+        """What tells other options, by which the same bytes are other rows, from these; nothing of the defaults."""
+        matters = self.form if self.file.form == "csv" else CsvForm(escapes=self.form.escapes)
+        return b"" if matters == CsvForm() else repr(matters).encode()
+
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
@@ -111,7 +117,7 @@ class _Batches:
         else:
             self._reader = InsertRows(pieces, work.file.table.table, sent, escapes=work.form.escapes)
         self._read = self._reader.rows()
-        self._digest = xxhash.xxh3_64()
+        self._digest = xxhash.xxh3_64(work.spelling)
         self.at = 0
 
     @property
@@ -129,8 +135,8 @@ class _Batches:
         if not what and done.whole and next(self._read, None) is not None:
             what = f"it has more than the {done.rows} rows that were loaded"
         if what:
-            error = self._pieces.wrong(f"{what}: it is another file now")
-            error.hint = "put the file back as it was; to start over with this one see `reconciler help load`"
+            error = self._pieces.wrong(f"{what}: it is another file now, or other options --csv-... read it")
+            error.hint = "put file and options back as they were; to start over see `reconciler help load`"
             raise error
 
     def _take(self, rows: Sequence[Row]) -> None:

@@ -55,6 +55,8 @@ class Session:
     """A window that was read, of which segments wait for their turn."""
     ahead: WindowAhead | None = None
     """The next window, begun to be read while this one is written."""
+    told_of: str = ""
+    """The identity of the DDL of which the log says that it waits."""
 
     def __init__(  # its parts are made and closed by the runner
         self,

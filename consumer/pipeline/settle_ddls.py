@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+import structlog
+
 from consumer.ddl.ask_upstream import Asking
 from consumer.ddl.execution import Execution
 from consumer.pipeline.advance import carried_after, read_on, rows_after
@@ -10,8 +12,10 @@ from consumer.pipeline.read import WindowRead
 from consumer.pipeline.session import Session
 from ordering.ddl_barrier import next_of
 from ordering.events import DdlEvent
-from ordering.timestamps import CheckpointTs, ResolvedTs
+from ordering.timestamps import CheckpointTs, ResolvedTs, utc_text
 from sinks.bookkeeping.ddl_log import DdlRecord
+
+log = structlog.get_logger()
 
 
 class DueDdls:
@@ -37,9 +41,20 @@ class DueDdls:
         while found and (ddl := next_of(found, session.target.catalog(), read_to)):
             found.remove(ddl)
             yield self._placed(ddl)
+        if found:
+            self._say_waiting(found[0])
         session.planner.forget_done(session.progress)
         dead, checkpoint = session.source.dead_at, session.progress.checkpoint_ts
         session.source.dead_at = {topic: ts for topic, ts in dead.items() if ts >= checkpoint}
+
+    def _say_waiting(self, ddl: DdlEvent) -> None:
+        """Say once that a DDL waits, and with it all that follows: a run that ends now leaves it undone."""
+        if self._session.told_of != ddl.identity:
+            self._session.told_of = ddl.identity
+            because = "the tables that it renames are not there, or its new names are taken"
+            hint = "another DDL of its commitTs may come until the next watermark; then it runs, or the run stops at it"
+            at = {"at": utc_text(ddl.commit_ts), "where": str(ddl.position)}
+            log.warning("a DDL waits for the next watermark", **at, statement=ddl.sql[:200], because=because, hint=hint)
 
     def _placed(self, ddl: DdlEvent) -> DdlEvent:
         """With the databases of names that it leaves without one, as far as they are known by now."""

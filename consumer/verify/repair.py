@@ -88,16 +88,17 @@ def _delete(comparison: Comparison, one: Difference, mender: Mender) -> str:
 
 
 def _writes(table: TableOutcome, mender: Mender) -> Iterator[str]:
+    loses_own = _loses_own(table.comparison)
     for one in table.differences:
         if one.left is not None:
-            yield _told(lambda one=one: _write(table.comparison, one, mender))  # type: ignore[misc]
+            yield _told(lambda one=one: _write(table.comparison, one, mender, loses_own))  # type: ignore[misc]
 
 
-def _write(comparison: Comparison, one: Difference, mender: Mender) -> str:
+def _write(comparison: Comparison, one: Difference, mender: Mender, loses_own: bool) -> str:
     if one.right is None or _replaces(comparison):
         if comparison.masked:
             raise _unrepaired(comparison, one, "an INSERT would lack its masks")
-        if one.right is not None and _loses_own(comparison):
+        if one.right is not None and loses_own:
             raise _unrepaired(comparison, one, "a row in its place would lack what only the target's columns hold")
         return mender.insert(comparison.right.here, comparison.pairs, one.left or ())
     changed = [(pair, value) for pair, value, _ in one.changed(comparison)]

@@ -261,15 +261,11 @@ def _held_messages(side: Side, changefeed: str) -> int:
     return sum(one.state is quarantine.QuarantineState.HELD for one in side.targets[0].quarantine.all(changefeed))
 
 
-def _whole(text: str | None) -> int | None:
-    return None if text is None else whole_number(text)
-
-
 def _around(table: TableOutcome, rows: int) -> Iterator[Span]:
     """Spans that hold the differing rows of a table: ranges between their keys, or all of it."""
     names = table.comparison.span_column
     named = (one for one in table.differences if one.kind != UNNAMED)
-    found = {None if names is None else _whole(one.key(table.comparison)[names[0]]) for one in named}
+    found = {None if names is None else whole_number(one.key(table.comparison)[names[0]]) for one in named}
     if names is None or None in found:  # somebody wrote by hand what is no number, or NULL
         yield Span()
         return

@@ -30,6 +30,7 @@ from sinks.registry import open_target
 from sinks.rows.schema import Catalog
 from sinks.rows.values import ValueRules
 from sinks.target import Target
+from sinks.uri import split_uri
 
 _COLLECTED = {8055, 9006}
 """TiDB: a snapshot is older than what garbage collection has left."""
@@ -137,7 +138,7 @@ def open_target_side(config: Config, readers: int) -> tuple[Side, Stored | None]
 
 def open_upstream_side(uri: str, checkpoint: int, readers: int) -> Side:
     """A TiDB as it was at C. Raises SourceError, InputError."""
-    if not uri.lower().startswith("tidb:"):
+    if split_uri(uri, "--upstream").scheme != "tidb":
         hint = "--upstream names a TiDB, tidb://USER:PASSWORD@HOST:4000; --against compares with any database at rest"
         raise ConfigError("an upstream has to be a TiDB: others can't show what they held at C", hint=hint)
     return _opened(uri, "upstream", readers, checkpoint)

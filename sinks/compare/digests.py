@@ -134,6 +134,10 @@ class TableReader(ABC):
     def digest(self, text: str) -> str:
         """An expression for the digest of a text: a number of 60 bits."""
 
+    def shared_out(self, text: str, count: int) -> str:
+        """An expression for the digest modulo `count`: in which of so many parts a row lies, in each query the same."""
+        return f"({self.digest(text)} % {count})"
+
     @abstractmethod
     def hashed(self, text: str) -> str:
         """An expression for the SHA-256 of a text as hexadecimal digits in lower case; NULL where that can't be had."""
@@ -169,7 +173,7 @@ class TableReader(ABC):
 
 
 def whole_number(found: object) -> int | None:
-    """A whole number as a server tells it; None for what somebody wrote by hand: a text in SQLite, a NaN."""
+    """A whole number as a server tells it; None for NULL and what was written by hand: a text in SQLite, a NaN."""
     try:
         return int(str(found).partition(".")[0])
     except ValueError:
@@ -234,10 +238,14 @@ class Selection:
         return f"CASE WHEN {name} IS NULL THEN '{NOTHING}' ELSE {self.reader.sized(text) if pair.sized else text} END"
 
     def _digest(self, pairs: Sequence[Pair]) -> str:
-        return self.reader.digest(self.reader.joined([self._packed(pair) for pair in pairs]))
+        return self.reader.digest(self._joined(pairs))
+
+    def _joined(self, pairs: Sequence[Pair]) -> str:
+        return self.reader.joined([self._packed(pair) for pair in pairs])
 
     def _bucket(self, buckets: Buckets) -> str:
-        return f"({self._digest(self.keys or self.pairs)} % {buckets.count})" if buckets.count > 1 else "0"
+        named = self._joined(self.keys or self.pairs)
+        return self.reader.shared_out(named, buckets.count) if buckets.count > 1 else "0"
 
     def _from(self, span: Span, *conditions: str) -> str:
         """The table, and which rows of it."""

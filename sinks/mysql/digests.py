@@ -41,6 +41,11 @@ def _scale(column: Column) -> int:
     return int(inside.rpartition(",")[2]) if inside.replace(",", "").isdigit() else 0
 
 
+def _number(text: str) -> str:
+    """The number that a digest is; NULL for a text beyond max_allowed_packet."""
+    return f"CAST(CONV(LEFT(SHA2({text}, 256), {DIGITS}), 16, 10) AS UNSIGNED)"
+
+
 class MysqlReader(TableReader):
     """MySQL and MariaDB: each connection has a snapshot of its own."""
 
@@ -156,8 +161,11 @@ class MysqlReader(TableReader):
         A text beyond max_allowed_packet becomes NULL (MySQL documentation, "String Functions and Operators"). A random
         number in its place makes the sum differ, so that such rows are compared one by one.
         """
-        digits = f"LEFT(SHA2({text}, 256), {DIGITS})"
-        return f"COALESCE(CAST(CONV({digits}, 16, 10) AS UNSIGNED), CAST(1e18 * RAND() AS UNSIGNED))"
+        return f"COALESCE({_number(text)}, CAST(1e18 * RAND() AS UNSIGNED))"
+
+    def shared_out(self, text: str, count: int) -> str:
+        """See `TableReader.shared_out`: rows whose text is too long lie in the first part, where sums always differ."""
+        return f"COALESCE({_number(text)} % {count}, 0)"
 
     def hashed(self, text: str) -> str:
         """See `TableReader.hashed`."""

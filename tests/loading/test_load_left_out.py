@@ -55,6 +55,7 @@ def test_it_is_upstreams_key_that_says_what_is_replicated(uri: str, tmp_path: Pa
     by_hand(tmp_path, "CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT)")
     assert load(uri, dump, filter=NO_FORCE).run().left_out == ["d.c"]
     assert count(tmp_path, "c") == 0
+    assert load(uri, dump, filter=NO_FORCE).run().resumed
 
 
 def test_without_definitions_the_targets_key_has_to_be_there(uri: str, tmp_path: Path) -> None:

@@ -7,12 +7,27 @@ from typing import Any
 
 import pytest
 
+from consumer.config.model import config_from
 from consumer.load import write_file
+from consumer.load.csv_rows import CsvForm
+from consumer.load.run import Load, LoadOptions
 from ordering.errors import ReconcilerError
 from sinks.bookkeeping.load_files import Loaded
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
-from tests.loading.test_service_load_kills import ROWS, WHOLE, Killed, Stop, held, load, place, write_dump
+from tests.loading.dumping import METADATA
+from tests.loading.test_service_load_kills import (
+    ROWS,
+    TSO,
+    WHOLE,
+    Killed,
+    Stop,
+    held,
+    load,
+    place,
+    values,
+    write_dump,
+)
 from tests.service.cells import SqliteCells
 from tests.service.lab import eventually
 
@@ -64,6 +79,31 @@ def test_rows_that_are_others_since_they_were_loaded_are_refused(
     ended(uri, changefeed)
     assert load(uri, dump, changefeed=changefeed).run().finished
     assert held(cells, database) == WHOLE
+
+
+def test_a_load_goes_on_with_the_options_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other ones make other rows of the same bytes: here of those that are not loaded yet."""
+    monkeypatch.setattr(write_file, "BATCH_ROWS", 10)
+    uri, dump = f"sqlite:///{tmp_path}/target", tmp_path / "dump"
+    dump.mkdir()
+    dump.joinpath("metadata").write_text(METADATA.format(tso=TSO))
+    dump.joinpath("d-schema-create.sql").write_text("CREATE DATABASE `d`;\n")
+    dump.joinpath("d.t-schema.sql").write_text("CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT);\n")
+    rows = [f"{n},{n if n < 15 else 'nil'}" for n in range(20)]
+    dump.joinpath("d.t.000000000.csv").write_text('"id","v"\n' + "".join(f"{row}\n" for row in rows))
+
+    def loading(form: CsvForm, at: int = 0) -> Load:
+        return Load(config_from(values(uri), "test"), LoadOptions(dump, form=form), observe=Stop(at))
+
+    right = CsvForm(null="nil")
+    with pytest.raises(Killed):
+        loading(right, 6).run()
+    assert [found.rows for found in noted(uri, "killed").values()] == [10]
+    with pytest.raises(ReconcilerError, match="other options --csv-"):
+        loading(CsvForm(null="NULL")).run()
+    assert loading(right).run().finished
+    found = SqliteCells(tmp_path / "target").tables(["d"])["d.t"][1]
+    assert [row["v"] for row in found[14:16]] == [14, None]
 
 
 def test_a_load_that_an_earlier_version_began_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,3 +61,21 @@ def test_values_that_pass_the_servers_limit_of_a_text(
     theirs.drop(["large"])
     for cells in (mine, other, theirs):
         cells.close()
+
+
+def test_rows_without_a_key_that_pass_the_limit(narrow: tuple[str, str], tmp_path: Path) -> None:
+    """In which part of a table such a row lies is computed too: both queries have to find it in the same one."""
+    mine, other = (MariaDbCells(uri) for uri in narrow)
+    for cells, last in ((mine, "x"), (other, "y")):
+        cells.query("CREATE DATABASE large")
+        cells.query("CREATE TABLE large.t (n INT, b LONGBLOB)")
+        cells.query("INSERT INTO large.t SELECT seq, 'small' FROM large.seq_1_to_12000")
+        cells.query(f"INSERT INTO large.t VALUES (0, CONCAT(REPEAT('a', {SIZE}), '{last}'))")
+    verified = Verified(feed_of(narrow[0], mine, tmp_path).with_(filter={"rules": ["large.*"]}))  # type: ignore[arg-type]
+    for _ in range(3):
+        found = verified.verify(against=narrow[1]).tables[0].differences
+        assert [one.kind for one in found] == ["extra", "missing"]
+    other.query("UPDATE large.t SET b = CONCAT(SUBSTR(b, 1, LENGTH(b) - 1), 'x') WHERE n = 0")
+    assert verified.lines(against=narrow[1]) == []
+    mine.close()
+    other.close()

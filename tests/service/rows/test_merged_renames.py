@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from tests.service.lab import Feed
@@ -81,3 +82,15 @@ def test_a_shard_does_not_take_the_name_of_another_that_lives(every_feed: Feed) 
     ran(feed, 10, insert("s1.t_a", 4, id=1, v=1, s="x"), insert("s1.t_b", 4, id=2, v=1, s="x"))
     assert "s1.t_b is a shard already" in refused(feed, 12, renamed("a", "b", 11))
     assert [row[3] for row in rows(feed)] == ["a", "b"]
+
+
+def test_a_rename_that_waits_at_the_last_watermark_says_so(sqlite_feed: LocalFeed) -> None:
+    """Another DDL of its commitTs may make its table; with the next watermark it runs."""
+    feed = begun(sqlite_feed, "s1.t_a")
+    with capture_logs() as lines:
+        ran(feed, 12, renamed("x", "y", 12))
+    (told,) = [line for line in lines if line["event"] == "a DDL waits for the next watermark"]
+    assert "RENAME TABLE `s1`.`t_x`" in told["statement"]
+    with capture_logs() as lines:
+        ran(feed, 13)
+    assert "changing a shard's rows" in [line["event"] for line in lines]
