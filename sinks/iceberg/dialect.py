@@ -85,14 +85,14 @@ class IcebergDialect:
 
     def delete(self, session: LakeSession, group: Group, schema: TableSchema) -> Met:
         """Note what is to go; the commit finds it."""
-        if group.first.by_content or not schema.handle_key:
-            raise TargetError(f"table {schema.name} has no key", hint="Iceberg takes no such tables here")
+        _check_key(group, schema)
         for payload in group.payloads():
             session.table(schema.name).delete(group.first.columns, decode_rows(payload))
         return Met(0, group.rows)
 
     def write(self, session: LakeSession, group: Group, schema: TableSchema) -> Met:
         """Note what is to be there; the commit writes it."""
+        _check_key(group, schema)
         for payload in group.payloads():
             session.table(schema.name).write(group.first.columns, decode_rows(payload))
         return Met(0, group.rows)
@@ -124,3 +124,9 @@ class IcebergDialect:
     def reader(self, at: TargetSession[LakeSession]) -> TableReader:
         """None yet: compare with another reader."""
         raise TargetError("`verify` and `prove` do not read Iceberg", where=at.name)
+
+
+def _check_key(group: Group, schema: TableSchema) -> None:
+    if group.first.by_content or not schema.handle_key:
+        hint = "Iceberg takes no such tables here: give it a key upstream, or leave it out with filter.rules"
+        raise TargetError(f"table {schema.name} has no key", hint=hint)

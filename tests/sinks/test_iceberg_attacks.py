@@ -255,3 +255,11 @@ def test_keys_that_move_between_rows(feed: LocalFeed) -> None:
     feed.once()
     found = feed.cells.tables(["d"])["d.t"][1]
     assert sorted((row["id"], row["v"]) for row in found) == [(1, 7), (2, 1)]
+
+
+def test_a_table_without_a_key_is_refused(feed: LocalFeed) -> None:
+    """With its first row, which is only written: none goes."""
+    feed.with_(filter={"force-replicate": True})
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.k", 2, "CREATE TABLE `k` (`id` INT)")])
+    feed.send([keyed(insert("d.k", 4, id=1)), *watermarks(5)])
+    assert feed.failing(TargetError).fact == "table d.k has no key"
