@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ordering.errors import TableMismatchError
-from ordering.events import RowOp, TableName
+from ordering.events import RowOp, TableName, folded
 from sinks.rows.schema import Column, TableSchema
 
 Texts = Sequence[str | None]
@@ -52,8 +52,8 @@ class Encoder(Protocol):
 def writable(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -> list[int]:
     """Which of the sent columns are written: all but those that the target generates.
 
-    Raises TableMismatchError for a column that the target's table lacks, for columns of its own that can't be kept, and
-    for a table that can't be written exactly.
+    Raises TableMismatchError for a column that the target's table lacks, or upstream's, as far as DDLs have told, for
+    columns of its own that can't be kept, and for a table that can't be written exactly.
     """
     schema.check_fit()
     missing = [name for name in sent if schema.column(name) is None]
@@ -62,8 +62,21 @@ def writable(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -
             f"the target's table {schema.name} has no column {', '.join(map(repr, missing[:_SHOWN]))}",
             hint="a DDL was missed or the target was changed by hand: add the column as it is upstream, then run again",
         )
+    _check_lacked(schema, sent)
     _check_own_columns(schema, sent, deleted_first=deleted_first)
     return [i for i, name in enumerate(sent) if not _generated(schema, name)]
+
+
+def _check_lacked(schema: TableSchema, sent: Sequence[str]) -> None:
+    """No DDL has given the shard such a column, so the last DROP COLUMN of another shard would delete its values."""
+    unknown = [name for name in sent if folded(name) in schema.lacked]
+    if unknown:
+        raise TableMismatchError(
+            f"a row of {schema.name} has the column {', '.join(map(repr, unknown[:_SHOWN]))}, which only other tables"
+            f" merged in {schema.here} have, as their DDLs say: the DDL that gave it the column is not in the topics",
+            hint="what its rows hold there is not known: see that TiCDC sends every DDL of the shards (filters), and load them"
+            " anew under another changefeed id",
+        )
 
 
 def _check_own_columns(schema: TableSchema, sent: Sequence[str], *, deleted_first: bool) -> None:

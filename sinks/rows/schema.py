@@ -114,8 +114,10 @@ class TableSchema:
     origin: Origin = ()
     """Where others of upstream are merged with it: the columns that tell its rows from theirs, and what they hold.
     Columns that it lacks hold their default in its rows."""
-    lacked: frozenset[str] | None = None
-    """The columns that it lacks and others have, folded; None where that is not known."""
+    lacked: frozenset[str] = frozenset()
+    """The columns that it is known to lack and others have, folded."""
+    tells_lacked: bool = False
+    """Whether these are all that it lacks."""
 
     @property
     def here(self) -> TableName:
@@ -165,8 +167,8 @@ class TableSchema:
         Those that a merged table has for other shards hold their default. Where it is not known which these are, it may
         be any.
         """
-        own = [] if self.origin and self.lacked is None else self.own_columns(sent)
-        return [column for column in own if folded(column.name) not in (self.lacked or ())]
+        own = [] if self.origin and not self.tells_lacked else self.own_columns(sent)
+        return [column for column in own if folded(column.name) not in self.lacked]
 
     def has_other_unique_keys(self, key: tuple[str, ...]) -> bool:
         """Whether rows can collide on anything but `key`."""
@@ -213,11 +215,11 @@ class _Renaming:
     def __call__(self, schema: TableSchema, name: TableName, origin: Origin) -> TableSchema:
         found = schema.in_upstream(name, origin)
         table = self.merged.get(found.here) if origin else None
-        if table is None or not table.whole:
+        if table is None:
             return found
         lacks = next((parts for shard, parts in table.lacks.items() if shard.folded == name.folded), frozenset[str]())
         lacked = (folded(column.name) for column in schema.columns if f"column {folded(column.name)}" in lacks)
-        return replace(found, lacked=frozenset(lacked))
+        return replace(found, lacked=frozenset(lacked), tells_lacked=table.whole)
 
 
 @dataclass(frozen=True, slots=True)
