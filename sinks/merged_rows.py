@@ -9,7 +9,7 @@ from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.dialect import Dialect
-from sinks.rows.origin_rows import OriginRows, Spelling, changed_rows, other_rows
+from sinks.rows.origin_rows import OriginRows, Spelling, changed_rows, other_rows, own_rows
 from sinks.rows.routed import Origin
 from sinks.steps import Observer, Step
 from sinks.target_session import TargetSession
@@ -40,6 +40,10 @@ class MergedRows:
     def has_others(self, place: TableName, origins: Sequence[Origin]) -> bool:
         """Whether a table, by its name in the target, holds rows of other shards than those of these origins."""
         return bool(self._at.db.query(*other_rows(origins, self._spelling(place, origins[0]))))
+
+    def has_own(self, place: TableName, origin: Origin) -> bool:
+        """Whether a table, by its name in the target, holds rows of this origin."""
+        return bool(self._at.db.query(*own_rows(origin, self._spelling(place, origin))))
 
     def _spelling(self, place: TableName, origin: Origin) -> Spelling:
         catalog = self._at.catalog()

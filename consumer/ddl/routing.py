@@ -64,7 +64,8 @@ def _place(names: NameMap, name: TableName) -> TableName:
 def shards(routes: Routes, progress: Progress, target: Target, *, torn: bool = False) -> Shards:
     """What a DDL is routed by: what the progress knows, and the target's tables. `torn`: it may have run already."""
     names = NameMap(routes, progress.sources, routes.columns.origins)
-    return Shards(routes, names, progress.merged, target.session.catalog(), target.merged.has_others, torn)
+    rows = target.merged
+    return Shards(routes, names, progress.merged, target.session.catalog(), rows.has_others, torn, rows.has_own)
 
 
 def after(progress: Progress, found: RoutedDdl) -> Progress:

@@ -18,6 +18,7 @@ from consumer.load.write_file import LoadStep, Observe
 from ordering.errors import ConfigError, InputError, TableMismatchError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
+from ordering.tables.merged_tables import merged_at
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.model import ColumnDef
@@ -132,7 +133,7 @@ class Schemas:
 
     def _joins(self, name: TableName) -> bool:
         """Whether it is merged with tables that this load has defined: it has to be defined as they are."""
-        table = self.progress.merged.get(self._routes(name))
+        table = merged_at(self.progress.merged, self._routes(name))
         return self._routes.merges(name) and table is not None and table.whole
 
     def _leave(self, name: TableName, because: str, outcome: LoadOutcome) -> None:

@@ -16,6 +16,7 @@ from consumer.wiring import values_of
 from ordering.errors import TargetBusyError
 from ordering.events import TableName, folded
 from ordering.progress import Progress
+from ordering.tables.merged_tables import merged_at
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.compare.canonical import CanonicalRows, canonical_rows
 from sinks.compare.digests import TableReader
@@ -97,6 +98,6 @@ def present_of(config: Config, side: Side, progress: Progress) -> Present:
 
 def _lacking(progress: Progress, schema: TableSchema, columns: Iterable[str]) -> frozenset[str]:
     """The columns of a merged table that this shard lacks upstream: its events do not name them."""
-    table = progress.merged.get(schema.here) if schema.origin else None
+    table = merged_at(progress.merged, schema.here) if schema.origin else None
     lacks = frozenset[str]() if table is None else table.lacks.get(schema.name, frozenset())
     return frozenset(column for column in columns if f"column {folded(column)}" in lacks)

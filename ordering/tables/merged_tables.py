@@ -125,6 +125,10 @@ class MergedTable:
         """After a shard lost a part in a way that is not followed: it counts as having it, and can't get it back."""
         return replace(self, left=_with(self.left, shard, part))
 
+    def never_had(self, shard: TableName, parts: Iterable[str]) -> "MergedTable":
+        """After a shard came that the target has nothing of: a row of it that has one of these parts is refused."""
+        return replace(self, lacks={**self.lacks, shard: frozenset(parts)})
+
     def unsure(self, shard: TableName) -> "MergedTable":
         """After a change of a shard of which nothing is known: it may have all."""
         return replace(self, lacks={one: some for one, some in self.lacks.items() if one != shard})
@@ -148,6 +152,11 @@ class MergedTable:
 
 Merged = Mapping[TableName, MergedTable]
 """By their places in the target."""
+
+
+def merged_at(merged: Merged, place: TableName) -> MergedTable | None:
+    """What is known of the merged table at a place; the target may spell that in another case than the routes."""
+    return next((table for at, table in merged.items() if at.folded == place.folded), None)
 
 
 def _check_known(part: str, known: str | None) -> None:

@@ -73,9 +73,10 @@ def _check_lacked(schema: TableSchema, sent: Sequence[str]) -> None:
     if unknown:
         raise TableMismatchError(
             f"a row of {schema.name} has the column {', '.join(map(repr, unknown[:_SHOWN]))}, which only other tables"
-            f" merged in {schema.here} have, as their DDLs say: the DDL that gave it the column is not in the topics",
-            hint="what its rows hold there is not known: see that TiCDC sends every DDL of the shards (filters), and load them"
-            " anew under another changefeed id",
+            f" merged in {schema.here} have, as their DDLs say: a DDL that gave it the column, or the table its name,"
+            " was left out, or is not in the topics",
+            hint="what the table's rows should hold is not known: see that every DDL of the shards is sent and followed"
+            " (filters), and load them again under another changefeed id",
         )
 
 

@@ -45,5 +45,11 @@ def other_rows(origins: Sequence[Origin], spelling: Spelling) -> Statement:
     return f"SELECT 1 FROM {spelling.place} WHERE NOT ({known}) LIMIT 1", values  # noqa: S608 quoted
 
 
+def own_rows(origin: Origin, spelling: Spelling) -> Statement:
+    """The query that finds a row of this origin."""
+    values = tuple(value for _, value in origin)
+    return f"SELECT 1 FROM {spelling.place} WHERE {_equal(spelling)} LIMIT 1", values  # noqa: S608 quoted
+
+
 def _equal(spelling: Spelling) -> str:
     return " AND ".join(f"{column} = {spelling.mark}" for column in spelling.columns)

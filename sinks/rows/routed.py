@@ -78,9 +78,13 @@ class NameMap:
             self._alone[place.folded] = name
 
     def place(self, name: TableName) -> TableName:
-        """Where a table of upstream lies, or will."""
+        """Where a table of upstream lies, or will: merged ones in one place, in whatever case each is spelled."""
         known = self._known.get(name.folded)
-        return self.route(name) if known is None else known[1]
+        if known is not None:
+            return known[1]
+        place = self.route(name)
+        other = self.first_owner(place) if self.origins.merges(name) else None
+        return place if other is None else self._known[other.folded][1]
 
     def known_as(self, name: TableName) -> TableName | None:
         """A table as it was spelled when it was first met; None for one that was not."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ordering.errors import TableMismatchError
 from ordering.events import TableName, folded
-from ordering.tables.merged_tables import MergedTable
+from ordering.tables.merged_tables import MergedTable, merged_at
 from sinks.rows.column_fit import Holds
 from sinks.rows.routed import NameMap, Origin, RoutedTables
 
@@ -214,12 +214,14 @@ class _Renaming:
 
     def __call__(self, schema: TableSchema, name: TableName, origin: Origin) -> TableSchema:
         found = schema.in_upstream(name, origin)
-        table = self.merged.get(found.here) if origin else None
+        table = merged_at(self.merged, found.here) if origin else None
         if table is None:
             return found
         lacks = next((parts for shard, parts in table.lacks.items() if shard.folded == name.folded), frozenset[str]())
-        lacked = (folded(column.name) for column in schema.columns if f"column {folded(column.name)}" in lacks)
-        return replace(found, lacked=frozenset(lacked), tells_lacked=table.whole)
+        own = {column for column, _ in origin}
+        columns = (folded(column.name) for column in schema.columns if column.name not in own)
+        lacked = frozenset(column for column in columns if f"column {column}" in lacks)
+        return replace(found, lacked=lacked, tells_lacked=table.whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from sinks.ddl.model import (
     SetDefault,
 )
 from sinks.ddl.parse.statement import DdlKind, Statement
+from sinks.rows.schema import TableSchema
 
 _OF_PARTS = {DdlKind.ALTER_TABLE, DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.TRUNCATE_TABLE}
 
@@ -34,6 +35,11 @@ def passed_over(table: MergedTable, shard: TableName, statement: Statement) -> M
     table = _after(table, shard, changes)
     new = [part for change in changes or () for part in _given(change) if part not in table.parts]
     return replace(table.doubted(new), whole=table.whole)
+
+
+def never_came(table: MergedTable, shard: TableName, schema: TableSchema) -> MergedTable:
+    """After a RENAME to a new name that the target has nothing of: the rows that it has by now can't be written."""
+    return table.never_had(shard, [f"column {folded(column.name)}" for column in schema.columns])
 
 
 def made_by_hand(table: MergedTable, shard: TableName, statement: Statement) -> MergedTable:

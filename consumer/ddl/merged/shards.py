@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from consumer.config.routes import Routes
 from consumer.ddl.lost_keys import changes_of
-from consumer.ddl.merged.not_followed import made_by_hand, passed_over
+from consumer.ddl.merged.not_followed import made_by_hand, never_came, passed_over
 from consumer.ddl.merged.parts import (
     COLLATION,
     column_definition,
@@ -38,6 +38,8 @@ from sinks.rows.schema import Catalog, Column, TableSchema
 Sources = Mapping[TableName, TableName]
 HasOthers = Callable[[TableName, Sequence[Origin]], bool]
 """Whether a table of the target holds rows of none of these origins."""
+HasOwn = Callable[[TableName, Origin], bool]
+"""Whether a table of the target holds rows of this origin."""
 _HINT = (
     "make the change in the target by hand once every shard has it, under the target's names; `reconciler help merging`"
     " says which DDLs of shards are followed"
@@ -62,6 +64,10 @@ def _unasked(_place: TableName, _origins: Sequence[Origin]) -> bool:
     return True
 
 
+def _none(_place: TableName, _origin: Origin) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Shards:
     """What is known of the merged tables where a DDL of one of their shards is met. `here`: by the target's names."""
@@ -72,6 +78,7 @@ class Shards:
     here: Catalog
     has_others: HasOthers = _unasked
     torn: bool = False
+    has_own: HasOwn = _none
 
     def check_origin(self, name: TableName) -> None:
         """Raise InputError where a table's rows could not be told from another shard's, or the target's table."""
@@ -158,6 +165,11 @@ class ShardDdl:
             place = self.known.names.place(name)
             table = found.get(place, self.known.merged.get(place, MergedTable()))
             found[place] = passed_over(table, self._spelled(name), self.statement)
+        for name in self.own[1::2] if self.statement.renames else ():
+            place = self.known.names.place(name)
+            schema = self.known.here.get(self.known.here.spelled(place))
+            if schema is not None and self.known.routes.merges(name) and self.known.names.known_as(name) is None:
+                found[place] = never_came(found.get(place, self.known.merged.get(place, MergedTable())), name, schema)
         return {**self.known.merged, **found}
 
     @property
@@ -209,6 +221,7 @@ class ShardDdl:
 
     def _created(self) -> RoutedDdl:
         self.known.check_origin(self.shard)
+        self._check_empty()
         if self.statement.like is not None:
             return self._created_like()
         if len(self.own) != 1:
@@ -227,6 +240,13 @@ class ShardDdl:
         joined = self.table.joined(self.shard, self.others, parts)
         self._check_fills(parts.keys() ^ joined.parts.keys())
         return self._result(joined, because=f"its rows go to {self.place}, which is there and has the same columns")
+
+    def _check_empty(self) -> None:
+        """Raise MergeConflictError where rows that the shard had before its DROP are there: that was not followed."""
+        is_known = self.known.names.known_as(self.own[0]) is not None and not self.ddl.dumped
+        if is_known and self.schema is not None and self.known.has_own(self.schema.here, self._rows().origin):
+            message = f"{self.place} holds rows of a table of that name, whose DROP TABLE was not followed"
+            raise MergeConflictError(message)
 
     def _created_like(self) -> RoutedDdl:
         """A copy of another shard has what that one has, and no rows yet."""

@@ -3,10 +3,9 @@
 import pytest
 
 from consumer.operate.decisions import decide_ddl
-from ordering.errors import TableMismatchError
 from sinks.bookkeeping.ddl_log import DdlState
 from tests.service.lab import Feed
-from tests.service.messages import at, ddl, insert, watermarks
+from tests.service.messages import at, ddl, insert
 from tests.service.rows.test_merging import begun, prove, ran, refused, rows
 
 pytestmark = pytest.mark.service
@@ -137,12 +136,3 @@ def test_a_shard_is_not_made_with_a_column_that_no_ddl_has_given_the_target(sqli
     ran(feed, 12, altered("b", 12, "ADD COLUMN `c` INT"))
     made = "CREATE TABLE `t_d` (`id` INT PRIMARY KEY,`v` INT,`s` VARCHAR(10),`c` INT)"
     assert UNKNOWN in refused(feed, 13, ddl("s1.t_d", 13, made))
-
-
-def test_a_row_with_a_column_that_no_ddl_gave_its_shard_ends_the_run(every_feed: Feed) -> None:
-    feed = of_two(every_feed)
-    ran(feed, 11, altered("a", 11, "ADD COLUMN `c` INT DEFAULT 1"))
-    feed.send([insert("s1.t_b", 12, id=2, v=1, s="x", c=77), altered("a", 14, "DROP COLUMN `c`"), *watermarks(14)])
-    error = feed.failing(TableMismatchError)
-    print(error.fact, error.where, error.hint, error.exit_code)
-    assert "s1.t_b has the column 'c', which only other tables merged in m.t have" in error.fact
