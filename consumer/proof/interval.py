@@ -45,8 +45,9 @@ class TableInterval:
     def count(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None, place: Place) -> None:
         """Take a row event of a table without a key; what it comes to is known by `settle`."""
         with self._telling():
-            for half, side in _halves(kind, image, old):
-                self.copies.add(self.rows.digest(side), ordinal(commit_ts, half), place)
+            halves = [(half, self.rows.digest(side)) for half, side in _halves(kind, image, old)]
+            for (half, row), (_, other) in zip(halves, reversed(halves), strict=True):
+                self.copies.add(row, ordinal(commit_ts, half), place, other if len(halves) > 1 else None)
 
     def settle(self) -> None:
         """Take the rows without a key that were counted."""

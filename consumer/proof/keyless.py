@@ -12,7 +12,7 @@ from typing import NamedTuple
 from consumer.codec.canal_json import Envelope
 from ordering.events import Partition, TableName
 from ordering.rows.content_sums import RowDigest
-from ordering.rows.keyless_rows import CopyCounter, Passes, merged
+from ordering.rows.keyless_rows import CopyCounter, EventHalf, Passes, merged
 
 _PACKED = Struct(">BQQ")
 
@@ -57,12 +57,13 @@ class KeylessCopies:
 
     _counters: dict[Partition, CopyCounter] = field(default_factory=dict)
 
-    def add(self, row: RowDigest, order: int, place: Place) -> None:
-        """Count a half of an event."""
+    def add(self, row: RowDigest, order: int, place: Place, other: RowDigest | None = None) -> None:
+        """Count a half of an event. `other`: the row of an UPDATE's other half."""
         counter = self._counters.setdefault(place.partition, CopyCounter())
-        counter.add(_PACKED.pack(*row), order, place.mark, place.in_pass)
+        half = EventHalf(_PACKED.pack(*row), order, place.mark, b"" if other is None else _PACKED.pack(*other))
+        counter.add(half, place.in_pass)
 
     def found(self) -> Iterator[tuple[RowDigest, int, int]]:
         """The rows, their ordinals, and how many copies of each came or went."""
-        for content, order, _, times in merged(chain.from_iterable(one.found() for one in self._counters.values())):
-            yield RowDigest(*_PACKED.unpack(content)), order, times
+        for half, times in merged(chain.from_iterable(one.found() for one in self._counters.values())):
+            yield RowDigest(*_PACKED.unpack(half.content)), half.order, times

@@ -13,7 +13,7 @@ from ordering.errors import InputError, TargetError, UnfitRowError
 from ordering.events import Kind, Position, RowOp, TableName
 from ordering.rows.equal_rows import EqualRows, EqualRowsFinder
 from ordering.rows.identity import fingerprint, key_values, ordinal, row_key, table_of
-from ordering.rows.keyless_rows import Copies, CopyCounter, Passes, merged, net_copies
+from ordering.rows.keyless_rows import Copies, CopyCounter, EventHalf, Passes, merged, net_copies
 from ordering.timestamps import CommitTs
 from sinks.rows.chunk import Chunk, Encoder, writable
 from sinks.rows.schema import Catalog, TableSchema
@@ -49,9 +49,11 @@ class KeylessRows:
         ts = CommitTs(message.tidb.commit_ts) if message.tidb else CommitTs(0)
         mark = message.tidb.row_key if message.tidb else b""
         found, event = [], 0
-        for content, half in _halves(name, kind, message, position):
+        halves = _halves(name, kind, message, position)
+        for (content, half), (other, _) in zip(halves, reversed(halves), strict=True):
             order = ordinal(ts, half)
-            copy = self._counter.add(content, order, mark, self._in_pass) if keep else 0
+            of = EventHalf(content, order, mark, other if len(halves) > 1 else b"")
+            copy = self._counter.add(of, self._in_pass) if keep else 0
             found.append(_fingerprint(content, order, mark, copy))
             event ^= found[-1] if copy == 0 else _fingerprint(content, order, mark, 0)
         if keep and not mark:

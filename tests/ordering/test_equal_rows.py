@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ordering.events import Partition, RowOp, TableName
 from ordering.rows.equal_rows import Doubt, EqualRowsFinder, doubts
 from ordering.rows.identity import ordinal
-from ordering.rows.keyless_rows import CopyCounter, Passes, net_copies
+from ordering.rows.keyless_rows import CopyCounter, EventHalf, Passes, net_copies
 from ordering.timestamps import CommitTs
 
 T = TableName("d", "t")
@@ -55,7 +55,7 @@ def read(log: Sequence[Batch], asked: list[tuple[int, int]] | None = None) -> tu
         starts.append(offset)
         for ts, content in batch:
             in_pass = passes.row(T, ts)
-            counter.add(content.encode(), ordinal(CommitTs(ts), RowOp.WRITE), b"", in_pass)
+            counter.add(EventHalf(content.encode(), ordinal(CommitTs(ts), RowOp.WRITE), b""), in_pass)
             finder.add(T, ts, in_pass, offset, hash((ts, content)))
             offset += 1
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ordering.events import RowOp, TableName
 from ordering.rows.identity import ordinal
-from ordering.rows.keyless_rows import Copies, CopyCounter, Passes, by_commit, merged, net_copies
+from ordering.rows.keyless_rows import Copies, CopyCounter, EventHalf, Passes, by_commit, merged, net_copies
 from ordering.timestamps import CommitTs
 
 T = TableName("d", "t")
@@ -69,7 +69,7 @@ def counted(sent: list[int | tuple[int, Event]], watermark: int | None = None) -
             passes.watermark(one)
         else:
             at, (content, half) = one
-            counter.add(content.encode(), ordinal(CommitTs(at), half), b"", passes.row(T, at))
+            counter.add(EventHalf(content.encode(), ordinal(CommitTs(at), half), b""), passes.row(T, at))
     return counter.found()
 
 
@@ -136,7 +136,7 @@ def test_another_table_going_back_says_nothing_of_this_one() -> None:
 def test_row_keys_tell_copies_apart_whatever_the_passes_say() -> None:
     counter = CopyCounter()
     for mark in (b"1", b"2", b"1"):
-        counter.add(b"a", 11, mark, (0, 0))
+        counter.add(EventHalf(b"a", 11, mark), (0, 0))
     assert [one.times for one in counter.found()] == [1, 1]
     assert net_copies(counter.found()) == {b"a": 2}
 
@@ -144,3 +144,44 @@ def test_row_keys_tell_copies_apart_whatever_the_passes_say() -> None:
 def test_equal_events_in_two_partitions_are_one() -> None:
     one = counted(rows("a", "a"))
     assert [copies.times for copies in merged([*one, *counted(rows("a"))])] == [2]
+
+
+def updates(*moves: str, ts: int = 5, counter: CopyCounter | None = None) -> list[Copies]:
+    """What a partition has of UPDATEs in one pass: "ab" turns a row a into b."""
+    counter = counter or CopyCounter()
+    for before, after in moves:
+        one, other = before.encode(), after.encode()
+        counter.add(EventHalf(one, ordinal(CommitTs(ts), RowOp.DELETE), b"", other), (0, 0))
+        counter.add(EventHalf(other, ordinal(CommitTs(ts), RowOp.WRITE), b"", one), (0, 0))
+    return counter.found()
+
+
+def test_equal_rows_that_updates_leave_in_two_partitions_are_two() -> None:
+    expected = {b"a": -2, b"b": 1, b"c": 1}
+    assert net_copies(merged(updates("ab", "ac"))) == expected
+    assert net_copies(merged([*updates("ab"), *updates("ac")])) == expected
+    assert net_copies(merged([*updates("ab", "ac"), *updates("ab"), *updates("ac", "ac")])) == {
+        b"a": -3,
+        b"b": 1,
+        b"c": 2,
+    }
+
+
+def test_a_copy_of_a_row_is_numbered_whatever_event_it_is_of() -> None:
+    """Fingerprints hold the number: those in the ledger stay what they were."""
+    counter = CopyCounter()
+    assert [counter.add(EventHalf(b"a", 10, b"", other), (0, 0)) for other in (b"b", b"c", b"")] == [0, 1, 2]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), max_size=8), st.data())
+def test_whatever_partitions_the_new_rows_choose(moves: list[tuple[str, str]], data: st.DataObject) -> None:
+    place = {row: data.draw(st.integers(0, 2)) for row in "abcd"}
+    again = data.draw(st.booleans())
+    found = [
+        updates(*("".join(one) for one in moves if place[one[1]] == p)) for p in range(3) for _ in range(1 + again)
+    ]
+    expected: Counter[bytes] = Counter()
+    for before, after in moves:
+        expected[before.encode()] -= 1
+        expected[after.encode()] += 1
+    assert net_copies(merged(one for some in found for one in some)) == {row: n for row, n in expected.items() if n}

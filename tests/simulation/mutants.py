@@ -65,6 +65,7 @@ _REPEATS = ("tests/simulation/test_repeats.py",)
 _SEAL = ("tests/consumer/redis/test_seal.py",)
 _LEADERS = ("tests/simulation/test_leaders.py",)
 _REFUSED = ("tests/simulation/test_quarantine.py",)
+_KEYLESS = ("tests/service/rows/test_keyless.py",)
 _RUNS = ("tests/consumer/tasks/test_batch_scan.py",)
 _ROWS = ("tests/simulation/test_rows.py",)
 _NO_PERMITS = "self._permits.set(changefeed)"
@@ -193,10 +194,10 @@ MUTANTS = (
     Mutant("ordering/rewind.py", "progress.executed | {any_ddl_at(to)}", "progress.executed"),
     Mutant("ordering/rewind.py", "        ledger=ledger,\n", ""),
     Mutant("ordering/rows/keyless_rows.py", "ts <= self._watermark:", "ts < self._watermark:"),
-    Mutant("ordering/rows/keyless_rows.py", "if mark or known != in_pass else", "if False else"),
+    Mutant("ordering/rows/keyless_rows.py", "count = 1 if half.mark or", "count = 1 if False or"),
     Mutant("ordering/rows/keyless_rows.py", "max(most, count))", "count)"),
-    Mutant("ordering/rows/keyless_rows.py", "max(count, most.get(key, 0))", "count + most.get(key, 0)"),
-    Mutant("ordering/rows/keyless_rows.py", "count if order & RowOp.WRITE else -count", "count"),
+    Mutant("ordering/rows/keyless_rows.py", "max(count, most.get(half, 0))", "count + most.get(half, 0)"),
+    Mutant("ordering/rows/keyless_rows.py", "count if half.order & RowOp.WRITE else -count", "count"),
     Mutant("ordering/rows/keyless_rows.py", "(behind and table not in self._again)", "behind"),
     Mutant("ordering/rows/equal_rows.py", "later.copy() if equal.is_last else Counter()", "Counter()"),
     Mutant("ordering/rows/equal_rows.py", "or (table, group.commit_ts) in self._met)", "or False)"),
@@ -220,6 +221,9 @@ MUTANTS = (
     ),
     Mutant("sinks/target.py", "        self._end_writers(changefeed)", "        pass", _LEADERS),
     Mutant("consumer/filters/events.py", "if tidb.only_new and (", "if False and (", _UPDATES),
+    Mutant(
+        "consumer/tasks/keyless.py", 'other if len(halves) > 1 else b""', 'b""', ("tests/service/rows/test_keyless.py",)
+    ),
     Mutant("consumer/tasks/keyless.py", "if message.tidb.only_new:", "if False:", _UPDATES),
     Mutant("ordering/progress.py", "({rest} if more else set())", "set()", _ARCHIVE),
     Mutant("ordering/sources/archive.py", "(rest_at(at) in executed or 0 < done < parts)", "0 < done < parts"),

@@ -126,3 +126,13 @@ def test_no_false_alarm_over_recorded_messages(
         assert proof.having(ProofVerdict.DIFFERENT) == [], json.dumps(proof.as_json())
         seen |= set(verdicts(proof).values())
     assert seen >= {"equal"}
+
+
+def test_equal_rows_that_updates_leave_in_two_partitions(feed: LocalFeed) -> None:
+    begun(feed)
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    moved = [event("UPDATE", 10, {"a": 1}, a=new, b="x") for new in (2, 3)]
+    feed.send([moved[0], moved[1]._replace(partition=1), *watermarks(11)])
+    feed.apply()
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    assert prove(feed).tables[next(iter(prove(feed).tables))][1].rows_found == 3

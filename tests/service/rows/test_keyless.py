@@ -250,3 +250,15 @@ def test_a_pass_that_begins_with_an_event_that_a_filter_leaves_out(sqlite_feed: 
     feed.send([*once, *once, *watermarks(12)])
     assert feed.once().checkpoint_ts == at(12)
     assert len(rows(feed)) == 1
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_equal_rows_that_updates_leave_in_two_partitions(sqlite_feed: Feed, consistency: str) -> None:
+    """An UPDATE lies in the partition of its new row: equal old ones need not meet."""
+    feed = forced(sqlite_feed, consistency)
+    feed.send([event("INSERT", 1, a=1, b="x")] * 2 + watermarks(2))
+    feed.once()
+    moved = [event("UPDATE", 3, {"a": 1}, a=new, b="x") for new in (2, 3)]
+    feed.send([moved[0], moved[1]._replace(partition=1), *watermarks(4)])
+    feed.once()
+    assert rows(feed) == [(2, "x"), (3, "x")]
