@@ -58,7 +58,7 @@ def _may_give_a_key(change: Change) -> bool:
 def was_never_made(table: TableName, upto: int, log: Iterable[DdlRecord]) -> bool:
     """Whether the DDLs below a commitTs show that no CREATE TABLE of this table came. False: they don't tell."""
     before = (line for line in log if line.commit_ts < upto)
-    for line in sorted(before, key=lambda line: (line.commit_ts, line.id), reverse=True):
+    for line in sorted(before, key=lambda line: line.commit_ts, reverse=True):
         told = _told(line, table.folded)
         if told is not None:
             return told

@@ -5,7 +5,7 @@ its name may be another table's: then events of that name say nothing about the 
 there. The statements tell; where they don't for certain, the table counts as moved.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -38,13 +38,16 @@ class Change(NamedTuple):
     line: DdlRecord
 
 
-def fate_of(log: Iterable[DdlRecord], table: TableName, since: int, upto: int) -> Change | None:
+def fate_of(log: Sequence[DdlRecord], table: TableName, since: int, upto: int) -> Change | None:
     """What the DDLs with since <= commitTs < upto did to a table, by its name at `since`; None: nothing.
+
+    `log`: newest first.
 
     The first that moved or emptied it, for what came after it is another table's or another row's; else the worst.
     """
     worst: Change | None = None
-    for line in sorted(log, key=lambda line: (line.commit_ts, line.id)):
+    oldest_first = log[::-1]
+    for line in sorted(oldest_first, key=lambda line: line.commit_ts):
         fate = _fate(line, table) if line.happened and since <= line.commit_ts < upto else None
         if fate in (Fate.MOVED, Fate.EMPTIED):
             return Change(fate, line)

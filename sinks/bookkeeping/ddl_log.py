@@ -51,6 +51,8 @@ SAME_ORIGIN = "its rows keep their origin"
 
 _RAN = {DdlState.DONE.value, DdlState.INTENT.value, DdlState.RUNNING.value, DdlState.TAKE.value}
 _OPEN = "'intent', 'running', 'failed', 'skip', 'take'"
+_NEWEST = "commit_ts DESC, updated_at DESC, id DESC"
+"""How lines are ordered: each server of a TiDB counts ids by itself, so a later line may have a lower one."""
 _REPLICATED = "/replicated"
 """In `before_it`, and no table's name: what of the statement is executed, where that is not all of it."""
 
@@ -115,7 +117,7 @@ class DdlLog:
         added = "duration_ms, reason" if self.is_whole() else "NULL, ''"
         rows = self._book.query(
             f'SELECT id, commit_ts, "database", name, statement, executed, state, updated_at, {added}'  # noqa: S608 constants
-            f" FROM {self._table} WHERE changefeed = ? {_only_open(only_open)} ORDER BY id DESC LIMIT ?",
+            f" FROM {self._table} WHERE changefeed = ? {_only_open(only_open)} ORDER BY {_NEWEST} LIMIT ?",
             (changefeed, limit),
         )
         return [_line(*row) for row in rows]
@@ -191,20 +193,34 @@ class DdlLog:
         self, ddl: DdlEvent, executed: str, state: DdlState, changefeed: str, before: Mapping[str, Any] | None = None
     ) -> int:
         """Add a line, and let the oldest go; its id."""
+        older = self._ids(ddl, changefeed)
         told = (changefeed, ddl.commit_ts, ddl.database, ddl.table, ddl.sql, executed, state.value)
         self._book.run(
             f'INSERT INTO {self._table} (changefeed, commit_ts, "database", name, statement, executed,'  # noqa: S608 constants
             " state, before_it, updated_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
             (*told, _json(before or {}), self._book.now()),
         )
-        newest = f"SELECT id FROM {self._table} WHERE changefeed = ? ORDER BY id DESC LIMIT 1"  # noqa: S608 a constant
-        ((own,),) = self._book.query(newest, (changefeed,))
-        for (old,) in self._book.query(f"{newest} OFFSET {KEPT}", (changefeed,)):
+        (own,) = self._ids(ddl, changefeed) - older
+        self._let_go(changefeed, own)
+        return own
+
+    def _let_go(self, changefeed: str, own: int) -> None:
+        """Delete what is settled of the lines beyond `KEPT`, but for the newest: see `reaches_back`."""
+        look = (
+            f"SELECT commit_ts, id FROM {self._table} WHERE changefeed = ?"  # noqa: S608 a constant
+            f" ORDER BY commit_ts DESC, id DESC LIMIT 1 OFFSET {KEPT}"
+        )
+        for ts, last in self._book.query(look, (changefeed,)):
             self._book.run(
-                f"DELETE FROM {self._table} WHERE changefeed = ? AND id <= ? AND state NOT IN ({_OPEN})",  # noqa: S608 constants
-                (changefeed, old),
+                f"DELETE FROM {self._table} WHERE changefeed = ? AND (commit_ts < ? OR (commit_ts = ? AND id <= ?))"  # noqa: S608 constants
+                f" AND id <> ? AND state NOT IN ({_OPEN})",
+                (changefeed, ts, ts, last, own),
             )
-        return int(own)
+
+    def _ids(self, ddl: DdlEvent, changefeed: str) -> set[int]:
+        """The lines of a DDL's commitTs: a changefeed's leader alone adds any."""
+        look = f"SELECT id FROM {self._table} WHERE changefeed = ? AND commit_ts = ?"  # noqa: S608 a constant
+        return {int(own) for (own,) in self._book.query(look, (changefeed, ddl.commit_ts))}
 
     def close(self, line: int, state: DdlState, duration_ms: int | None = None, executed: str | None = None) -> None:
         """Say how it ended, in the transaction that has begun."""
