@@ -31,9 +31,10 @@ def repair(outcome: VerifyOutcome, mender: Mender) -> Iterator[str]:
     yield from mender.head(sorted({table.comparison.right.here.database for table in differing}))
     for table in differing:
         yield f"-- {_plain(str(table.comparison.name))}"
-        if _is_merged(table.comparison):
-            yield f"-- not repaired here: {_MERGED}"
+        if why := _why_not(table.comparison):
+            yield f"-- not repaired here: {_plain(why)}"
             continue
+        yield from (f"-- {_plain(text)}" for text in table.comparison.right.acting)
         yield from _deletes(table, mender)
         yield from _writes(table, mender)
     yield from mender.tail()
@@ -42,6 +43,14 @@ def repair(outcome: VerifyOutcome, mender: Mender) -> Iterator[str]:
 def _plain(text: str) -> str:
     """A text that stays in its line."""
     return text if text.isprintable() else repr(text)
+
+
+def _why_not(comparison: Comparison) -> str:
+    """Why no row of a table is repaired; "" where they are."""
+    right = comparison.right
+    if right.unfit:  # what a statement does to it is not what it says
+        return f"the target's table {right.unfit}; {right.remedy}"
+    return _MERGED if _is_merged(comparison) else ""
 
 
 def _is_merged(comparison: Comparison) -> bool:

@@ -5,19 +5,25 @@ Where a form is not `exact`, equal values may be spelled differently too, by JSO
 exponent: then their rows are fetched, and `meaning` decides.
 """
 
-import json
 import struct
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import Enum
 from functools import partial
+from math import isinf
 
+from sinks.compare.documents import document_text
+from sinks.rows.plain_values import is_number
 from sinks.rows.schema import Column, Shape
 
 PLAIN_FROM, PLAIN_TO = 0.0001, 1_000_000_000_000_000
 """Between these servers spell floats without an exponent."""
+
+
+INFINITIES = ("Infinity", "-Infinity")
+"""How servers that store them spell them; upstream has none."""
 
 
 class Form(Enum):
@@ -124,23 +130,18 @@ def is_plain(number: float) -> bool:
 
 
 def real_text(number: float) -> str:
-    """A float as servers spell it, in the usual range."""
+    """A float as servers spell it, in the usual range, or without an end."""
+    if isinf(number):
+        return INFINITIES[number < 0]
     return format(Decimal(repr(number)), "f").removesuffix(".0") if is_plain(number) else repr(number)
 
 
 def _number(text: str) -> Hashable:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        return text
+    return Decimal(text) if is_number(text) else text
 
 
 def _real(text: str) -> Hashable:
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return number if number == number else "nan"  # noqa: PLR0124 a NaN equals nothing
+    return float(text) if is_number(text) else text
 
 
 def _float(text: str) -> Hashable:
@@ -152,22 +153,6 @@ def _float(text: str) -> Hashable:
     except OverflowError:
         return number
     return float(near)
-
-
-def _json(text: str) -> Hashable:
-    try:
-        return _document(json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=str))
-    except (ValueError, RecursionError):
-        return text
-
-
-def _document(value: object) -> Hashable:
-    """A document with its numbers by value and its keys in order; each kind of value says which it is."""
-    if isinstance(value, dict):
-        return "object", tuple((key, _document(value[key])) for key in sorted(value))
-    if isinstance(value, list):
-        return "array", *map(_document, value)
-    return type(value).__name__, value
 
 
 def _moment(form: Form, text: str) -> Hashable:
@@ -185,5 +170,5 @@ _MEANINGS: dict[Form, Callable[[str], Hashable]] = {
     Form.BITS: _number,
     Form.REAL: _real,
     Form.FLOAT: _float,
-    Form.JSON: _json,
+    Form.JSON: document_text,
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from ordering.errors import TargetError
 from sinks.compare.repair_sql import Mender, stands_bare
 from sinks.compare.value_forms import Form, Pair
 from sinks.mysql.connection import SQL_MODE
@@ -51,7 +52,11 @@ class MysqlMender(Mender):
         """See `Mender.text`: readable where it is, else by its bytes, which no mode of the server reads another way."""
         if text.isascii() and text.isprintable() and not {"'", "\\"} & set(text):
             return f"'{text}'"
-        return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"  # TiDB takes _utf8mb4 X'' for binary
+        try:
+            held = text.encode().hex()
+        except UnicodeEncodeError as error:
+            raise TargetError(f"{text[:50]!r} is no text of whole characters") from error
+        return f"CONVERT(X'{held}' USING utf8mb4)"  # TiDB takes _utf8mb4 X'' for binary
 
     def exactly(self, spelled: str) -> str:
         """See `Mender.exactly`: collations fold, and pad with spaces."""

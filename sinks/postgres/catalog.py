@@ -233,6 +233,11 @@ def _unfit_key(table: TableSchema) -> Unfit | None:
     return None
 
 
+def has_equality(column: Column) -> bool:
+    """Whether `=` is known to hold for values with one text: a point has none, and a box compares areas."""
+    return _is_exact(column)
+
+
 def _is_exact(column: Column) -> bool:
     """What folds is compared as a text too, see `sinks.postgres.writer`; an enum's values are its labels."""
     return base_type(column.type) in _EXACT or column.folds or column.shape is Shape.ENUM

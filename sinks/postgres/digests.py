@@ -9,6 +9,7 @@ from sinks.compare.value_forms import Form, Trait
 from sinks.postgres.catalog import base_type, read_catalog
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.names import literal, place, quoted
+from sinks.postgres.preconditions import firing_triggers, unfit_tables
 from sinks.postgres.repair_sql import PostgresMender
 from sinks.rows.schema import Catalog, Column, Shape
 
@@ -58,7 +59,7 @@ class PostgresReader(TableReader):
 
     def catalog(self) -> Catalog:
         """See `TableReader.catalog`."""
-        return read_catalog(self._db.query)
+        return read_catalog(self._db.query, unfit_tables(self._db), firing_triggers(self._db))
 
     def close(self) -> None:
         """See `TableReader.close`."""

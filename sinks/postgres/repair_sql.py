@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from sinks.compare.repair_sql import Mender, stands_bare
 from sinks.compare.value_forms import Form, Pair
+from sinks.postgres.catalog import has_equality
 from sinks.postgres.names import literal
 from sinks.rows.plain_values import is_unsigned
 from sinks.rows.schema import Column
@@ -58,7 +59,7 @@ class PostgresMender(Mender):
 
     def quick(self, pair: Pair, text: str) -> str:
         """See `Mender.quick`."""
-        if pair.form not in _QUICK or not pair.exact:
+        if pair.form not in _QUICK or not pair.exact or not has_equality(pair.right):
             return ""
         return f"{self._reader.quoted(pair.right.name)} = {self.literal(pair, text)}"
 

@@ -5,6 +5,7 @@ A reader holds a lock under which nobody commits to these files: more than one w
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from sinks.target_session import TargetSession
 
 _DIGEST, _ADDED, _REAL = "ticdc_digest", "ticdc_added", "ticdc_real"
 _HASHED, _NUMBER = "ticdc_hashed", "ticdc_number"
+_TEXT = partial(str, encoding="utf-8", errors="surrogateescape")
+"""What somebody wrote by hand may be no UTF-8: it is a difference and no error."""
 _FRACTIONS = {Form.DATETIME, Form.TIMESTAMP, Form.TIME}
 
 
@@ -72,6 +75,7 @@ class SqliteReader(TableReader):
         connection.create_function(_HASHED, 1, _hashed, deterministic=True)
         connection.create_function(_NUMBER, 1, _signed, deterministic=True)
         connection.create_aggregate(_ADDED, 1, _Added)  # type: ignore[arg-type]  # its sum is a text
+        connection.text_factory = _TEXT
         connection.rollback()
         self._at.db.execute("BEGIN")
         # every commit of ours writes the file of the progress: locked first, it keeps all others from changing
@@ -126,9 +130,9 @@ class SqliteReader(TableReader):
     def text(self, form: Form, column: Column) -> str:
         """See `TableReader.text`."""
         name = quoted(column.name)
-        if form in {Form.REAL, Form.FLOAT}:
-            return f"{_REAL}({name})"
         odd = f"WHEN {_odd(column, name)} THEN typeof({name}) || ' ' || hex({name})"
+        if form in {Form.REAL, Form.FLOAT}:
+            return f"CASE {odd} ELSE {_REAL}({name}) END"
         if form is Form.BYTES:
             return f"CASE {odd} WHEN {name} IS NOT NULL THEN hex({name}) END"  # of NULL it makes an empty text
         if form in _FRACTIONS:
@@ -178,6 +182,8 @@ def _odd(column: Column, name: str) -> str:
     """
     if column.shape is Shape.BYTES:
         return f"typeof({name}) NOT IN ('blob', 'null')"
+    if column.shape is Shape.REAL:
+        return f"typeof({name}) IN ('blob', 'text')"
     if column.shape not in {Shape.INTEGER, Shape.EXACT}:
         return f"typeof({name}) = 'blob'"
     fits = f"CAST({name} AS TEXT) = CAST(CAST({name} AS INTEGER) AS TEXT)"  # larger ones are texts

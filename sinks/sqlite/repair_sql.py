@@ -5,13 +5,15 @@ from math import isfinite
 from pathlib import Path
 
 from sinks.compare.repair_sql import Mender, NameSpeller, padded, stands_bare
-from sinks.compare.value_forms import Form, Pair
+from sinks.compare.value_forms import INFINITIES, Form, Pair
 from sinks.rows.plain_values import is_number, is_whole
 from sinks.rows.schema import Column, Shape
 from sinks.sqlite.catalog import file_of, quoted_database
 from sinks.sqlite.ddl.schema_text import literal
 
 _LEAST, _LARGEST = -(2**63), 2**63 - 1
+_ODD = ("blob ", "text ")
+"""How the reader's text of a value begins that has another storage class than its column's."""
 _ROW_IDS = ("rowid", "_rowid_", "oid")
 
 
@@ -47,7 +49,7 @@ class SqliteMender(Mender):
 
     def quick(self, pair: Pair, text: str) -> str:
         """See `Mender.quick`."""
-        is_odd = text.startswith(("blob ", "text "))  # or only looks like a value of another storage class
+        is_odd = text.startswith(_ODD)  # or only looks like a value of another storage class
         if pair.right.shape not in {Shape.INTEGER, Shape.TEXT} or pair.digits or is_odd:
             return ""
         return f"{self._reader.quoted(pair.right.name)} = {self.literal(pair, text)}"
@@ -57,16 +59,24 @@ class SqliteMender(Mender):
         found = []
         for pair, text in zip(pairs, row, strict=True):
             if text is not None and pair.form in {Form.REAL, Form.FLOAT}:
-                found.append(
-                    f"{self._reader.quoted(pair.right.name)} = {_real(text) if is_number(text) else self.text(text)}"
-                )
+                found.append(self._is_float(pair.right, text))
             else:
                 found.append(super()._where([pair], [text]))
         return " AND ".join(found)
 
+    def _is_float(self, column: Column, text: str) -> str:
+        """A column that is not of numbers may hold one as a text."""
+        name, odd = self._reader.quoted(column.name), text.startswith(_ODD)
+        found = [f"{name} = {_real(text)}"] if is_number(text) or text in INFINITIES else []
+        found += [f"typeof({name}) || ' ' || hex({name}) = {self.text(text)}"] if odd else []
+        found += [f"{name} = {self.text(text)}"] if column.shape is not Shape.REAL else []
+        return f"({' OR '.join(found)})"
+
     def text(self, text: str) -> str:
         """See `Mender.text`: by its bytes where a line would not hold it."""
-        return literal(text) if text.isprintable() else f"CAST(X'{text.encode().hex()}' AS TEXT)"
+        return (
+            literal(text) if text.isprintable() else f"CAST(X'{text.encode(errors='surrogateescape').hex()}' AS TEXT)"
+        )
 
     def exactly(self, spelled: str) -> str:
         """See `Mender.exactly`."""

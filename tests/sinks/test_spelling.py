@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from sinks.compare.spelling import _decimal, _float, _json, _real, _vector
+from sinks.compare.documents import decimal_text
+from sinks.compare.spelling import _float, _json, _real, _vector
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_numbers_are_told_apart_by_value_alone() -> None:
     texts += [format(Decimal(text), "f") for text in texts]
     found: dict[str, Decimal] = {}
     for text in texts:
-        assert found.setdefault(_decimal(text), Decimal(text)) == Decimal(text)
+        assert found.setdefault(decimal_text(text), Decimal(text)) == Decimal(text)
     assert len(found) == len(set(found.values()))
 
 

@@ -25,11 +25,11 @@ class Sides:
     """A target, and what it is compared with."""
 
     def __init__(self, place: Path, target: str) -> None:
-        self.target, right = SqliteCells(place / "target"), SqliteCells(place / "right")
-        right.run("d", UPSTREAM)
+        self.target, self.right = SqliteCells(place / "target"), SqliteCells(place / "right")
+        self.right.run("d", UPSTREAM)
         self.target.run("d", target)
         self.fix = place / "fix.sql"
-        self.options = VerifyOptions(against=f"sqlite:///{right.directory}", fix_sql=self.fix, chunk_rows=3)
+        self.options = VerifyOptions(against=f"sqlite:///{self.right.directory}", fix_sql=self.fix, chunk_rows=3)
 
     def verified(self) -> VerifyOutcome:
         values = {
@@ -69,6 +69,45 @@ def test_what_the_target_computes_is_said_not_to_be_repaired(tmp_path: Path) -> 
     sides = Sides(tmp_path, f"{made}; {ROWS.replace('(id, v)', '(id)').replace(', ' + repr('a'), '')}")
     assert sides.verified().differs
     assert sides.fix.read_text().count("it differs only where the target computes the value") == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "stored"),
+    [
+        ("DECIMAL(20,2)", "1000", "'1_000'"),
+        ("", "1000", "' 1000 '"),
+        ("TEXT CHECK (json_valid(v))", """'{"a": 2}'""", """'{"a": 1, "a": 2}'"""),
+        ("DECIMAL(20,2)", "1", "'\u0661'"),
+        ("DECIMAL(20,2)", "1", "'sNaN'"),
+        ("REAL", "1000", "'1_000'"),
+        ("REAL", "1000", "9e999"),
+        ("REAL", "1e20", "CAST('1e20' AS BLOB)"),
+        ("TEXT", "'a'", "CAST(X'61FF' AS TEXT)"),
+    ],
+)
+@pytest.mark.parametrize("key", [" PRIMARY KEY", ""])
+def test_what_only_python_takes_for_the_value_is_a_difference(
+    tmp_path: Path, kind: str, value: str, stored: str, key: str
+) -> None:
+    sides = Sides(tmp_path, f"CREATE TABLE t (id INTEGER NOT NULL{key}, v {kind}); INSERT INTO t VALUES (1, {stored})")
+    sides.right.run(
+        "d", f"DROP TABLE t; CREATE TABLE t (id INTEGER PRIMARY KEY, v {kind}); INSERT INTO t VALUES (1, {value})"
+    )
+    assert sides.verified().differs
+    sides.repair()
+    assert not sides.verified().differs
+
+
+def test_a_table_that_does_other_things_than_statements_say_is_not_repaired(tmp_path: Path) -> None:
+    made = "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(10)); CREATE TRIGGER g BEFORE UPDATE ON t BEGIN"
+    sides = Sides(tmp_path, f"{made} SELECT RAISE(IGNORE); END; {ROWS}; DELETE FROM t WHERE id = 1")
+    assert sides.verified().differs
+    assert "-- not repaired here: the target's table has the trigger 'g'" in sides.fix.read_text()
+    sides.target.run("d", "DROP TRIGGER g; CREATE TRIGGER h AFTER INSERT ON t BEGIN SELECT 1; END")
+    assert sides.verified().differs
+    assert "-- trigger h on d.t will run for every row" in sides.fix.read_text()
+    sides.repair()
+    assert not sides.verified().differs
 
 
 @pytest.mark.parametrize(("plain", "expected"), [(True, True), (False, False)])
