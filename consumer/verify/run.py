@@ -38,6 +38,9 @@ from sinks.private_files import open_file
 from sinks.wording import plural
 
 
+_LEAST = -(2**63)
+
+
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
     """What the command line says. `against`: a URI at rest; `tables`: patterns as in `filter.rules`."""
@@ -273,5 +276,6 @@ def _around(table: TableOutcome, rows: int) -> Iterator[Span]:
     while numbers:
         low = numbers[0]
         some = [n for n in numbers if n < low + rows]
-        yield Span(names[0], low - 1, some[-1])
+        # below the least integer SQLite reads a float, which is that integer
+        yield Span(names[0], low - 1 if low > _LEAST else None, some[-1])
         numbers = numbers[len(some) :]

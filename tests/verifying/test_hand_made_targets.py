@@ -52,6 +52,15 @@ def test_rows_without_a_key_are_seen_in_a_table_of_several_chunks(tmp_path: Path
     assert not sides.verified().differs
 
 
+def test_the_row_of_the_least_integer_is_found_by_the_second_look(tmp_path: Path) -> None:
+    sides = Sides(tmp_path, UPSTREAM)
+    for cells, value in ((sides.right, "x"), (sides.target, "y")):
+        cells.run("d", f"INSERT INTO t VALUES (-9223372036854775808, '{value}')")
+    assert [one.kind for one in sides.verified().tables[0].differences] == ["different"]
+    sides.repair()
+    assert not sides.verified().differs
+
+
 def test_columns_of_the_targets_own_are_not_lost_by_a_repair(tmp_path: Path) -> None:
     made = "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(10), own TEXT DEFAULT 'x'); " + ROWS
     sides = Sides(
