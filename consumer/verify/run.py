@@ -37,7 +37,6 @@ from sinks.compare.digests import Selection, Span, whole_number
 from sinks.private_files import open_file
 from sinks.wording import plural
 
-
 _LEAST = -(2**63)
 
 

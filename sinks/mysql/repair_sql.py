@@ -53,10 +53,13 @@ class MysqlMender(Mender):
         if text.isascii() and text.isprintable() and not {"'", "\\"} & set(text):
             return f"'{text}'"
         try:
-            held = text.encode().hex()
+            return self.characters(text.encode().hex())
         except UnicodeEncodeError as error:
             raise TargetError(f"{text[:50]!r} is no text of whole characters") from error
-        return f"CONVERT(X'{held}' USING utf8mb4)"  # TiDB takes _utf8mb4 X'' for binary
+
+    def characters(self, digits: str) -> str:
+        """A text by its bytes: a literal, which takes the collation of the column that it is compared with."""
+        return f"_utf8mb4 X'{digits}'"
 
     def exactly(self, spelled: str) -> str:
         """See `Mender.exactly`: collations fold, and pad with spaces."""
@@ -81,6 +84,10 @@ class TidbMender(MysqlMender):
             name, value = self._reader.quoted(pair.right.name), self.text(text)
             return f"{name} >= {value} AND {name} <= {value}"
         return super().quick(pair, text)
+
+    def characters(self, digits: str) -> str:
+        """See `MysqlMender.characters`: TiDB takes such a literal for bytes."""
+        return f"CONVERT(X'{digits}' USING utf8mb4)"
 
     def head(self, databases: Iterable[str]) -> list[str]:
         """See `Mender.head`."""

@@ -90,8 +90,13 @@ class _Answer:
     def look(self) -> None:
         """End the connection if the answer is too long."""
         try:
-            line = socket.socket(fileno=os.dup(self._descriptor))
+            own = os.dup(self._descriptor)
         except OSError:  # libpq has closed it
+            return
+        try:
+            line = socket.socket(fileno=own)
+        except OSError:  # and a file got its number
+            os.close(own)
             return
         with line:
             if os.fstat(line.fileno()).st_ino == self._inode:  # else somebody else got its number

@@ -1,8 +1,11 @@
 """A PostgreSQL that is none, and answers without an end: what it says is cut, whatever it is."""
 
+import os
 import resource
+import socket
 import struct
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +69,14 @@ def test_no_text_of_a_server_is_kept_whole() -> None:
     error = InputError("x" * 10**6, where="y" * 10**6, hint="z" * 10**6)
     assert len(str(error)) < 31_000
     assert str(error.fact).endswith("(1000000 characters)")
+
+
+def test_a_file_that_got_a_closed_sockets_number_is_left_alone() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Path(__file__).open() as file:
+        answer = answers._Answer(ours.fileno(), "too long")
+        os.dup2(file.fileno(), ours.fileno())
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        answer.look()
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert not answer.is_cut

@@ -246,7 +246,7 @@ def test_a_choice_that_is_right_is_taken(pair: tuple[Verified, str]) -> None:
 def test_no_statement_is_written_that_would_reach_the_rows_of_a_child(
     postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
-    """An index of PostgreSQL knows no row of a child: a DELETE by the key would take the right row with the wrong one."""
+    """Indexes of PostgreSQL know no row of a child: a DELETE by the key would take the right row, too."""
     cells, copy = PostgresCells(postgres_server.uri), SqliteCells(tmp_path / "copy")
     clear(cells)
     made = "CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT); INSERT INTO t VALUES (1, 1)"
@@ -267,6 +267,24 @@ def test_a_value_of_a_type_without_equality_is_repaired(postgres_server: Postgre
     copy.run("d", "CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, '(1,2)')")
     cells.run("d", "CREATE TABLE t (id BIGINT, v POINT); INSERT INTO t VALUES (1, '(1,3)'), (1, '(1,2)')")
     verified = Verified(feed_of(postgres_server.uri, cells, tmp_path))
+    verified.feed.with_(filter={"rules": ["d.t"]})
+    verified.repaired(against=f"sqlite:///{copy.directory}")
+    assert verified.verify(against=f"sqlite:///{copy.directory}").is_equal
+    clear(cells)
+    cells.close()
+
+
+def test_a_text_is_found_whatever_the_collation_of_its_column(mariadb_server: MariaDbServer, tmp_path: Path) -> None:
+    cells, copy = MariaDbCells(mariadb_server.uri), SqliteCells(tmp_path / "copy")
+    clear(cells)
+    copy.run(
+        "d", "CREATE TABLE t (id VARCHAR(9) PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('\u00e4', 'x'), ('\u0130', 'y')"
+    )
+    cells.query("CREATE DATABASE d")
+    kind = "VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
+    cells.run("d", f"CREATE TABLE t (id {kind} PRIMARY KEY, v {kind})")
+    cells.run("d", "INSERT INTO t VALUES ('\u00e4', '\u00e9'), ('\u00f1', 'y')")
+    verified = Verified(feed_of(mariadb_server.uri, cells, tmp_path))
     verified.feed.with_(filter={"rules": ["d.t"]})
     verified.repaired(against=f"sqlite:///{copy.directory}")
     assert verified.verify(against=f"sqlite:///{copy.directory}").is_equal
