@@ -30,6 +30,7 @@
 Anything else that escapes is a bug and ends with exit code 1.
 """
 
+_HINT = "\n  hint: "
 _LONGEST = 10_000
 """Characters of each part of an error: a server's own text may have hundreds of millions, and is logged and kept."""
 
@@ -43,10 +44,14 @@ class ReconcilerError(Exception):
         self.fact, self.where, self.hint = map(_bounded, (fact, where, hint))
         super().__init__(self.fact, self.where, self.hint)
 
+    def in_a_line(self) -> str:
+        """Fact, place and hint, for what keeps or shows one line."""
+        return str(self).replace(_HINT, "; ", 1)
+
     def __str__(self) -> str:
         """Fact and place in one line, the hint in the next."""
         line = f"{self.fact} ({self.where})" if self.where else self.fact
-        return f"{line}\n  hint: {self.hint}" if self.hint else line
+        return f"{line}{_HINT}{self.hint}" if self.hint else line
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep keyword-only fields when an error crosses a process boundary."""

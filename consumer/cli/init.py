@@ -28,7 +28,7 @@ uri = {uri}
 {consistency}
 
 [redis]
-uri = {redis}                            # "" = without Redis: duplicates are dropped unproven
+uri = {redis}                            # "" = without Redis: repetitions of earlier windows are dropped unproven
 
 [filter]
 rules = {rules}                          # which tables, as in a TiCDC changefeed
@@ -112,7 +112,14 @@ def _text(values: _Values, consistency: str | None) -> str:
     """The file's text, after the config's own validation of what it says. Raises ConfigError."""
     _check(values, consistency, "the options")
     chosen = f"consistency = {_toml(consistency)}" if consistency else _NO_CONSISTENCY
-    return _TEMPLATE.format(**{name: _toml(value) for name, value in values.items()}, consistency=chosen)
+    text = _TEMPLATE.format(**{name: _toml(value) for name, value in values.items()}, consistency=chosen)
+    return "".join(map(_aligned, text.splitlines(keepends=True)))
+
+
+def _aligned(line: str) -> str:
+    """The line with what it says about its value where the other lines say it."""
+    value, gap, said = line.rpartition("  # ")
+    return f"{value.rstrip():39}{gap}{said}" if gap else line
 
 
 def _check(values: _Values, consistency: str | None, place: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from consumer.cli.ddl import ddl_line
 from consumer.cli.shared import cut
 from consumer.proof.report import ProofVerdict, repair_hint
-from sinks.bookkeeping.ddl_log import DdlState
+from sinks.bookkeeping.ddl_log import DECIDED, DdlState
 from sinks.wording import plural
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -19,6 +19,7 @@ _STATE = 400
 _ERROR = 1500
 """Characters of the error that ended a run, with its hint."""
 _LEAST_S = 0.05
+_DECIDED = {state.value for state in DECIDED}
 _SHORT_S = 10
 """Below this a tenth of a second is told."""
 
@@ -99,6 +100,9 @@ def verdict(found: dict[str, Any], lease_s: float) -> str:
     failed = [one for one in found["ddl_history"] if one["state"] == DdlState.FAILED.value]
     if failed:
         return f"stopped by the DDL at {failed[0]['commit_ts']}: see `reconciler ddl list CONFIG`"
+    decided = [one for one in found["ddl_history"] if one["state"] in _DECIDED]
+    if decided and not _is_led(found, lease_s):
+        return f"not running; the DDL at {decided[0]['commit_ts']} that stopped it is decided: start it again"
     if found["state"] == "new":
         stopped = f"{_running(found, lease_s)}; " if found["last_stop"] is not None else ""
         return f"new: {stopped}nothing has been applied yet"

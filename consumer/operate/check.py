@@ -236,7 +236,9 @@ def _look_at_messages(source: Source, probe: Probe) -> None:
 
 def _redis(config: Config) -> Finding:
     if not config.redis.uri:
-        return Finding("redis", "absent by configuration: duplicates are dropped unproven")
+        return Finding(
+            "redis", "absent by configuration: repetitions of what earlier windows applied are dropped unproven"
+        )
     import redis  # noqa: PLC0415 these take long to load
 
     from consumer.redis.client import UNUSABLE  # noqa: PLC0415

@@ -169,7 +169,7 @@ def told_of(record: DdlRecord) -> dict[str, Any]:
 
 def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
     if not config.redis.uri:
-        return {"state": "absent by configuration: duplicates are dropped unproven"}
+        return {"state": "absent by configuration: repetitions of what earlier windows applied are dropped unproven"}
     from consumer.redis.client import UNUSABLE  # noqa: PLC0415 they take long to load
     from consumer.redis.ledger import Ledger  # noqa: PLC0415
 

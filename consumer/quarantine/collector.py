@@ -82,7 +82,7 @@ class Quarantine:
         mode = Mode.SKIP if place.deletes or not self._can_be_there(place.row) else Mode.HOLE
         for copy in new:
             self._modes[copy.position] = mode
-            self._hold(copy.position, str(refusal.failure), copy.commit_ts, copy.row, copy.name)
+            self._hold(copy.position, refusal.failure.in_a_line(), copy.commit_ts, copy.row, copy.name)
         return True
 
     def _can_be_there(self, row: bytes) -> bool:

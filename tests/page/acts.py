@@ -116,7 +116,10 @@ def checked(*, ok: bool = True) -> CheckResult:
         {"subject": "target", "fact": "PostgreSQL 16.4 at db-2.internal:5432/warehouse"},
         {"subject": "filter", "fact": "all tables"},
         {"subject": "kafka", **kafka},
-        {"subject": "redis", "fact": "absent by configuration: duplicates are dropped unproven"},
+        {
+            "subject": "redis",
+            "fact": "absent by configuration: repetitions of what earlier windows applied are dropped unproven",
+        },
     ]
     empty = {"ok": True, "is_whole": True, "where": "", "hint": "", "exit_code": 0}
     return CheckResult(ok=ok, items=[CheckLine.model_validate(empty | one) for one in lines])

@@ -301,6 +301,15 @@ def test_a_ddl_is_decided_about_with_a_reason_once_the_id_is_typed(browser: Brow
         assert stage.decided == [("billing", scenes.tso(scenes.NOW - 5000), "skip", "not needed here")]
 
 
+@pytest.mark.parametrize("state", ["skip", "take"])
+def test_a_ddl_that_is_decided_is_not_to_be_decided_again(browser: Browser, state: str) -> None:
+    feed = scenes.failed().model_copy(update={"ddl_history": [scenes.ddl("DROP VIEW `v`", state, table="v")]})
+    with shown(browser, Scene.of(feed)) as (_, page):
+        page.wait(LIVE)
+        assert "This DDL is decided, as DDL history shows. Press Resume." in page.text(".advice")
+        assert "Leave out, or Done by hand" not in page.text(".advice")
+
+
 def test_charts_are_read_by_key_by_pointer_and_as_a_table(browser: Browser) -> None:
     with shown(browser, Scene.of(status())) as (_, page):
         page.run("document.getElementById('plots').focus()")

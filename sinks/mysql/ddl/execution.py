@@ -216,7 +216,7 @@ class MysqlDdl:
     def _execute(self, fitted: Adapted, session: str | None, ddl: DdlEvent, lease: Lease) -> DdlState:
         """Execute the statement; whether it is done then, or goes on by itself."""
         for note in fitted.notes:
-            log.warning("DDL is executed with a difference", what=note)
+            log.warning("DDL is executed with a difference", what=note, database=ddl.database, table=ddl.table)
         if session is not None:
             self._at.db.run(f"USE {quoted(session)}")
         if fitted.sql:

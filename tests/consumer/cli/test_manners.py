@@ -76,6 +76,10 @@ def test_init_by_options_writes_what_they_say(tmp_path: Path) -> None:
     assert config.filter.rules == ["shop.*"]
     assert file.stat().st_mode & 0o777 == 0o600
     before = file.read_text()
+    # what is said about short values stands in one column, whatever they are
+    assert {
+        line.index("  # ") for line in before.splitlines() if line.startswith(("changefeed", "topics", "rules"))
+    } == {39}
     again = reconciler("init", file)
     assert (again.exit_code, file.read_text()) == (2, before)
     assert "is there already" in again.stderr

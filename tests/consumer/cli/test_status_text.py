@@ -49,6 +49,11 @@ FAILED = {
         ),
         ({"source": {"state": "gone"}}, "running; how far it is behind is unknown: see the line `kafka` below"),
         ({"ddl_history": [FAILED]}, "stopped by the DDL at 7"),
+        *(
+            ({"ddl_history": [FAILED | {"state": state}], "leader": None, "last_stop": STOP}, "is decided: start it")
+            for state in ("skip", "take")
+        ),
+        ({"ddl_history": [FAILED | {"state": "take"}]}, "running; everything"),
     ],
 )
 def test_the_state_in_a_line(changes: dict[str, Any], said: str) -> None:

@@ -97,6 +97,7 @@ def test_refused_and_undecodable_messages(quarantining: Feed) -> None:
     assert base64.b64decode(shown["value"]) == encoded(bad)
     assert (shown["commit_ts"], shown["state"]) == (at(4), "held")
     assert "key id='3'" in shown["about"]
+    assert "\n" not in shown["reason"]  # the page shows such signs as escapes
     feed.send([update("d.t", 7, {"v": None}, 0, id=1, v=7, s="good"), *watermarks(8)])
     feed.once()
     assert rows(feed) == [(1, 7, "good"), (2, 2, "two"), (4, 1, "four")]

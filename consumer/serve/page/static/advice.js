@@ -23,13 +23,16 @@ function fault(feed) {
     text: again
       ? `This may pass by itself and is being tried again; nothing is lost meanwhile.${next}`
       : "Nothing is applied until somebody acts. What was applied stays right, and what comes waits in Kafka.",
-    steps: [
-      capital(error.hint),
-      feed.ddls.some((one) => one.state === "failed") ? "The same can be decided on this page, under DDL history: Leave out, or Done by hand." : "",
-      again ? "" : "Then press Resume.",
-    ].filter(Boolean),
+    steps: again ? [capital(error.hint)] : stepsAfter(feed, error),
     code: `${error.code}, exit code ${error.exit_code}`,
   };
+}
+
+function stepsAfter(feed, error) {
+  if (feed.ddls.some((one) => one.state === "skip" || one.state === "take")) return ["This DDL is decided, as DDL history shows. Press Resume."];
+  const decide = "The same can be decided on this page, under DDL history: Leave out, or Done by hand.";
+  const here = feed.ddls.some((one) => one.state === "failed") ? [decide] : [];
+  return [capital(error.hint), ...here, "Then press Resume."].filter(Boolean);
 }
 
 function stall(feed) {
@@ -155,7 +158,7 @@ function bare(feed) {
   return {
     level: "look",
     title: "Redis is out of reach",
-    text: "Rows stay right. Duplicates are dropped unproven, and a hand-over to a stand-by takes longer.",
+    text: "Rows stay right. Repetitions of earlier windows are dropped unproven, and a hand-over to a stand-by takes longer.",
     steps: ["Start Redis, or set `redis.uri = \"\"` to do without."],
   };
 }

@@ -105,7 +105,7 @@ function fields() {
     isFile ? null : field("password", "Password", "or ${NAME}, if _serve.toml allows the variable", { type: "password" }),
     choice("consistency", "Consistency", CONSISTENCIES),
     h("h3", { key: "more" }, "More"),
-    field("redis", "Redis", "redis://HOST:PORT; empty: without, duplicates are then dropped unproven", {}),
+    field("redis", "Redis", "redis://HOST:PORT; empty: without, repetitions of earlier windows are then dropped unproven", {}),
     field("rules", "Tables", "filter rules as in TiCDC, with commas; empty: all", {}),
     h("label", { class: "tick", key: "quarantine" }, h("input", { type: "checkbox", checked: form.quarantine, onchange: (event) => set("quarantine", event.target.checked) }), "Quarantine messages that can't be applied, instead of stopping"),
   ];
