@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from consumer.ddl.guard import MALFORMED
 from consumer.large_messages.reference import BodyReference
 from consumer.large_messages.upstream_values import SourceColumn, text_of
 from ordering.errors import BodyMissingError, InputError, SourceError
 from ordering.events import DdlEvent, TableName
 from sinks.ddl.name_resolution import older_database, readings_of
-from sinks.ddl.parse.statement import DdlKind, Resolver, Statement, TableReference, read_statement
+from sinks.ddl.parse.statement import MALFORMED, DdlKind, Resolver, Statement, TableReference, read_statement
 from sinks.ddl.parse.tables import read_changes
 from sinks.ddl.rows.default_values import computed_columns, is_today
 from sinks.mysql.catalog import place_of, quoted

@@ -13,7 +13,15 @@ from consumer.filters.tables import SYSTEM_SCHEMAS, TableFilter
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
-from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, exchange_of, named, read_statement
+from sinks.ddl.parse.statement import (
+    MALFORMED,
+    DdlKind,
+    Statement,
+    TableReference,
+    exchange_of,
+    named,
+    read_statement,
+)
 from sinks.ddl.parse.tidb_grammar import check_grammar
 from sinks.ddl.parse.words import Words
 from sinks.ddl.ticdc_allow_list import Event, clauses_of
@@ -24,8 +32,6 @@ _SECRET = {PROGRESS_DATABASE, "mysql"}
 """Databases that no DDL may as much as name."""
 _OPEN = "information_schema"
 """A view of it shows only what whoever asks may see."""
-MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a statement may raise where it is none of the known forms."""
 _ALTERS = frozenset({DdlKind.ALTER_TABLE})
 _KINDS = {
     Event.CREATE_DATABASE: {DdlKind.CREATE_DATABASE}, Event.DROP_DATABASE: {DdlKind.DROP_DATABASE},

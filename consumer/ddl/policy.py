@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
-from consumer.ddl.guard import MALFORMED, check_whole, reading, subjects
+from consumer.ddl.guard import check_whole, reading, subjects
 from consumer.ddl.lost_keys import WHY_KEPT, changes_of, makes_key, quoted
 from consumer.ddl.rename_filter import Pair
 from consumer.ddl.trial_parse import check_time
@@ -16,11 +16,12 @@ from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
 from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind
 from sinks.ddl.parse.statement import (
+    MALFORMED,
     DdlKind,
     Statement,
     TableReference,
+    as_meant,
     exchange_of,
-    naming_database,
     read_statement,
 )
 from sinks.ddl.parse.tables import read_changes, read_table, without, without_idle
@@ -53,10 +54,9 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
         holders = carriers or {d for d in catalog.databases_with(reference.table) if not own or d in own}
         return holders.pop() if len(holders) == 1 and raw.database not in holders else raw.database
 
-    sql = raw.sql
+    sql = as_meant(raw.sql, raw.database)
     try:
         check_time(sql)
-        sql = naming_database(_unended(sql), raw.database)
         read = read_statement(sql)
         goals = dict(read.renames)
         statement = read.placed(raw.database, lambda old: older(old, goals.get(old)))
@@ -73,12 +73,6 @@ def understood(raw: RawDdl, catalog: Catalog, carried: Iterable[TableName]) -> D
         adds=statement.adds(),
         drops_database=statement.database if statement.kind is DdlKind.DROP_DATABASE else None,
     )
-
-
-def _unended(sql: str) -> str:
-    """Without the `;` that TiCDC's new architecture leaves behind each part of a statement about several tables."""
-    whole = sql.rstrip()
-    return whole[:-1].rstrip() if whole.endswith(";") else sql
 
 
 def why_ignored(ddl: DdlEvent, waiting: Iterable[DdlEvent], wanted: ChangefeedFilter, catalog: Catalog) -> str:

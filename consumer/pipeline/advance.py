@@ -186,8 +186,16 @@ def read_on(progress: Progress, reports: Sequence[Report], waiting: Collection[s
     for report in reports:
         by_partition.setdefault(report.range.partition, []).append(report)
     for partition, some in by_partition.items():
+        _check_known(some, progress, waiting)
         partitions[partition] = _partition(partitions.get(partition), some, waiting)
     return replace(progress, partitions=partitions)
+
+
+def _check_known(reports: Iterable[Report], progress: Progress, waiting: Collection[str]) -> None:
+    """Whoever reads on from behind a DDL never meets it again: one above the checkpoint has to wait."""
+    for ddl in (ddl for report in reports for ddl in report.ddls):
+        if ddl.commit_ts > progress.checkpoint_ts and ddl.identity not in waiting:
+            raise RuntimeError(f"the DDL at commitTs {ddl.commit_ts} ({ddl.position}) does not wait for its turn")
 
 
 def _partition(known: PartitionProgress | None, reports: list[Report], waiting: Collection[str]) -> PartitionProgress:

@@ -23,6 +23,7 @@ from ordering.rows.keyless_rows import Copies
 from ordering.rows.manifest import Accounts
 from ordering.timestamps import CommitTs
 from ordering.window import Histogram, Range, Window
+from sinks.ddl.parse.statement import as_meant
 
 _Keys = Mapping[tuple[str, ...], Position]
 _HISTOGRAM_STEPS = 256
@@ -41,8 +42,8 @@ class RawDdl:
 
     @property
     def identity(self) -> str:
-        """See `ddl_identity`."""
-        return ddl_identity(self.commit_ts, self.database, self.table, self.sql)
+        """See `ddl_identity`; that of the event which `understood` makes of it."""
+        return ddl_identity(self.commit_ts, self.database, self.table, as_meant(self.sql, self.database))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,17 @@ Statements"). What follows the head is read by whoever needs it.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
+from ordering.errors import InputError
 from ordering.events import TableName
 from sinks.ddl.parse.words import Word, WordKind, Words
+
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a statement may raise where it is none of the known forms."""
+_LONGEST_NAMING = 4096
+"""Characters of an ALTER DATABASE, generously."""
 
 
 class DdlKind(Enum):
@@ -200,6 +207,22 @@ def read_statement(sql: str) -> Statement:
 
 
 _DATABASE_OPTIONS = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE")
+
+
+@lru_cache(maxsize=256)
+def as_meant(sql: str, database: str) -> str:
+    """A DDL's text as messages and files of all versions mean it: two messages are one DDL if these texts are equal.
+
+    TiCDC's new architecture leaves a `;` behind each part of a statement about several tables. `database`: see
+    `naming_database`. What can't be read, or is too long to be an ALTER DATABASE, keeps its text.
+    """
+    text = sql.rstrip("; \t\r\n") if sql.rstrip().endswith(";") else sql
+    if len(text) > _LONGEST_NAMING:
+        return text
+    try:
+        return naming_database(text, database)
+    except (InputError, *MALFORMED):
+        return text
 
 
 def naming_database(sql: str, database: str) -> str:
