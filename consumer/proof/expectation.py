@@ -116,8 +116,11 @@ class Expectations:
         known = self._known(name)
         if known is None or self.gap == RESET or self._lost_ddls() or self._about(name):
             return ""
-        there = {column.name for column in self.tables[name].rows.schema.columns}
-        return next((column for column in columns_of(known.signature) if column not in there), "")
+        schema = self.tables[name].rows.schema
+        there = {column.name for column in schema.columns}
+        # of a merged table, what one shard lacks goes by the DDL of another one
+        had = columns_of(known.signature, in_sums=bool(schema.origin))
+        return next((column for column in had if column not in there), "")
 
     def _without_columns(self, name: TableName, sums: ContentSums, lacking: str) -> ProofOf:
         known = self._known(name)

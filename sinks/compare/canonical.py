@@ -137,9 +137,9 @@ def _row_digest(key: str, row: str, late: Sequence[str]) -> RowDigest:
     return RowDigest(int(key[:_BUCKET_DIGITS], 16), int(whole[:HALF], 16), int(whole[HALF : 2 * HALF], 16))
 
 
-def columns_of(signature: Sequence[str]) -> list[str]:
-    """The columns that a table had."""
-    return [name for name, tab, _ in (entry.partition("\t") for entry in signature) if tab]
+def columns_of(signature: Sequence[str], *, in_sums: bool = False) -> list[str]:
+    """The columns that a table had; `in_sums`: without those that were in no sum."""
+    return [name for name, tab, told in (entry.partition("\t") for entry in signature) if tab and (told or not in_sums)]
 
 
 def canonical_rows(

@@ -4,10 +4,11 @@ No shard may count as lacking what it has by now: a column goes with the last sh
 gives a shard it has, and of what can't be read it may have all.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from consumer.ddl.lost_keys import changes_of
-from consumer.ddl.merged.parts import column_part, index_part, is_of_rows
+from consumer.ddl.merged.parts import column_part, index_part, is_of_rows, parts_of
 from ordering.errors import InputError
 from ordering.events import TableName, folded
 from ordering.tables.merged_tables import MergedTable
@@ -24,6 +25,7 @@ from sinks.ddl.model import (
     SetDefault,
 )
 from sinks.ddl.parse.statement import DdlKind, Statement
+from sinks.ddl.parse.tables import read_table
 from sinks.rows.schema import TableSchema
 
 _OF_PARTS = {DdlKind.ALTER_TABLE, DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.TRUNCATE_TABLE}
@@ -33,7 +35,8 @@ def passed_over(table: MergedTable, shard: TableName, statement: Statement) -> M
     """After a DDL that the target has nothing of; what a part is that only this shard has is not known."""
     changes = _changes(statement)
     table = _after(table, shard, changes)
-    new = [part for change in changes or () for part in _given(change) if part not in table.parts]
+    given = [*_made(statement), *(part for change in changes or () for part in _given(change))]
+    new = [part for part in given if part not in table.parts]
     return replace(table.doubted(new), whole=table.whole)
 
 
@@ -47,11 +50,19 @@ def made_by_hand(table: MergedTable, shard: TableName, statement: Statement) -> 
     changes = _changes(statement)
     table = _after(table, shard, changes)
     if changes is None or any(isinstance(change, Passed) for change in changes):
-        return table.doubted(table.parts)
+        return table.doubted({*table.parts, *_made(statement)})
     about = {part for change in changes for part in (*_given(change), *_taken(change))}
     if not all(isinstance(change, AddColumn | ChangeColumn | SetDefault) for change in changes):
         about |= {part for part in table.parts if part.startswith("index ")}
     return table.doubted(about)
+
+
+def shared(before: MergedTable, after: MergedTable, others: Iterable[TableName]) -> MergedTable:
+    """After a part came by hand: it may have been there before, with values of other shards."""
+    for part in after.parts.keys() - before.parts.keys():
+        for other in others:
+            after = after.given(other, part)
+    return after
 
 
 def _changes(statement: Statement) -> list[Change] | None:
@@ -65,6 +76,13 @@ def _changes(statement: Statement) -> list[Change] | None:
     )
     of_parts = statement.kind in _OF_PARTS and not statement.renames
     return found if of_parts and all(isinstance(change, known) for change in found) else None
+
+
+def _made(statement: Statement) -> list[str]:
+    """The columns that a CREATE TABLE gives a shard."""
+    if statement.kind is not DdlKind.CREATE_TABLE or statement.like is not None:
+        return []
+    return [part for part in parts_of(read_table(statement.sql)) if part.startswith("column ")]
 
 
 def _after(table: MergedTable, shard: TableName, changes: list[Change] | None) -> MergedTable:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from consumer.config.routes import Routes
 from consumer.ddl.lost_keys import changes_of
-from consumer.ddl.merged.not_followed import made_by_hand, never_came, passed_over
+from consumer.ddl.merged.not_followed import made_by_hand, never_came, passed_over, shared
 from consumer.ddl.merged.parts import (
     COLLATION,
     column_definition,
@@ -141,7 +141,10 @@ class ShardDdl:
     def by_hand(self) -> RoutedDdl:
         """What is known after an operator has made the change: what can't be followed leaves definitions in doubt."""
         try:
-            return self.routed()._replace(rows=None)
+            found = self.routed()._replace(rows=None)
+            if (after := (found.merged or {}).get(self.place)) is None:
+                return found
+            return found._replace(merged={**(found.merged or {}), self.place: shared(self.table, after, self.others)})
         except InputError:
             made = {} if self.statement.kind is not DdlKind.CREATE_TABLE else {self.shard: self.place}
             gone = {name.folded for name in self.ddl.removes}

@@ -136,3 +136,25 @@ def test_a_shard_is_not_made_with_a_column_that_no_ddl_has_given_the_target(sqli
     ran(feed, 12, altered("b", 12, "ADD COLUMN `c` INT"))
     made = "CREATE TABLE `t_d` (`id` INT PRIMARY KEY,`v` INT,`s` VARCHAR(10),`c` INT)"
     assert UNKNOWN in refused(feed, 13, ddl("s1.t_d", 13, made))
+
+
+def test_a_column_goes_that_shards_which_came_by_hand_may_have(sqlite_feed: Feed) -> None:
+    feed = of_two(sqlite_feed)
+    made = "CREATE TABLE `t_c` (`id` INT PRIMARY KEY,`v` INT,`s` VARCHAR(10),`c` INT)"
+    assert "it has the column c, which" in refused(feed, 11, ddl("s1.t_c", 11, made))
+    feed.cells.run("m", "ALTER TABLE t ADD COLUMN c INT")
+    decided(feed, 11, DdlState.TAKE)
+    ran(feed, 12, insert("s1.t_c", 12, id=1, v=1, s="x", c=77))
+    assert UNKNOWN in refused(feed, 13, altered("a", 13, "ADD COLUMN `c` INT"))
+    decided(feed, 13, DdlState.TAKE)
+    assert UNKNOWN in refused(feed, 14, altered("a", 14, "DROP COLUMN `c`"))
+    assert ("77", "1", "1", "x", "c", "1") in rows(feed)
+
+
+def test_a_column_that_was_there_before_its_ddl_by_hand_may_be_others(sqlite_feed: Feed) -> None:
+    feed = of_two(sqlite_feed)
+    feed.cells.run("m", "ALTER TABLE t ADD COLUMN c INT")
+    assert "has a column 'c' already" in refused(feed, 11, altered("a", 11, "ADD COLUMN `c` INT"))
+    decided(feed, 11, DdlState.TAKE)
+    ran(feed, 13, insert("s1.t_b", 12, id=2, v=1, s="x", c=77), altered("a", 13, "DROP COLUMN `c`"))
+    assert ("77", "1", "2", "x", "b", "1") in rows(feed)

@@ -209,6 +209,8 @@ def test_each_shard_is_proven_by_its_own_rows(every_feed: Feed) -> None:
     assert set(prove(feed).values()) == {"base"}
     ran(feed, 16, delete("s1.t_b", 15, id=1, v=2, s="y"), update("s1.t_a", 16, {"v": 3, "a": 5}, id=1, v=4, s="x", a=7))
     assert prove(feed) == {"s1.t_a": "equal", "s1.t_b": "equal"}
+    ran(feed, 18, ddl("s1.t_a", 17, "ALTER TABLE `t_a` DROP COLUMN `a`", kind="ALTER"))
+    assert set(prove(feed).values()) == {"base"}
     feed.cells.run("m", "UPDATE t SET v = 9 WHERE id = 2 AND shard = 'b'")
     assert prove(feed) == {"s1.t_a": "equal", "s1.t_b": "different"}
 
