@@ -45,6 +45,7 @@ _TOO_LARGE = (
     "something other than TiCDC packed it; or raise limits.message-bytes: a batch may hold as much, at least 64 MiB."
     " With compression.type=uncompressed on the topic the broker unpacks, and refuses what is too large"
 )
+_DISK = "if this lasts, the disk or memory of a broker is at fault: let another replica lead the partition"
 _DAMAGED = "something other than TiCDC wrote it, or a disk is damaged: nothing behind it can be read"
 
 
@@ -214,6 +215,9 @@ def _end(gone_by: set[int], batch: Any, partition: Partition) -> None:
 def _records(batch: Any, partition: Partition, limit: int, heaviest: _Heaviest) -> Iterator[RecordMessage]:
     """The records of a batch. Raises InputError with its position."""
     where = f"{partition} offset={batch.base_offset}"
+    if not batch.validate_crc():  # brokers leave that to whoever reads
+        fact = "what Kafka sends is damaged: the checksum of a batch is not of its content"
+        raise SourceUnreachableError(fact, where=where, hint=_DISK)
     try:
         yield from _plain_records(batch, limit, heaviest)
     except BatchTooLargeError as error:

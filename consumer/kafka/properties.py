@@ -32,6 +32,7 @@ def reader_settings(bootstrap: str, settings: Settings) -> dict[str, Any]:
         "queued.min.messages": 50_000,
         "queued.max.messages.kbytes": 64 << 10,
         "socket.keepalive.enable": True,
+        "check.crcs": True,  # brokers leave that to whoever reads, and librdkafka's default is false
         **settings,
         "bootstrap.servers": bootstrap,
         "group.id": "ticdc-reconciler-reads-without-a-group",

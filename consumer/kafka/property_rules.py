@@ -63,6 +63,8 @@ def _unknown(settings: Settings) -> list[str]:
     for name, allowed in (("ssl.endpoint.identification.algorithm", ("https", "none")), (_METHOD, ("oidc",))):
         if settings.get(name, allowed[0]) not in allowed:
             found.append(f"has no {name} {settings[name]!r}; known are {', '.join(allowed)}")
+    if str(settings.get("check.crcs", True)).lower() not in ("true", "t", "1"):
+        found.append("has check.crcs = false: what a disk or a network has damaged would become rows")
     if not _is_address(str(settings.get(_URL, "https://host"))):
         found.append(f"has a {_URL} that is no http:// or https:// address")
     return found

@@ -10,10 +10,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 
 from consumer.embedded import KafkaBroker
+from consumer.kafka.admin import KafkaAdmin
+from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.properties import reader_settings
 from consumer.kafka.reader import RangeReader
 from consumer.native import chosen
-from ordering.errors import InputError, ReconcilerError
+from ordering.errors import InputError, ReconcilerError, SourceUnreachableError
 from ordering.events import Partition
 from sinks.steps import Step
 from tests.service.cells import SqliteCells
@@ -199,3 +201,37 @@ def test_a_beginning_that_is_gone_and_was_written_before_start_ts(sqlite_feed: F
     feed.send([insert("d.t", 7, 1, id=7, v=7, s="x")._replace(topic=TOPIC), *watermarks(9)])
     assert feed.once().checkpoint_ts == at(9)
     assert ids(feed) == [7]
+
+
+def test_a_byte_that_a_disk_gives_back_otherwise(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
+    """Brokers send what lies there; whoever reads compares checksums."""
+    feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={}).with_(limits={"retry-seconds": 1})
+    feed.send(begun())
+    feed.once()
+    plain = Producer({"bootstrap.servers": feed.bootstrap})
+    plain.produce(feed.topic, insert("d.t", 5, 1, id=5, v=5, s="sound").value, partition=1)
+    assert plain.flush(60) == 0
+    feed.send(watermarks(6))
+    log = own_broker.directory / "data" / f"{feed.topic}-1" / f"{0:020}.log"
+    sound = log.read_bytes()
+    at_ = sound.index(b'"sound"')
+    with log.open("r+b") as file:
+        file.seek(at_ + 1)
+        file.write(b"p")
+    error = feed.failing(SourceUnreachableError)
+    assert "damaged" in error.fact
+    assert "partition=1" in str(error)
+    assert ids(feed) == [1]
+    with closing(KafkaAdmin(feed.bootstrap, {})) as control:
+        reader = BoundedReader(control, 1 << 20)
+        with pytest.raises(SourceUnreachableError, match="the checksum of a batch"):
+            list(reader.read([(Partition(feed.topic, 1), 1, 2)]))
+    for core in (None, chosen(True).core):
+        one = RangeReader(reader_settings(feed.bootstrap, {}), core=core)
+        with pytest.raises(SourceUnreachableError, match="CRC32C"):
+            list(one.read([(Partition(feed.topic, 1), 1, 2)]))
+        one.close()
+    with log.open("r+b") as file:
+        file.write(sound)
+    feed.once()
+    assert ids(feed) == [1, 5]
