@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+import xxhash
+
 from ordering.errors import LocalDiskError
 from ordering.events import RowOp, TableName
 from sinks.rows.chunk import Chunk
@@ -45,6 +47,8 @@ class Group:
     met: int | None = 0
     """See `Chunk.met`."""
     sizes: list[int] = field(default_factory=list)
+    digests: list[int] = field(default_factory=list)
+    """Of each payload: what a disk gives back has to be what was written."""
     held: list[bytes] = field(default_factory=list)
     file: IO[bytes] | None = None
 
@@ -53,6 +57,7 @@ class Group:
         self.rows += chunk.rows
         self.met = None if self.met is None or chunk.met is None else self.met + chunk.met
         self.sizes.append(len(chunk.payload))
+        self.digests.append(xxhash.xxh3_64_intdigest(chunk.payload))
         if self.file is not None:
             with _disk():
                 self.file.write(chunk.payload)
@@ -62,21 +67,24 @@ class Group:
             self._to_file()
 
     def payloads(self) -> Iterator[bytes]:
-        """The payloads, one a chunk."""
+        """The payloads, one a chunk. Raises LocalDiskError where a file gives back something else."""
         if self.file is None:
             yield from self.held
             return
         with _disk():
             self.file.flush()
         with Path(self.file.name).open("rb") as reader:
-            for size in self.sizes:
-                yield reader.read(size)
+            for size, digest in zip(self.sizes, self.digests, strict=True):
+                payload = reader.read(size)
+                if xxhash.xxh3_64_intdigest(payload) != digest:
+                    raise LocalDiskError("a temporary file gives back other rows than were written", where=reader.name)
+                yield payload
 
     def path(self) -> str:
-        """A file that holds all payloads, one after the other."""
+        """A file that holds all payloads, one after the other; raises as `payloads`."""
         file = self._to_file()
-        with _disk():
-            file.flush()
+        for _ in self.payloads():
+            pass
         return file.name
 
     def _to_file(self) -> IO[bytes]:
