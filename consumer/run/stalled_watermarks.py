@@ -1,7 +1,8 @@
 """Watermarks that stand still are told of, with topic, partition and age: nothing waits in silence.
 
-The age is counted from when this process saw the watermark rise, by a clock that never jumps. What the watermark itself
-says of the time is in `status`.
+The age is counted from when this process saw the watermark rise to when it looked last, by a clock that never jumps: while
+a long window is applied, or Kafka is out of reach, nobody looks, and nothing is known. What the watermark itself says of
+the time is in `status`.
 """
 
 import time
@@ -31,10 +32,18 @@ class Stalls:
     def __init__(self, limit_s: float, now: Callable[[], float] = time.monotonic) -> None:
         self._limit_s, self._now = limit_s, now
         self._seen: dict[Partition, _Seen] = {}
+        self._last: Probe | None = None
+        self._looked = self._now()
 
     def look(self, probe: Probe) -> None:
-        """Note the watermarks, and warn of those that hold back the rest and stand still; again after `limit_s`."""
+        """Note the watermarks, and warn of those that hold back the rest and stand still; again after `limit_s`.
+
+        The same probe again says nothing new: the rest of a window that DDLs part is applied after one.
+        """
+        if probe is self._last:
+            return
         now = self._now()
+        self._last, self._looked = probe, now
         for partition, found in probe.partitions.items():
             seen = self._seen.get(partition)
             if seen is None or seen.watermark != found.watermark:
@@ -57,8 +66,8 @@ class Stalls:
 
     def ages(self) -> dict[Partition, float]:
         """For how many seconds each watermark has not risen, as far as this process saw it. Any thread may ask."""
-        now = self._now()
-        return {partition: now - seen.since for partition, seen in list(self._seen.items())}
+        looked = self._looked
+        return {partition: max(looked - seen.since, 0.0) for partition, seen in list(self._seen.items())}
 
     def _is_due(self, partition: Partition, now: float) -> bool:
         seen = self._seen.get(partition)

@@ -60,6 +60,23 @@ def test_moving_ones_are_not(clock: Clock) -> None:
     assert told(clock, [(float(s), {0: s + 1, 1: s + 1}) for s in range(0, 300, 50)]) == []
 
 
+def test_what_nobody_looked_at_does_not_stand_still(clock: Clock) -> None:
+    """A window of many DDLs is applied, piece by piece, after one look at Kafka."""
+    stalls, first = Stalls(LIMIT_S, clock), probe({0: 1})
+    with capture_logs() as lines:
+        stalls.look(first)
+        clock.now += 20
+        stalls.look(probe({0: 1}))
+        stalls.look(last := probe({0: 1}))
+        for _ in range(3):
+            clock.now += LIMIT_S
+            stalls.look(last)
+            assert stalls.ages() == {Partition("t", 0): 20.0}
+        assert lines == []
+        stalls.look(probe({0: 1}))
+    assert [line["age_s"] for line in lines] == [200]
+
+
 def test_one_that_moves_again_is_as_new(clock: Clock) -> None:
     assert told(clock, [(0, {0: 1}), (60, {0: 1}), (70, {0: 2}), (129, {0: 2}), (130, {0: 2})]) == [
         (60, 0, 60),
