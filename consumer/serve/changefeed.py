@@ -164,6 +164,8 @@ class Feed:
                 return
             failures = 1 if self.watching.rounds > before else failures + 1
             pause_s = _pause(error, failures)
+            if isinstance(error, ReconcilerError):
+                _tell(error, pause_s)
             self._error = (error, now())
             if pause_s is None:
                 return
@@ -183,7 +185,6 @@ class Feed:
             runner.run(once=False, started=time.monotonic())
         except ReconcilerError as error:
             self.late += isinstance(error, LateEventError)
-            log.error("the changefeed has stopped", error=error.fact, where=error.where, hint=error.hint)  # noqa: TRY400 foreseen
             return error
         except Exception as error:
             log.exception("the changefeed has stopped: a bug")
@@ -193,6 +194,16 @@ class Feed:
             if self.knowing is not None:
                 self.knowing.hurry()
         return None
+
+
+def _tell(error: ReconcilerError, pause_s: float | None) -> None:
+    """Log what ended a run: an error where it needs an operator, a warning where it starts again by itself."""
+    told = {"error": error.fact, "where": error.where, "hint": error.hint}
+    told = {name: text for name, text in told.items() if text}
+    if pause_s is None:
+        log.error("the changefeed has stopped", **told)
+    else:
+        log.warning("the changefeed has stopped, and starts again by itself", **told, in_s=pause_s)
 
 
 def _pause(error: BaseException, failures: int) -> float | None:

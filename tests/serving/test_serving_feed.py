@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer.config.model import Config
 from consumer.pipeline.session import Session
@@ -77,6 +78,35 @@ def run_of(fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunOf
         return found
 
     return make
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (
+            InputError("unreadable", hint="skip it"),
+            ("error", "the changefeed has stopped", {"error": "unreadable", "hint": "skip it"}),
+        ),
+        (
+            TargetUnreachableError("away", where="h:1"),
+            (
+                "warning",
+                "the changefeed has stopped, and starts again by itself",
+                {"error": "away", "where": "h:1", "in_s": 0.05},
+            ),
+        ),
+    ],
+)
+def test_only_what_waits_for_a_person_is_logged_as_an_error(
+    run_of: RunOf, end: Exception, told: tuple[str, str, dict[str, object]]
+) -> None:
+    with capture_logs() as lines:
+        feed = run_of(end)
+        eventually("it is told", lambda: any("has stopped" in line["event"] for line in lines))
+    found = next(line for line in lines if "has stopped" in line["event"])
+    assert (found.pop("log_level"), found.pop("event"), found) == told
+    feed.ask_to_stop()
+    assert feed.join(time.monotonic() + 30)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ export function discard(id, messages, send) {
   const all = messages.length === 0;
   return {
     title: all ? "Discard all messages that nobody has decided about?" : `Discard ${isolated(messages.join(", "))}?`,
-    text: `They are left out for good: the target lacks what they hold unless it was written by hand. They stay listed with the reason. ${ASIDE}`,
+    text: `What is discarded is left out for good: the target lacks what it holds unless it was written by hand. It stays listed with the reason. ${ASIDE}`,
     yes: "Discard",
     level: "danger",
     reason: "Reason, kept with the message",
