@@ -1,8 +1,8 @@
 """Watermarks that stand still are told of, with topic, partition and age: nothing waits in silence.
 
-The age is counted from when this process saw the watermark rise to when it looked last, by a clock that never jumps: while
-a long window is applied, or Kafka is out of reach, nobody looks, and nothing is known. What the watermark itself says of
-the time is in `status`.
+The age is counted from when this process saw the watermark rise to when it looked last, by a clock that never jumps.
+While a long window is applied, or Kafka is out of reach, nobody looks, and nothing is known. What the watermark itself
+says of the time is in `status`.
 """
 
 import time
