@@ -45,6 +45,11 @@ class KnownSchemas:
             self.format = self.format.knowing(new.values())
         return set(new)
 
+    @property
+    def has_new(self) -> bool:
+        """Whether any schema is not saved."""
+        return bool(self._new)
+
     def due(self, base_ts: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
         """What has to be saved with a progress of this base: new definitions, and outdated ones."""
         if not self._new:

@@ -193,7 +193,7 @@ class _Feed:
         led = self.led
         if any(report.released for report in read.reports):
             # recorded: after a crash comes this window, whatever has arrived since
-            led.target.save(replace(led.progress, window=read.window), led.lease)
+            led.record(read.window)
             window = ChangeWindow(read.window.low, read.window.high, self._changes(read))
             yield from self._given(window, partial(self._save, progress))
         else:

@@ -127,7 +127,10 @@ class RowApplier:
 
     def _written(self) -> PartDone:
         session = self.session
-        session.progress = replace(session.progress, window=self.read.window)
+        if session.schemas.has_new:
+            session.record(self.read.window)
+        else:  # the first phase does
+            session.progress = replace(session.progress, window=self.read.window)
         writing = ParallelWriting(session.target, session.lease, session.observe, session.config.limits.writers)
         deletes = deletes_any(self.read.reports, session.target.catalog())
         order = replace(self.read.order, accounts=self.rows.accounts)
