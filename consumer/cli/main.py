@@ -265,9 +265,9 @@ main.add_command(completion)
 def expire(config: Path, keep_hours: int, as_json: bool) -> None:
     """Delete the old snapshots of an Iceberg target, and files that no snapshot uses.
 
-    Afterwards, tables can still be read as of every TSO of the last --keep-hours before the checkpoint. A file is
-    deleted once it is a day old. The reconciler may keep running: if a window conflicts with the command, the window
-    is applied again.
+    Afterwards, tables can still be read as of every TSO of the last --keep-hours before the checkpoint, the lowest
+    one if several changefeeds share the catalog. A file is deleted once it is a day old. The reconciler may keep
+    running: if a window conflicts with the command, the window is applied again.
 
     \b
     Example:

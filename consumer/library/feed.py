@@ -15,7 +15,7 @@ with the same bounds: who names what he writes by `high`, and overwrites it, has
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event

@@ -149,6 +149,15 @@ class ProgressTable:
         found = self._value("checkpoint_ts", changefeed) if self._book.has("checkpoint") else None
         return None if found is None else int(found)
 
+    def slowest(self) -> tuple[str, int] | None:
+        """Of all changefeeds the one with the lowest `applied`, and that; None where nothing is known of any."""
+        if not self._book.has("checkpoint"):
+            return None
+        rows = self._book.query(f"SELECT changefeed, checkpoint_ts FROM {self._book.place('checkpoint')}", ())  # noqa: S608 constants
+        known = [(int(ts), str(changefeed)) for changefeed, ts in rows if ts is not None]
+        lowest = min(known, default=None)
+        return None if lowest is None else (lowest[1], lowest[0])
+
     def _value(self, column: str, changefeed: str) -> Any:
         look = f"SELECT {column} FROM {self._book.place('checkpoint')} WHERE changefeed = ?"  # noqa: S608 constants
         rows = self._book.query(look, (changefeed,))

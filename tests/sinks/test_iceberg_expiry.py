@@ -171,6 +171,26 @@ def test_the_command(feed: LocalFeed, tmp_path: Path) -> None:
     assert shown.exit_code == 2
 
 
+def test_the_slowest_changefeed_of_the_catalog_counts(feed: LocalFeed, tmp_path: Path) -> None:
+    """What another one has still to write is read as of TSOs that lie far below this one's checkpoint."""
+    slow = LocalFeed.into(feed.uri, feed.cells, tmp_path)
+    assert slow.name != feed.name
+    slow.send([*begun("e.t"), *watermarks(5)])
+    slow.once()
+    before = reads(feed, 5)
+    config = tmp_path / "lake.toml"
+    for name, snapshots in ((feed.name, "2 snapshots"), (slow.name, "0 snapshots")):
+        config.write_text(
+            f'changefeed = "{name}"\n[source]\nbootstrap-servers = "h:1"\ntopics = ["t"]\n'
+            f'[target]\nuri = "{feed.uri}"\n'
+        )
+        shown = CliRunner().invoke(main, ["expire", str(config), "--keep-hours", "0"])
+        assert shown.exit_code == 0, shown.output
+        assert f"{snapshots} of 3 tables expired" in shown.output
+        assert ("further behind" in shown.output) is (name == feed.name)
+        assert reads(feed, 5) == before
+
+
 @pytest.mark.parametrize("command", [["load", "--dump", "/nowhere"], ["verify", "--replay"], ["prove"]])
 def test_commands_that_do_not_read_iceberg_say_so_before_they_do_anything(
     feed: LocalFeed, tmp_path: Path, command: list[str]
