@@ -129,10 +129,6 @@ class Target:
         """
         return self._progress.applied(changefeed)
 
-    def slowest(self) -> tuple[str, int] | None:
-        """Of all changefeeds that write here the one with the lowest checkpoint, and that; None where none is known."""
-        return self._progress.slowest()
-
     def try_lead(self, changefeed: str) -> bool:
         """Hold what a leader holds, unless an instance that lives does; whether it is held now. `claim` comes next.
 

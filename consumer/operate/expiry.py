@@ -26,7 +26,7 @@ def expire_snapshots(config: Config, keep_hours: int) -> "Expired":
     with closing(target_of(config)) as target:
         from sinks.iceberg.expiry import expire  # noqa: PLC0415 its libraries are an extra
 
-        slowest = target.slowest()
+        slowest = target.session.books.progress.slowest()
         if slowest is None or target.applied(config.changefeed) is None:
             raise ConfigError(f"the catalog knows no changefeed {config.changefeed!r}", where="changefeed")
         changefeed, applied = slowest
