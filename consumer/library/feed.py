@@ -28,6 +28,7 @@ from pyspark.sql.types import LongType, MapType, StringType, StructField, Struct
 from consumer.config.model import Config, load_config
 from consumer.ddl.policy import why_ignored
 from consumer.library.changes import ChangesTask
+from consumer.pipeline.apply import record
 from consumer.pipeline.apply_mode import library_mode
 from consumer.pipeline.read import WindowRead
 from consumer.pipeline.round import Round
@@ -193,7 +194,7 @@ class _Feed:
         led = self.led
         if any(report.released for report in read.reports):
             # recorded: after a crash comes this window, whatever has arrived since
-            led.record(read.window)
+            record(led, read.window)
             window = ChangeWindow(read.window.low, read.window.high, self._changes(read))
             yield from self._given(window, partial(self._save, progress))
         else:

@@ -128,13 +128,20 @@ class RowApplier:
     def _written(self) -> PartDone:
         session = self.session
         if session.schemas.has_new:
-            session.record(self.read.window)
+            record(session, self.read.window)
         else:  # the first phase does
             session.progress = replace(session.progress, window=self.read.window)
         writing = ParallelWriting(session.target, session.lease, session.observe, session.config.limits.writers)
         deletes = deletes_any(self.read.reports, session.target.catalog())
         order = replace(self.read.order, accounts=self.rows.accounts)
         return writing.write(self.rows.job, order, session.progress, deletes=deletes)
+
+
+def record(session: Session, window: Window) -> None:
+    """Save that a window is begun, with the schemas that were told: it is read again with them, and alone."""
+    with session.setting_aside(replace(session.progress, window=window)) as (after, aside):
+        session.target.save(after, session.lease, aside=aside)
+    session.progress = after
 
 
 def _keyless(session: Session, found: Iterable[Copies]) -> Iterator[Chunk]:

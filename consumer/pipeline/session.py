@@ -118,12 +118,6 @@ class Session:
         self.drop_ahead()
         self.ledger.close()
 
-    def record(self, window: Window) -> None:
-        """Save that a window is begun, with the schemas that were told: it is read again with them, and alone."""
-        with self.setting_aside(replace(self.progress, window=window)) as (after, aside):
-            self.target.save(after, self.lease, aside=aside)
-        self.progress = after
-
     def commit(self, spool: Spool, progress: Progress) -> None:
         """Apply rows and save the progress in one transaction."""
         with self.setting_aside(progress) as (after, changes):
