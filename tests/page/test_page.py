@@ -363,6 +363,7 @@ def test_the_token_is_asked_for_kept_in_this_tab_and_never_in_an_address(browser
         page.press("Enter")
         page.wait(SHOWN)
         assert page.run("Object.entries(sessionStorage)") == [["reconciler-token", stage.token]]
+        assert page.run(FOCUS) == "main"  # the next Tab leads to the first changefeed, not to the foot
         assert page.run("[localStorage.length, document.cookie]") == [0, ""]
         assert stage.token not in page.run("location.href + document.documentElement.outerHTML")
         assert all(stage.token not in path for _, path, _ in stage.asked)

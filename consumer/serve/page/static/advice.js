@@ -69,7 +69,7 @@ function behind(feed, speed) {
       : `All that TiCDC has resolved is applied: the delay is upstream.${done}`,
     steps: own
       ? [
-          done ? "It catches up: watch the lag fall." : "The lag does not fall. Look at the target first: locks, load, disk.",
+          done ? "It catches up: watch the lag fall." : `${speed === null ? "If the lag does not fall, look" : "The lag does not fall. Look"} at the target first: locks, load, disk.`,
           "A larger `limits.window-rows`, more `limits.writers` with `target.consistency = \"row\"`, or more cores help.",
         ]
       : ["Look at TiCDC's own lag and at what holds back the watermark below."],

@@ -186,9 +186,16 @@ function drawNow() {
   document.body.dataset.standing = standing.state;
   places.main.classList.toggle("old", standing.state === "slow" || standing.state === "gone");
   if (locked) signIn(places.main, connection.failure, () => connection.hurry());
-  else render(places.main, ...body());
+  else letIn(...body());
   goThere();
   title(standing);
+}
+
+/** Show the page. The form of the token leaves with the focus: the keyboard goes on where the page begins, not at its foot. */
+function letIn(...parts) {
+  const asked = places.main.querySelector("form.sign-in") !== null;
+  render(places.main, ...parts);
+  if (asked) places.main.focus({ preventScroll: true });
 }
 
 /** On a phone the chosen one lies below the list: go there once it is drawn, after it was chosen by hand. */

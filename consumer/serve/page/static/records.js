@@ -129,7 +129,7 @@ export function instances(feed) {
       { class: "facts" },
       fact("Leader", leader ? [named(leader.name), here] : "nobody leads", leader ? `last sign of life ${seconds(leader.silent_seconds)} ago` : ""),
       fact("Stand-bys", feed.standBys.length ? feed.standBys.map((one, i) => [i ? ", " : "", named(one.name)]).flat() : "none"),
-      fact("Epoch", count(feed.leaderEpoch), "how often the lead has changed hands"),
+      fact("Epoch", count(feed.leaderEpoch), "how often an instance has begun to lead"),
       fact("Redis", standing(feed.ledger.state), feed.ledger.state === "absent by configuration" ? "" : asked(feed)),
       fact("Kafka", standing(feed.source.state), asked(feed)),
       fact("Target", named(feed.target), feed.targetSeen === null ? "has not answered yet" : `answered ${seconds(feed.targetSeen)} ago`),

@@ -69,8 +69,8 @@ export function rateNow(samples, interval, name = "events") {
 /** How fast the lag falls, in seconds a second, over the last minute; null where that can't be said. */
 export function catchingUp(samples) {
   const last = samples[samples.length - 1];
-  const before = samples.find((one) => last && one.at >= last.at - 60);
+  const before = samples.find((one) => last && one.at >= last.at - 60 && one.lag_now_seconds !== null);
   if (!last || !before || last.at - before.at < 10) return null;
-  if (before.lag_now_seconds === null || last.lag_now_seconds === null) return null;
+  if (last.lag_now_seconds === null) return null;
   return (before.lag_now_seconds - last.lag_now_seconds) / (last.at - before.at);
 }
