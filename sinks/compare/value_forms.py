@@ -15,7 +15,7 @@ from functools import partial
 from math import isinf
 
 from sinks.compare.documents import document_text
-from sinks.rows.plain_values import is_number
+from sinks.rows.plain_values import are_moments, is_number
 from sinks.rows.schema import Column, Shape
 
 PLAIN_FROM, PLAIN_TO = 0.0001, 1_000_000_000_000_000
@@ -156,12 +156,15 @@ def _float(text: str) -> Hashable:
 
 
 def _moment(form: Form, text: str) -> Hashable:
-    """A date of the calendar, or None, as `sinks.postgres.encoder` writes it under `invalid-dates = "null"`."""
+    """A date of the calendar, or None, as `sinks.postgres.encoder` writes it under `invalid-dates = "null"`.
+
+    What upstream can't hold, PostgreSQL's infinity, years before Christ or beyond 9999, is what it is.
+    """
     parse: Callable[[str], date] = date.fromisoformat if form is Form.DATE else datetime.fromisoformat
     try:
         parse(text)
     except ValueError:
-        return None
+        return None if are_moments([text]) else text
     return text
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 
+from ordering.errors import TargetError
 from sinks.compare.repair_sql import Mender, NameSpeller, padded, stands_bare
 from sinks.compare.value_forms import INFINITIES, Form, Pair
 from sinks.rows.plain_values import is_number, is_whole
@@ -85,5 +86,7 @@ class SqliteMender(Mender):
     def delete_copy(self, place: str, where: str, columns: Sequence[Column]) -> str:
         """See `Mender.delete_copy`."""
         taken = {column.name.lower() for column in columns}
-        row_id = next(name for name in _ROW_IDS if name not in taken)
+        row_id = next((name for name in _ROW_IDS if name not in taken), None)
+        if row_id is None:
+            raise TargetError(f"the columns of {place} take all names of SQLite's row id: {', '.join(_ROW_IDS)}")
         return f"DELETE FROM {place} WHERE {row_id} IN (SELECT {row_id} FROM {place} WHERE {where} LIMIT 1)"  # noqa: S608 quoted

@@ -49,3 +49,11 @@ def test_each_float_has_one_text_and_neighbours_have_others() -> None:
     assert _vector("[1,2.5,1e-7]") == _vector("[1, 2.50, 0.0000001]") != _vector("[1,2.5]")
     with pytest.raises(ValueError, match="32 bits"):
         _float("1e39")
+
+
+@pytest.mark.parametrize("text", ["9e20_0", "\u0661e\u0662\u0660", " 1e20", "inf", "nan", "1e999"])
+def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
+    """Somebody may have written it by hand beside a float that it would mean."""
+    for spell in (_real, _float):
+        with pytest.raises(ValueError, match=r"number|range"):
+            spell(text)

@@ -187,6 +187,8 @@ def test_dates_that_are_none_count_as_null_where_that_is_wanted(text: str) -> No
         assert (made.meaning(text) is None) is wanted
         assert made.exact is not wanted
         assert made.meaning("2024-02-29 10:00:00") is not None
+        for odd in ("infinity", "-infinity", "10000-01-01 00:00:00", "0001-01-01 00:00:00 BC"):
+            assert made.meaning(odd) == odd
 
 
 def test_texts_and_bytes_are_compared_as_bytes() -> None:
