@@ -338,6 +338,19 @@ def _window(value: dict[str, Any]) -> Window:
     )
 
 
+def refuse_other_start(progress: Progress, start_ts: int, changefeed: str) -> None:
+    """Raise ConfigError where another start-ts is asked for than the one of a changefeed that has applied nothing yet.
+
+    Later, start-ts says nothing any more: it may stand in the config as it was, and in whatever config is a copy.
+    """
+    if start_ts and start_ts != progress.start_ts and progress.checkpoint_ts == progress.start_ts:
+        raise ConfigError(
+            f"source.start-ts is {start_ts}, but changefeed {changefeed!r} was begun at {progress.start_ts}",
+            where="source.start-ts",
+            hint="`reconciler progress reset CONFIG --yes` lets it begin at the one that is in the config now",
+        )
+
+
 def refuse_unfinished_load(progress: Progress, where: str) -> None:
     """Raise ConfigError while a dump is loaded only in part: applying anything would leave gaps."""
     if progress.loading_ts:

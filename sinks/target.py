@@ -219,8 +219,8 @@ class Target:
             raise LeadershipLostError(f"an instance of {changefeed!r} ran meanwhile", where=self.name, hint=hint)
         lease = Lease(changefeed, claimed.epoch)
         with self.session.led_transaction(lease):
-            if known is None or progress.checkpoint_ts != known.checkpoint_ts:  # else its tables are the same
-                self.ddl_log.forget_intents(changefeed)
+            is_moved = known is None or progress.checkpoint_ts != known.checkpoint_ts  # else its tables are the same
+            self.ddl_log.forget_open(changefeed, begun=is_moved)
             if definitions is not None:
                 self.definitions.replace(*definitions)
             self.quarantine.change(changefeed, aside)

@@ -171,7 +171,7 @@ def import_progress(config: Config, export: Export) -> None:
         refuse_living_leader(config, target)
         stored = target.stored(config.changefeed)
         known = None if stored is None else stored.progress
-        if known is not None and known.ledger != export.progress.ledger:  # another source may spell some otherwise
+        if known is not None:  # of tables that were restored since the decision is not true
             _refuse_under_way(config, target, known, intents=False)
         again = _retried(config, target, export.progress.checkpoint_ts)
         # what was decided since counts no more: the rows are as they were
@@ -296,7 +296,8 @@ def _refuse_under_way(config: Config, target: Target, progress: Progress, *, int
             raise ConfigError(
                 f"the DDL at {line.commit_ts} was begun, or decided about, and is not settled: {line.sql[:200]}",
                 where=target.name,
-                hint="`reconciler run CONFIG --once` settles it, with the config that was used until now",
+                hint="`reconciler run CONFIG --once` settles it, with the config that was used until now; if the tables"
+                " were restored since, `reconciler progress reset CONFIG --yes` forgets it",
             )
 
 

@@ -26,7 +26,7 @@ from consumer.tasks.jobs import Jobs, SegmentReading
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import bodies_of, format_of, schemas_of
 from ordering.planner import Planner
-from ordering.progress import Progress, refuse_unfinished_load
+from ordering.progress import Progress, refuse_other_start, refuse_unfinished_load
 from ordering.quarantine import Changes
 from ordering.timestamps import CheckpointTs
 from ordering.window import Window
@@ -79,6 +79,7 @@ class Session:
         stored = target.claim(config.changefeed, first, held)
         self.progress, self.lease = stored.progress, Lease(config.changefeed, stored.epoch)
         refuse_unfinished_load(self.progress, target.name)
+        refuse_other_start(self.progress, start, config.changefeed)
         self.filter.check_change(self.progress.filter_digest, config.changefeed, torn=self.progress.window is not None)
         self.routes.check_change(self.progress.routes, config.changefeed)
         target.know(self.progress)

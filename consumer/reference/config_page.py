@@ -39,7 +39,7 @@ describes how the API changes them. As long as `changefeed` stays the same:
 - other `sink.dispatchers` are refused (`docs/routes.md`);
 - other `sink.column-selectors` and `sink.column-masks` are refused (`docs/columns.md`);
 - another `source.time-zone` is refused once something is applied (`docs/recovery.md`: another time zone);
-- `source.start-ts` counts at the first start only;
+- `source.start-ts` counts at the first start only; another one is refused while nothing was applied;
 - `target.uri` has to lead to the database that contains the progress; with another database everything starts over."""
 _WORDS = {str: "text", bool: "`true` or `false`", int: "whole number", float: "number"}
 

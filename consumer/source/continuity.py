@@ -232,9 +232,9 @@ def _cut(partition: Partition, begin: int, start_ts: int) -> BeginningLostError:
         f"the log begins after start-ts: retention deleted offsets before {begin}, and rows since {since} may have been"
         " among them",
         where=f"{partition} offset={begin}",
-        hint="take a newer dump, and its position as start-ts; or set source.archive to files of a changefeed that has"
-        " all of it; or, if the target holds all that was deleted, set source.unproven-beginning ="
-        ' "accept" for one run',
+        hint="take a newer dump, and its position as start-ts (`reconciler progress reset CONFIG --yes` lets it count)"
+        "; or set source.archive to files of a changefeed that has all of it; or, if the target holds all that was"
+        ' deleted, set source.unproven-beginning = "accept" for one run',
     )
 
 

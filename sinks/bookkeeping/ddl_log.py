@@ -230,11 +230,15 @@ class DdlLog:
             (state.value, duration_ms, executed, self._book.now(), line),
         )
 
-    def forget_intents(self, changefeed: str) -> None:
-        """Of DDLs that were begun nothing is known any more: the tables may be others now."""
+    def forget_open(self, changefeed: str, *, begun: bool) -> None:
+        """Of DDLs that were decided about nothing is known any more: the tables may be others now.
+
+        `begun`: nor of those that were begun.
+        """
+        states = "'skip', 'take', 'intent'" if begun else "'skip', 'take'"
         self._book.run(
-            f"UPDATE {self._table} SET state = 'failed', reason = ?, updated_at = ?"  # noqa: S608 a constant
-            " WHERE changefeed = ? AND state = 'intent'",
+            f"UPDATE {self._table} SET state = 'failed', reason = ?, updated_at = ?"  # noqa: S608 constants
+            f" WHERE changefeed = ? AND state IN ({states})",
             ("an operator replaced the progress", self._book.now(), changefeed),
         )
 

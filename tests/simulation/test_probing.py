@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from consumer.pipeline.round import Round
-from ordering.errors import SourceUnreachableError
+from ordering.errors import ConfigError, SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import config_of
@@ -76,3 +76,19 @@ def test_caps_of_a_moment_that_was_none_lose_nothing() -> None:
     assert script.stored.checkpoint_ts == 6
     assert script.run().checkpoint_ts == 9
     assert script.rows("u") == {"1": "x", "2": "x"}
+
+
+def test_another_start_ts_counts_or_is_refused() -> None:
+    """Of a changefeed that has applied nothing: else rows below the first one would be left out without a word."""
+    script = Script(config_of(start_ts=50))
+    script.ddl(1, CREATE)
+    script.row(3, 1)
+    script.mark(4)
+    script.run()
+    with pytest.raises(ConfigError, match="start-ts is 2, but") as caught:
+        Script(config_of(start_ts=2), disk=script.disk)
+    assert "progress reset" in caught.value.hint
+    script.restarted()
+    script.mark(60)
+    script.run()
+    Script(config_of(start_ts=2), disk=script.disk)  # it says nothing any more

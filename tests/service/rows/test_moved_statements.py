@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
-from consumer.operate.progress import Export, import_progress, rewind_progress
+from consumer.operate.decisions import decide_ddl
+from consumer.operate.progress import Export, import_progress, reset_progress, rewind_progress
 from consumer.wiring import target_of
-from ordering.errors import ConfigError, InputError
+from ordering.errors import ConfigError, InputError, TargetError
 from ordering.sources.archive import taken_up
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.bookkeeping.progress_rows import Lease
@@ -206,3 +207,41 @@ def test_of_several_renames_in_files_each_is_filtered_by_itself(feed: LocalFeed,
     while play.one():
         pass
     assert set(feed.cells.tables(["d"])) == {"d.p", "d.t2"}
+
+
+def decided(feed: LocalFeed) -> None:
+    """A table in two parts, a statement about one that this target can't execute, and the word that it is done."""
+    made = "CREATE TABLE `t` (`id` INT PRIMARY KEY) PARTITION BY RANGE (CRC32(`id`)) (PARTITION `p0` VALUES LESS THAN"
+    made += " (2147483648), PARTITION `p1` VALUES LESS THAN MAXVALUE)"
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, made)])
+    feed.send([insert("d.t", 4, id=1), insert("d.t", 4, id=2), *watermarks(5)])
+    feed.once()
+    feed.send([ddl("d.t", 6, "ALTER TABLE `t` TRUNCATE PARTITION `p0`", kind="TRUNCATE PARTITION")])
+    feed.send([insert("d.t", 8, id=3), *watermarks(9)])
+    assert "CRC32" in feed.failing(TargetError).fact
+    feed.cells.run("d", "DELETE FROM t WHERE id = 1")
+    decide_ddl(feed.config, at(6), DdlState.TAKE, "by hand")
+
+
+def test_a_decision_does_not_outlive_a_reset(sqlite_feed: LocalFeed) -> None:
+    """It was about tables that are not there any more."""
+    feed = sqlite_feed
+    decided(feed)
+    feed.cells.run("d", "DROP TABLE t")
+    reset_progress(feed.config)
+    assert "CRC32" in feed.failing(TargetError).fact
+    assert ids(feed, "d.t") == [1, 2]
+
+
+def test_a_decision_is_not_taken_for_one_about_restored_tables(sqlite_feed: LocalFeed) -> None:
+    feed = sqlite_feed
+    decided(feed)
+    with closing(target_of(feed.config)) as target:
+        progress = target.stored(feed.name).progress
+    with pytest.raises(ConfigError, match="decided about") as caught:
+        import_progress(feed.config, Export(progress, [], {}))
+    assert "progress reset" in caught.value.hint
+    feed.cells.run("d", "INSERT INTO t VALUES (1)")
+    reset_progress(feed.config)
+    import_progress(feed.config, Export(progress, [], {}))
+    assert "partition p0" in feed.failing(TargetError).fact
