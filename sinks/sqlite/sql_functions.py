@@ -5,22 +5,27 @@ They belong to a connection, nothing of them lies in a file.
 
 import sqlite3
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from itertools import count
+from math import floor, trunc
+from operator import add, mul, sub
 
 import msgspec
 
 from ordering.errors import TargetError
 from sinks.ddl.model import ColumnDef, TypeDef
 from sinks.ddl.rows.modify_column import converter, number_of
+from sinks.rows.plain_values import is_whole
 from sinks.rows.values import ValueRules, zone_of
 from sinks.sqlite.encoder import SqliteEncoder, Value
 from sinks.sqlite.types import column_of
 
 CONVERTED, HASHED, KEYED, MET = "ticdc_converted", "ticdc_hashed", "ticdc_keyed", "ticdc_met"
+COMPUTED = "ticdc_computed"
 _LARGEST = 2**63 - 1
 _SECONDS = len("2026-01-02 03:04:05")
 _Change = msgspec.json.Decoder(tuple[TypeDef, TypeDef]).decode
@@ -47,6 +52,7 @@ class Functions:
         """Make them known to a connection."""
         connection.create_function(CONVERTED, 2, self._convert, deterministic=True)
         connection.create_function(HASHED, 2, hashed, deterministic=True)
+        connection.create_function(COMPUTED, -1, computed, deterministic=True)
         connection.create_function(KEYED, -1, keyed, deterministic=True)
         connection.create_function(MET, 0, self._met.__next__)
 
@@ -97,6 +103,28 @@ def hashed(number: int | str | None, count: int) -> int:
     """In which of `count` HASH partitions a row is."""
     whole = int(number or 0)  # upstream reads the bits of a large unsigned one as a signed one's
     return abs(whole - (whole > _LARGEST) * 2 * (_LARGEST + 1)) % count
+
+
+_OPERATIONS: Mapping[str, Callable[..., Decimal | int]] = {
+    "+": add, "-": sub, "*": mul, "DIV": lambda a, b: trunc(Fraction(a) / Fraction(b)),
+    "MOD": lambda a, b: a - b * trunc(Fraction(a) / Fraction(b)), "ABS": abs, "FLOOR": floor,
+}  # fmt: skip
+"""MySQL's, on whole numbers and decimals: a quotient is cut towards zero, a remainder has the sign of the dividend."""
+
+
+def computed(operation: str, *numbers: int | str | float | None) -> int | str | float | None:
+    """An operation on numbers that may be texts, for SQLite has none from 2^63 on; such a result is a text too."""
+    known = [_number(number) for number in numbers if number is not None]
+    if len(known) < len(numbers) or (operation in {"DIV", "MOD"} and not known[1]):
+        return None
+    found = _OPERATIONS[operation](*known)
+    if isinstance(found, Decimal):
+        return float(found)
+    return str(found) if found > _LARGEST else found
+
+
+def _number(number: str | float) -> int | Decimal:
+    return int(number) if isinstance(number, int) or is_whole(str(number)) else Decimal(str(number))
 
 
 def keyed(count: int, *texts: Value) -> int:

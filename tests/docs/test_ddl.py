@@ -25,7 +25,7 @@ def test_its_commands_exist(text: str) -> None:
 def test_functions_of_partitions() -> None:
     told = set(re.findall(r"`([A-Z_]+)`", row("RANGE, LIST over")))
     assert set(SqliteSpeller.functions) == set(PostgresSpeller.functions) == told
-    assert {"*", "DIV", "MOD", "%"} == set(SqliteSpeller.operators) == set(PostgresSpeller.operators)
+    assert {"+", "-", "*", "DIV", "MOD", "%"} == set(SqliteSpeller.operators) == set(PostgresSpeller.operators)
 
 
 def test_types_of_key_columns() -> None:

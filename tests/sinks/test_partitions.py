@@ -80,7 +80,7 @@ def rows_in(definition: Known, name: str, values: Iterable[object], kind: str = 
         connection.execute(f"CREATE TABLE t (id {kind})")
         connection.executemany("INSERT INTO t VALUES (?)", [(value,) for value in values])
         assert definition.partitions
-        where = rows_of(definition.partitions, name, SqliteSpeller(definition, encoder, "UTC"))
+        where = rows_of(definition.partitions, name, SqliteSpeller(definition, "t", ["id"], encoder, "UTC"))
         return [row[0] for row in connection.execute(f"SELECT id FROM t WHERE {where}")]
 
 
@@ -97,8 +97,11 @@ NUMBERS = (None, -9, 0, 1, 4, 5, 8)
         ("HASH (`id`) PARTITIONS 4", "p0", [None, 0, 4, 8]),
         ("HASH (`id`) PARTITIONS 4", "p1", [-9, 1, 5]),
         ("HASH (`id` DIV 2 + 1) PARTITIONS 2", "p1", [-9, 0, 1, 4, 5, 8]),
+        ("LIST (`id` % 4) (PARTITION `p` VALUES IN (-1,3), PARTITION `q` DEFAULT)", "p", [-9]),
+        ("LIST (-`id` DIV 4) (PARTITION `p` VALUES IN (-2,2,0), PARTITION `q` DEFAULT)", "p", [-9, 0, 1, 8]),
+        ("LIST (MOD(5, `id`)) (PARTITION `p` VALUES IN (NULL), PARTITION `q` DEFAULT)", "p", [None, 0]),
         ("RANGE (ABS(`id`) - 1) (PARTITION `p` VALUES LESS THAN (4), PARTITION `q` VALUES LESS THAN (MAXVALUE))", "q",
-         [-9, 5, 8]),
+          [-9, 5, 8]),
     ],
 )  # fmt: skip
 def test_conditions(partition_by: str, name: str, held: list[object]) -> None:
@@ -172,6 +175,49 @@ def test_what_can_not_be_computed_is_refused(partition_by: str, columns: str) ->
         rows_in(known(partition_by, columns), "p0", [])
 
 
+LARGE = ["9223372036854775807", "9223372036854775808", "9223372036854775813", "18446744073709551615"]
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "name", "held"),
+    [
+        ("LIST (`id` % 4) (PARTITION `p` VALUES IN (0), PARTITION `q` VALUES IN (1,2,3))", "p", LARGE[1:2]),
+        ("LIST (`id` % 4) (PARTITION `p` VALUES IN (0), PARTITION `q` DEFAULT)", "q", [LARGE[0], *LARGE[2:]]),
+        ("RANGE (MOD(`id`, 10)) (PARTITION `p` VALUES LESS THAN (5), PARTITION `q` VALUES LESS THAN (8))", "p", LARGE[2:3]),
+        ("HASH (`id` % 7) PARTITIONS 7", "p1", [LARGE[1], LARGE[3]]),
+        ("HASH (`id` - 9223372036854775807) PARTITIONS 2", "p0", [LARGE[0], LARGE[2], LARGE[3]]),
+        ("RANGE (`id` DIV 10) (PARTITION `p` VALUES LESS THAN (922337203685477581), PARTITION `q` VALUES LESS THAN"
+         " MAXVALUE)", "p", LARGE[:2]),
+        ("RANGE (FLOOR(ABS(`id`)) + 1) (PARTITION `p` VALUES LESS THAN (9), PARTITION `q` VALUES LESS THAN (MAXVALUE))",
+         "q", LARGE),
+    ],
+)  # fmt: skip
+def test_expressions_over_numbers_from_2_63_on(partition_by: str, name: str, held: list[str]) -> None:
+    """SQLite holds them as texts, and its own arithmetic took each for 2^63 - 1."""
+    table = known(partition_by, "`id` BIGINT UNSIGNED PRIMARY KEY")
+    stored = [int(LARGE[0]), *LARGE[1:]]
+    assert list(map(str, rows_in(table, name, stored, ""))) == held
+
+
+@pytest.mark.parametrize("bound", ["9223372036854775808", "`id`"])
+def test_a_bound_from_2_63_on_is_refused(bound: str) -> None:
+    method = (
+        f"RANGE (`id`) (PARTITION `p` VALUES LESS THAN ({bound}))" if bound[0] == "9" else f"HASH ({bound} - {2**63})"
+    )
+    with pytest.raises(TargetError, match="can't compare"):
+        rows_in(known(method, "`id` BIGINT UNSIGNED PRIMARY KEY"), "p" if bound[0] == "9" else "p0", [])
+
+
+@pytest.mark.parametrize("by", ["RANGE (`g`)", "RANGE (`g` * 2)", "RANGE COLUMNS (`g`)"])
+def test_a_column_that_the_target_does_not_have_is_refused(by: str) -> None:
+    """SQLite took its quoted name for a text, so that all rows were in the last partition."""
+    bounds = "(PARTITION `p` VALUES LESS THAN (9), PARTITION `q` VALUES LESS THAN (MAXVALUE))"
+    columns = "`id` INT PRIMARY KEY, `g` INT GENERATED ALWAYS AS (`id` + 1) VIRTUAL"
+    for name in "pq":
+        with pytest.raises(TargetError, match="'g', which the target's table does not have"):
+            rows_in(known(f"{by} {bounds}", columns), name, NUMBERS)
+
+
 @pytest.mark.parametrize(
     ("method", "value", "part"),
     [
@@ -187,7 +233,7 @@ def test_what_can_not_be_computed_is_refused(partition_by: str, columns: str) ->
 def test_which_hash_partition_a_large_number_or_a_time_is_in(method: str, value: str, part: int) -> None:
     table = known(method)
     assert table.partitions
-    speller = SqliteSpeller(table, SqliteEncoder(ValueRules()), "UTC")
+    speller = SqliteSpeller(table, "t", ["id"], SqliteEncoder(ValueRules()), "UTC")
     connection = sqlite3.connect(":memory:")
     Functions(SqliteEncoder(ValueRules()), ValueRules()).register(connection)
     connection.execute("CREATE TABLE t (id TEXT)")

@@ -7,7 +7,7 @@ other, without the spaces that a collation pads with, and a zero byte for NULL (
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ordering.errors import InputError, TargetError
 from sinks.ddl.collations import is_by_bytes, is_padded, of_charset
@@ -18,6 +18,7 @@ from sinks.ddl.parse.partitions import DEFAULT, MAXVALUE, Partitioning
 from sinks.ddl.parse.words import WordKind, Words
 from sinks.ddl.rows.default_values import INTEGERS, spelled
 from sinks.ddl.rows.temporal import date_and_time
+from sinks.rows.plain_values import is_unsigned
 
 STRINGS = {"char", "varchar"}
 KEYED = INTEGERS | STRINGS | {"year", "decimal", "date", "datetime", "enum", "varbinary"}
@@ -30,15 +31,31 @@ Function = Callable[..., str]
 
 
 class Speller(ABC):
-    """How a target's SQL spells what conditions are made of, for one table."""
+    """How a target's SQL spells what conditions are made of, for one table; `columns`: those that the target's has."""
 
     functions: Mapping[str, Function]
     """MySQL's functions by name, in upper case."""
     operators: Mapping[str, Function]
-    """MySQL's operators."""
+    """MySQL's operators, each between two numbers."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: Known, columns: Iterable[str]) -> None:
         self.known = known
+        self._spelled = {column.lower(): column for column in columns}
+
+    def spelled(self, column: str) -> str:
+        """A column as the target's table spells it. Raises TargetError for one that it does not have."""
+        found = self._spelled.get(column.lower())
+        if found is None:
+            raise TargetError(
+                f"the partitions go by column {column!r}, which the target's table does not have",
+                hint="make the change in the target by hand, and leave this DDL out with a filter; virtual columns are"
+                " never sent",
+            )
+        return found
+
+    def number(self, digits: str) -> str:
+        """A whole number. Raises TargetError for one that the target's SQL can't hold exactly."""
+        return digits
 
     def kind(self, column: str) -> TypeDef:
         """A column's type upstream. Raises TargetError."""
@@ -127,7 +144,8 @@ def _bound(column: str | None, text: str, speller: Speller) -> str:
     if default.value is None:
         return ""
     if column is None:
-        return str(int.from_bytes(default.value) if isinstance(default.value, bytes) else int(default.value))
+        whole = int.from_bytes(default.value) if isinstance(default.value, bytes) else int(default.value)
+        return speller.number(str(whole))
     kind = speller.kind(column)
     if kind.base not in _BOUND:
         raise TargetError(f"partitions by column {column!r} of the type {kind} can't be told apart here")
@@ -192,7 +210,7 @@ def _unknown(source: str) -> TargetError:
 def _sum(words: Words, speller: Speller) -> str:
     found = _product(words, speller)
     while sign := words.skip_any("+", "-"):
-        found = f"({found} {sign} {_product(words, speller)})"
+        found = speller.operators[sign](found, _product(words, speller))
     return found
 
 
@@ -205,7 +223,7 @@ def _product(words: Words, speller: Speller) -> str:
 
 def _factor(words: Words, speller: Speller) -> str:
     if words.skip("-"):
-        return f"-({_factor(words, speller)})"
+        return speller.operators["-"]("0", _factor(words, speller))
     if words.peek() == "(":
         return spelled_in(words.in_brackets(), speller)
     if words.peek(1) == "(" and words.peek():
@@ -213,8 +231,8 @@ def _factor(words: Words, speller: Speller) -> str:
     word = words.take()
     if word.kind is WordKind.NAME:
         return speller.name(word.text)
-    if word.kind is WordKind.PLAIN and word.text.isdigit():
-        return word.text
+    if word.kind is WordKind.PLAIN and is_unsigned(word.text):
+        return speller.number(word.text)
     raise words.unexpected("expected a column or a number")
 
 

@@ -1,6 +1,6 @@
 """How PostgreSQL's SQL spells the conditions for a partition's rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ordering.errors import TargetError
 from sinks.ddl.kept_definitions import Known
@@ -49,31 +49,33 @@ _FUNCTIONS: Mapping[str, Function] = {
     "TO_DAYS": _days,
     "TO_SECONDS": lambda x: f"({_days(x)}::bigint * 86400 + floor(extract(epoch FROM ({x})::timestamp::time))::bigint)",
     "UNIX_TIMESTAMP": lambda x: f"floor(extract(epoch FROM ({x})::timestamptz))::bigint",
-    "FLOOR": lambda x: f"floor({x})::bigint",
+    "FLOOR": lambda x: f"floor(({x})::numeric)",
     "ABS": lambda x: f"abs({x})",
     "MOD": lambda a, b: f"mod({a}, {b})",
 }
 _OPERATORS: Mapping[str, Function] = {
+    "+": lambda a, b: f"({a} + {b})",
+    "-": lambda a, b: f"({a} - {b})",
     "*": lambda a, b: f"({a} * {b})",
-    "DIV": lambda a, b: f"div(({a})::numeric, ({b})::numeric)::bigint",
+    "DIV": lambda a, b: f"div(({a})::numeric, ({b})::numeric)",
     "MOD": lambda a, b: f"mod({a}, {b})",
     "%": lambda a, b: f"mod({a}, {b})",
 }
 
 
 class PostgresSpeller(Speller):
-    """For one table; `kinds`: the types of its columns here."""
+    """For one table."""
 
     functions = _FUNCTIONS
     operators = _OPERATORS
 
-    def __init__(self, known: Known, spelled: Mapping[str, str], rules: ValueRules) -> None:
-        super().__init__(known)
-        self._spelled, self._rules = spelled, rules
+    def __init__(self, known: Known, columns: Iterable[str], rules: ValueRules) -> None:
+        super().__init__(known, columns)
+        self._rules = rules
 
     def name(self, column: str) -> str:
         """See `Speller.name`."""
-        return quoted(self._spelled.get(column.lower(), column))
+        return quoted(self.spelled(column))
 
     def compared(self, column: str) -> str:
         """See `Speller.compared`."""

@@ -231,13 +231,13 @@ class PostgresTranslation:
         change = read_change(text, known.partitions if known else None)
         if known and known.partitions and known.partitions.method == "KEY" and (change.removed or change.exchanged):
             yield CREATE_CRC
-        spelled = {column.lower(): column for column in self._columns(name)}
+        columns = self._columns(name)
         other = None
         if change.exchanged:
             reference = change.exchanged[1]
             other = self._place(self._known(TableName(reference.database or name.database, reference.table)))
         yield from moved_rows(
-            change, known, self._place(name), other, lambda found: PostgresSpeller(found, spelled, self._rules)
+            change, known, self._place(name), other, lambda found: PostgresSpeller(found, columns, self._rules)
         )
         yield note(f"left out: {text}")
 

@@ -1,6 +1,6 @@
 """How SQLite's SQL spells the conditions for a partition's rows. Dates are texts, TIMESTAMPs those of UTC."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ordering.errors import TargetError
 from sinks.ddl.kept_definitions import Known
@@ -9,7 +9,7 @@ from sinks.ddl.rows.partition_condition import Function, Speller
 from sinks.rows.values import utc_of
 from sinks.sqlite.ddl.schema_text import literal, quoted
 from sinks.sqlite.encoder import SqliteEncoder
-from sinks.sqlite.sql_functions import HASHED, KEYED
+from sinks.sqlite.sql_functions import COMPUTED, HASHED, KEYED
 from sinks.sqlite.types import value_of
 
 _LARGEST = 2**63 - 1
@@ -32,6 +32,11 @@ def _clock(x: str) -> str:
     return " + ".join(f"{unit} * CAST(substr({x}, {at}, 2) AS INTEGER)" for at, unit in ((12, 3600), (15, 60), (18, 1)))
 
 
+def _computed(operation: str) -> Function:
+    """Not SQLite's own arithmetic: numbers from 2^63 on are texts here, which it takes for the largest integer."""
+    return lambda *numbers: f"{COMPUTED}('{operation}', {', '.join(numbers)})"
+
+
 _FUNCTIONS: Mapping[str, Function] = {
     "YEAR": _part(1, 4),
     "MONTH": _part(6, 2),
@@ -47,15 +52,17 @@ _FUNCTIONS: Mapping[str, Function] = {
     "TO_DAYS": _days,
     "TO_SECONDS": lambda x: f"({_days(x)} * 86400 + {_clock(x)})",
     "UNIX_TIMESTAMP": lambda x: f"CAST(strftime('%s', {x}) AS INTEGER)",
-    "FLOOR": lambda x: f"CAST(floor({x}) AS INTEGER)",
-    "ABS": lambda x: f"abs({x})",
-    "MOD": lambda a, b: f"({a} % {b})",
+    "FLOOR": _computed("FLOOR"),
+    "ABS": _computed("ABS"),
+    "MOD": _computed("MOD"),
 }
 _OPERATORS: Mapping[str, Function] = {
-    "*": lambda a, b: f"({a} * {b})",
-    "DIV": lambda a, b: f"({a} / {b})",
-    "MOD": lambda a, b: f"({a} % {b})",
-    "%": lambda a, b: f"({a} % {b})",
+    "+": _computed("+"),
+    "-": _computed("-"),
+    "*": _computed("*"),
+    "DIV": _computed("DIV"),
+    "MOD": _computed("MOD"),
+    "%": _computed("MOD"),
 }
 
 
@@ -65,17 +72,23 @@ class SqliteSpeller(Speller):
     functions = _FUNCTIONS
     operators = _OPERATORS
 
-    def __init__(self, known: Known, encoder: SqliteEncoder, zone: str) -> None:
-        super().__init__(known)
-        self._encoder, self._zone = encoder, zone
+    def __init__(self, known: Known, table: str, columns: Iterable[str], encoder: SqliteEncoder, zone: str) -> None:
+        super().__init__(known, columns)
+        self._table, self._encoder, self._zone = table, encoder, zone
 
     def name(self, column: str) -> str:
-        """See `Speller.name`."""
-        return quoted(column)
+        """See `Speller.name`. With its table: SQLite takes a quoted name alone that is no column's for a text."""
+        return f"{quoted(self._table)}.{quoted(self.spelled(column))}"
 
     def compared(self, column: str) -> str:
         """See `Speller.compared`."""
-        return f"rtrim({quoted(column)}, ' ')" if self.is_padded(column) else quoted(column)
+        return f"rtrim({self.name(column)}, ' ')" if self.is_padded(column) else self.name(column)
+
+    def number(self, digits: str) -> str:
+        """See `Speller.number`: SQLite takes longer ones for floats."""
+        if not -_LARGEST <= int(digits) <= _LARGEST:
+            raise TargetError(f"SQLite can't compare numbers with {digits}")
+        return digits
 
     def bound(self, column: str, text: str) -> str:
         """See `Speller.bound`."""

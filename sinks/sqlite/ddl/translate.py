@@ -184,8 +184,11 @@ class SqliteTranslation:
         change = read_change(text, known.partitions if known else None)
         other = self._place(self._placed(change.exchanged[1])) if change.exchanged else None
         zone, encoder = self._site.rules.time_zone, self._site.encoder
-        own = self._place(self._own())
-        yield from moved_rows(change, known, own, other, lambda found: SqliteSpeller(found, encoder, zone))
+        table, own = self._own(), self._place(self._own())
+        columns = [column.name for column in self._site.schema(table).columns]
+        yield from moved_rows(
+            change, known, own, other, lambda found: SqliteSpeller(found, table.table, columns, encoder, zone)
+        )
         yield left_out(text)
 
     def _placed(self, reference: TableReference) -> TableName:
