@@ -81,7 +81,7 @@ class Execution:
             else:
                 refuse_what_is_not_theirs(ddl)
                 self._refuse_moved(ddl)
-                ddl, left_out = self._replicated(ddl, line if torn else None)
+                ddl, left_out = self._replicated(ddl, line if torn else None, progress)
         if not because or because.startswith(WHY_THERE):
             before, progress = self._drop_lost_keys(ddl, unsettled, before, progress)
         progress = self._keeping(ddl, progress, *left_out)
@@ -195,7 +195,7 @@ class Execution:
             return progress
         return replace(progress, merged=passed_over(ddl, shards(self.routes, progress, self.target)))
 
-    def _replicated(self, ddl: DdlEvent, begun: DdlRecord | None) -> tuple[DdlEvent, set[str]]:
+    def _replicated(self, ddl: DdlEvent, begun: DdlRecord | None, progress: Progress) -> tuple[DdlEvent, set[str]]:
         """The DDL without what TiCDC leaves out of it, and the indexes whose drops that are.
 
         `begun`: its line, if a run has begun it: what was decided then, by another schema maybe, counts.
@@ -203,8 +203,10 @@ class Execution:
         with reading(ddl):
             if begun is None:
                 found = replicated(ddl, self.wanted, self.target.catalog())
-                if not self.routes.merges(TableName(ddl.database, ddl.table)):  # there, columns are of other shards too
-                    found = without_idle_clauses(found, self.target.catalog())
+                name = TableName(ddl.database, ddl.table)
+                if not self.routes.merges(name):  # there, columns are of other shards too
+                    kept = progress.kept_keys.get(name.folded, {})
+                    found = without_idle_clauses(found, self.target.catalog(), kept)
             else:
                 found = replace(ddl, replicated=self.target.ddl_log.replicated(begun))
             if not found.replicated:

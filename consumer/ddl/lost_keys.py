@@ -76,7 +76,7 @@ def lost_keys(ddl: DdlEvent, kept: KeptKeys, catalog: Catalog, begun: Collection
     if not keys or schema is None:
         return []
     changes = list(changes_of(read_statement(ddl.sql)))
-    replaced = {folded(index.known_as) for index in _made(changes) if index.name or index.kind is IndexKind.PRIMARY}
+    replaced = {folded(index.known_as) for index in _made(changes) if _replaces(index)}
     in_the_way = set(keys) - replaced if makes_key(schema, changes, catalog) else set(keys) & _taken(changes)
     found = (_lost(ddl, name, keys[name], schema, catalog) for name in sorted(in_the_way))
     return [lost for lost in found if lost is not None and (_is_there(lost, schema, catalog) or lost.ddl.sql in begun)]
@@ -124,8 +124,13 @@ def _made(changes: Iterable[Change]) -> list[IndexDef]:
 
 def _taken(changes: Iterable[Change]) -> set[str]:
     """Names that indexes get which the target does not make room for: by RENAME, and where upstream chooses them."""
-    made = {index.known_as for index in _made(changes) if not index.name and index.kind is not IndexKind.PRIMARY}
+    made = {index.known_as for index in _made(changes) if not _replaces(index)}
     return set(map(folded, made | {change.new for change in changes if isinstance(change, RenameIndex)}))
+
+
+def _replaces(index: IndexDef) -> bool:
+    """Whether the target makes room for it by itself."""
+    return index.kind is IndexKind.PRIMARY or bool(index.name and not index.if_missing)
 
 
 def _drop(table: str, name: str) -> str:

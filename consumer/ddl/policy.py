@@ -1,6 +1,6 @@
 """From a DDL message to a DdlEvent: which tables it takes away, which it brings, and whether it is to be executed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from consumer.config.changefeed_filter import ChangefeedFilter
@@ -208,11 +208,11 @@ def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> Ddl
     return replace(ddl, replicated=_without_drops(ddl.sql, keys)) if keys else ddl
 
 
-def without_idle_clauses(ddl: DdlEvent, catalog: Catalog) -> DdlEvent:
+def without_idle_clauses(ddl: DdlEvent, catalog: Catalog, kept: Collection[str]) -> DdlEvent:
     """The DDL without its clauses with IF EXISTS or IF NOT EXISTS that upstream had nothing to do for.
 
     The condition comes in a comment that only TiDB reads. A DDL of which nothing would stay is as it came: TiCDC does
-    not send those.
+    not send those. `kept`: indexes, folded, that upstream has no more and the target has kept.
     """
     statement = read_statement(ddl.statement)
     schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
@@ -226,6 +226,9 @@ def without_idle_clauses(ddl: DdlEvent, catalog: Catalog) -> DdlEvent:
                 return column.name.lower() in columns
             case ChangeColumn(name) | DropColumn(name):
                 return name.lower() not in columns
+            case AddIndex(index):
+                own = catalog.index_name(schema.here, index.known_as)
+                return folded(index.known_as) not in kept and bool(schema.columns_of(own))
         return False
 
     left = without_idle(ddl.statement, changes_nothing)

@@ -74,7 +74,7 @@ def altered(known: Known, changes: Iterable[Change]) -> Known:
     """What is known after the clauses of an ALTER TABLE."""
     for given in changes:
         match in_charset(given, known.collation):
-            case AddColumn(column):
+            case AddColumn(column, if_missing) if not (if_missing and known.type_of(column.name)):
                 known = replace(known, columns={**known.columns, column.name: column.type})
             case DropColumn(name):
                 columns = {n: kind for n, kind in known.columns.items() if n.lower() != name.lower()}

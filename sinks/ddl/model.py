@@ -99,6 +99,8 @@ class IndexDef:
     kind: IndexKind
     name: str
     parts: tuple[IndexPart, ...]
+    if_missing: bool = field(default=False, compare=False)
+    """Whether upstream has left it out if it had an index of this name: a clause with IF NOT EXISTS among others."""
 
     @property
     def known_as(self) -> str:
@@ -152,9 +154,10 @@ class TableDef:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """ADD COLUMN; where it stands is no matter: rows are written by column names."""
+    """ADD COLUMN; where it stands is no matter: rows are written by column names. `if_missing`: see `IndexDef`."""
 
     column: ColumnDef
+    if_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ _OPERATIONS: Mapping[str, Callable[..., Decimal | int]] = {
 """MySQL's, on whole numbers and decimals: a quotient is cut towards zero, a remainder has the sign of the dividend."""
 
 
-def computed(operation: str, *numbers: int | str | float | None) -> int | str | float | None:
+def computed(operation: str, *numbers: str | float | None) -> str | float | None:
     """An operation on numbers that may be texts, for SQLite has none from 2^63 on; such a result is a text too."""
     known = [_number(number) for number in numbers if number is not None]
     if len(known) < len(numbers) or (operation in {"DIV", "MOD"} and not known[1]):

@@ -30,6 +30,7 @@ from consumer.native.simple_rows import RowLayout
 from ordering.errors import InputError
 from ordering.events import Partition, Position
 from ordering.timestamps import ResolvedTs
+from sinks.ddl.parse.statement import names_no_database
 
 _WATERMARK, _BOOTSTRAP = "WATERMARK", "BOOTSTRAP"
 _IMAGES = {"INSERT": (True, False), "UPDATE": (True, True), "DELETE": (False, True)}
@@ -275,6 +276,11 @@ class _Events:
         for schema in sent:
             if schema.columns:
                 self._learn(schema, where)
+        if not sent and names_no_database(message.sql):
+            hint = "make the change in the target by hand; the quarantine takes this message"
+            raise InputError(
+                f"no part of a DDL says which database it is about: {message.sql[:200]!r}", where=where, hint=hint
+            )
         database, table = (sent[-1].database, sent[-1].table) if sent else (_database_of(message.sql), "")
         told = {"database": database, "table": table, "isDdl": True, "type": message.type, "sql": message.sql}
         return _encode({**told, "_tidb": {"commitTs": message.commit_ts}})

@@ -232,11 +232,23 @@ def naming_database(sql: str, database: str) -> str:
     quotes is never taken for a name: were it one, what comes out is no statement for any server.
     """
     head = _Head(sql)
-    about = head.skip("ALTER") and (head.skip("DATABASE") or head.skip("SCHEMA"))
-    if not about or head.peek() not in _DATABASE_OPTIONS:
+    if not _leaves_out_database(head):
         return sql
     start = head.words[head.at].start
     return f"{head.sql[:start]}`{database.replace('`', '``')}` {head.sql[start:]}"
+
+
+def names_no_database(sql: str) -> bool:
+    """Whether it is an ALTER DATABASE that leaves out the session's."""
+    try:
+        return _leaves_out_database(_Head(sql))
+    except (InputError, *MALFORMED):
+        return False
+
+
+def _leaves_out_database(head: _Head) -> bool:
+    about = head.skip("ALTER") and (head.skip("DATABASE") or head.skip("SCHEMA"))
+    return about and head.peek() in _DATABASE_OPTIONS
 
 
 def _statement(sql: str, head: _Head) -> Statement:

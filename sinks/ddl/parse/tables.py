@@ -38,7 +38,7 @@ from sinks.ddl.parse.options import STORAGE, table_options
 from sinks.ddl.parse.partitions import read_partitioning
 from sinks.ddl.parse.words import WordKind, Words
 
-_CONDITION = re.compile(r"\w+\s+(UNIQUE\s+)?((COLUMN|INDEX|KEY)\s+)?(/\*T!\s*)?IF\s+(NOT\s+)?EXISTS\b", re.IGNORECASE)
+_CONDITION = re.compile(r"\w+\s+(UNIQUE\s+)?((COLUMN|INDEX|KEY)\s*)?(/\*T!\s*)?IF\s+(NOT\s+)?EXISTS\b", re.IGNORECASE)
 """How a clause begins that upstream has executed only if something was there, or was not."""
 _KEYS = {"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR", "COLUMNAR"}
 _CONSTRAINTS = {"FOREIGN", "CHECK"}
@@ -117,14 +117,14 @@ def _index(words: Words, name: str = "") -> IndexDef:
     """From PRIMARY, UNIQUE, INDEX ... on, up to the end of the clause."""
     kind = _index_kind(words)
     words.skip_any("KEY", "INDEX")
-    words.skip("IF", "NOT", "EXISTS")
+    if_missing = words.skip("IF", "NOT", "EXISTS")
     if words.peek() != "(" and not words.skip("USING"):
         name = words.name()
     while words.peek() != "(":  # an index type: USING BTREE
         words.take()
     parts = _parts(words)
     words.skip_clause()
-    return IndexDef(kind, name, parts)
+    return IndexDef(kind, name, parts, if_missing)
 
 
 def _index_kind(words: Words) -> IndexKind:
@@ -183,7 +183,18 @@ def read_dropped_index(sql: str) -> str:
 
 def read_changes(sql: str) -> list[Change]:
     """The clauses of an ALTER TABLE that is no mere RENAME. Raises InputError."""
-    return [change for _, changes in _clauses(_altering(sql)) for change in changes]
+    clauses = [changes for _, changes in _clauses(_altering(sql))]
+    return [change for changes in clauses for change in (map(_done, changes) if len(clauses) == 1 else changes)]
+
+
+def _done(change: Change) -> Change:
+    """A clause that stands alone: if its condition had not been met, there were no message."""
+    match change:
+        case AddIndex(index):
+            return AddIndex(replace(index, if_missing=False))
+        case AddColumn(column):
+            return AddColumn(column)
+    return change
 
 
 def without(sql: str, leaves_out: Callable[[Change], bool]) -> str:
@@ -280,19 +291,19 @@ def _add(words: Words) -> Iterator[Change]:
         yield Passed(words.skip_clause())
         return
     words.skip("COLUMN")
-    words.skip("IF", "NOT", "EXISTS")
+    if_missing = words.skip("IF", "NOT", "EXISTS")
     several = words.skip("(")
-    yield from _added(words)
+    yield from _added(words, if_missing=if_missing)
     while several and words.skip(","):
-        yield from _added(words)
+        yield from _added(words, if_missing=if_missing)
     if several:
         words.expect(")")
 
 
-def _added(words: Words) -> Iterator[Change]:
+def _added(words: Words, *, if_missing: bool) -> Iterator[Change]:
     column, keys = read_column(words)
     _skip_place(words)
-    yield AddColumn(column)
+    yield AddColumn(column, if_missing)
     yield from (AddIndex(key) for key in keys)
 
 

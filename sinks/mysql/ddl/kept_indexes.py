@@ -47,6 +47,8 @@ def _made(statement: Statement, session: str | None, catalog: Catalog) -> Iterat
         indexes = [read_index(statement.sql)]
     dropped = {change.name.lower() for change in changes if isinstance(change, DropIndex)}
     for index in indexes:
+        if index.if_missing:
+            continue  # one of its name is upstream's
         if (index.name or index.kind is IndexKind.PRIMARY) and index.known_as.lower() not in dropped:
             (table,) = map(named, statement.placed(session or "", lambda _: session or "").tables)
             yield catalog.spelled(table), index

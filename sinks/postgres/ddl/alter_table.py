@@ -82,8 +82,8 @@ class PostgresAlteration:
     def statements(self, change: Change) -> Iterator[str]:
         """What executes a change."""
         match change:
-            case AddColumn(column):
-                yield from self._add(column)
+            case AddColumn(column, if_missing):
+                yield from self._add(column, if_missing=if_missing)
             case DropColumn(name):
                 yield f"{self._head} DROP COLUMN IF EXISTS {quoted(self._spelled(name))}"
                 self._columns.pop(self._spelled(name), None)
@@ -94,9 +94,7 @@ class PostgresAlteration:
             case SetDefault():
                 yield from self._set_default(change)
             case AddIndex(index):
-                spelled = index.with_columns({name.lower(): name for name in self._columns})
-                yield from self._left_over(index)
-                yield created(self._table, spelled.named(self._is_there), self._columns)
+                yield from self._add_index(index)
             case DropIndex(name):
                 yield from self._drop_index(name)
             case RenameIndex(old, new):
@@ -115,7 +113,18 @@ class PostgresAlteration:
     def _has_rows(self) -> bool:
         return bool(self._db.value(f"SELECT EXISTS (SELECT FROM {place(self._table)})"))  # noqa: S608 quoted
 
-    def _add(self, column: ColumnDef) -> Iterator[str]:
+    def _add_index(self, index: IndexDef) -> Iterator[str]:
+        if index.if_missing and self._is_there(index.name):
+            yield note(f"left out: index {index.name!r}, which is there")
+            return
+        spelled = index.with_columns({name.lower(): name for name in self._columns})
+        yield from self._left_over(index)
+        yield created(self._table, spelled.named(self._is_there), self._columns)
+
+    def _add(self, column: ColumnDef, *, if_missing: bool) -> Iterator[str]:
+        if if_missing and self._known and self._known.type_of(column.name):
+            yield note(f"left out: column {column.name!r}, which upstream has")
+            return
         if column.virtual:
             yield note(f"left out: virtual column {column.name!r}")
             return

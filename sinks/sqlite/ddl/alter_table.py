@@ -64,7 +64,10 @@ class SqliteAlteration:
     def statements(self, change: Change) -> Iterator[str]:  # noqa: C901 a case a kind of change
         """What executes a change. Raises TargetError for what SQLite can't do."""
         match change:
-            case AddColumn(column):
+            case AddColumn(column, if_missing):
+                if if_missing and self._known_type(column.name):
+                    yield left_out(f"column {column.name!r}, which upstream has")
+                    return
                 yield from self._added(column)
             case DropColumn(name):
                 yield from self._dropped(name)
@@ -145,9 +148,13 @@ class SqliteAlteration:
             values = {column.name: conversion(quoted(column.name), kind, column.type)}
         yield from self._rebuilt(table.changed(column.name, clause), values)
 
-    def _type_of(self, column: Column) -> TypeDef:
+    def _known_type(self, column: str) -> TypeDef | None:
+        """A column's type upstream, also of a virtual one, which is not there."""
         known = self._site.known(self._table)
-        found = known.type_of(column.name) if known else None
+        return known.type_of(column) if known else None
+
+    def _type_of(self, column: Column) -> TypeDef:
+        found = self._known_type(column.name)
         if found is None and column.members:
             found = TypeDef("enum" if column.shape is Shape.ENUM else "set", members=column.members)
         return found or _GUESSED.get(column.shape, TypeDef("longtext"))
@@ -192,6 +199,9 @@ class SqliteAlteration:
     def _add_index(self, index: IndexDef) -> Iterator[str]:
         schema = self._site.schema(self._table)
         if index.kind is not IndexKind.PRIMARY:
+            if index.if_missing and self._indexes(index.name):
+                yield left_out(f"index {index.name!r}, which is there")
+                return
             index = index.named(lambda name: bool(self._indexes(name)))
             yield from self._drop_index(index.name)  # upstream's was dropped, here it was kept
             yield from created(self._table, index, {c.name.lower() for c in schema.columns})

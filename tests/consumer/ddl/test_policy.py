@@ -291,8 +291,27 @@ def test_a_part_of_a_statement_about_several_tables_ends_without_its_semicolon(
 def test_clauses_that_had_nothing_to_do_upstream_are_left_out(clauses: str, kept: str) -> None:
     """Only TiDB reads their condition: it comes in a comment."""
     event = ddl(f"ALTER TABLE `t1` {clauses}", table="t1")
-    found = without_idle_clauses(event, catalog("test.t1"))
+    found = without_idle_clauses(event, catalog("test.t1"), ())
     assert found.replicated == (f"ALTER TABLE `t1` {kept}" if kept else "")
+
+
+@pytest.mark.parametrize(
+    ("clause", "kept", "stays"),
+    [
+        ("ADD INDEX IF NOT EXISTS `U` (`s`)", (), False),
+        ("ADD KEY /*T! IF NOT EXISTS  */`u` (`s`)", (), False),
+        ("ADD INDEX /*T! IF NOT EXISTS  */`u` (`s`)", ("u",), True),
+        ("ADD INDEX IF NOT EXISTS `w` (`s`)", (), True),
+        ("ADD INDEX `u` (`s`)", (), True),
+    ],
+)
+def test_an_index_that_upstream_had_is_not_made_again(clause: str, kept: tuple[str, ...], *, stays: bool) -> None:
+    """The target's unique index of that name was dropped, and another one made."""
+    (table,) = catalog("test.t1").tables.values()
+    known = Catalog({table.name: replace(table, unique_keys=(("id",),), unique_indexes={"u": ("id",)})})
+    sql = f"ALTER TABLE `t1` ADD COLUMN `c` INT, {clause}"
+    found = without_idle_clauses(ddl(sql, table="t1"), known, kept)
+    assert found.statement == (ddl(sql).sql if stays else "ALTER TABLE `t1` ADD COLUMN `c` INT")
 
 
 @pytest.mark.parametrize("named", ["t1", "t2"])

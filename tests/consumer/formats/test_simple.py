@@ -104,6 +104,25 @@ def test_a_ddl_names_its_table_or_its_database() -> None:
     assert canal(ddl(preTableSchema=None, tableSchema=None, sql="drop schema d2"))["database"] == "d2"
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER DATABASE COLLATE = utf8mb4_general_ci",
+        "ALTER SCHEMA /* x */ CHARACTER SET = utf8mb4",
+        "alter database default collate utf8mb4_bin",
+        "/* x */ ALTER DATABASE charset utf8mb4",
+    ],
+)
+def test_a_ddl_that_names_no_database_is_about_none_that_is_known(sql: str) -> None:
+    """The option's word was taken for the database, which no filter takes in: the DDL was left out, exit 0."""
+    sent = ddl(type="ALTER", sql=sql, preTableSchema=None, tableSchema=None)
+    with pytest.raises(InputError, match="which database it is about") as told:
+        canal(sent)
+    assert told.value.where == str(AT)
+    named = {**sent, "sql": "ALTER DATABASE `CHARACTER` COLLATE = utf8mb4_general_ci"}
+    assert canal(named)["database"] == "CHARACTER"
+
+
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_watermarks_are_found(compression: str) -> None:
     # the number of bytes decides what a snappy block begins with: 123 is a brace

@@ -374,3 +374,37 @@ def test_partitions_by_a_virtual_column(made: LocalFeed, part: str) -> None:
     with pytest.raises(TargetError, match="'g', which the target's table does not have"):
         made.apply()
     assert len(made.cells.tables({"x"})["x.t"][1]) == len(rows)
+
+
+def index_texts(made: LocalFeed) -> list[str]:
+    """The definitions of the indexes of d.t."""
+    if isinstance(made.cells, PostgresCells):
+        return [
+            str(row) for row in made.cells.query("SELECT indexdef FROM pg_indexes WHERE tablename = 't' ORDER BY 1")
+        ]
+    with closing(sqlite3.connect(made.cells.directory / "d.sqlite")) as connection:  # type: ignore[union-attr]
+        return [str(row) for row in connection.execute("SELECT sql FROM sqlite_master WHERE type = 'index' ORDER BY 1")]
+
+
+@pytest.mark.parametrize(
+    "clause",
+    ["INDEX IF NOT EXISTS `u` (`x`)", "KEY IF NOT EXISTS `k` (`x`)", "COLUMN IF NOT EXISTS `g` INT DEFAULT 3"],
+)
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_a_clause_for_what_upstream_had_changes_nothing(made: LocalFeed, clause: str) -> None:
+    """The target dropped the unique index of that name and made another one; the virtual column became a plain one."""
+    table = (
+        "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT NOT NULL,`x` INT,`g` INT GENERATED ALWAYS AS (`v` + 1) VIRTUAL,"
+        "UNIQUE KEY `u` (`v`),KEY `k` (`v`))"
+    )
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, table), insert("d.t", 3, id=1, v=1, x=5)])
+    made.send(watermarks(4))
+    made.apply()
+    before = index_texts(made)
+    assert len(before) >= len("uk")
+    sql = f"ALTER TABLE `t` ADD COLUMN `a` INT, ADD {clause}"
+    made.send([ddl("d.t", 5, sql, "ALTER"), insert("d.t", 6, id=2, v=2, x=5, a=1), *watermarks(7)])
+    made.apply()
+    assert index_texts(made) == before
+    columns, rows = made.cells.tables({"d"})["d.t"]
+    assert (columns, len(rows)) == (["id", "v", "x", "a"], len(before[:2]))
