@@ -249,3 +249,13 @@ Change = (
     | Unknown
 )
 """A clause of ALTER TABLE."""
+
+
+def alone(change: Change) -> Change:
+    """A clause that is all of its statement: had upstream left it out by its condition, there were no message."""
+    match change:
+        case AddIndex(index):
+            return AddIndex(replace(index, if_missing=False))
+        case AddColumn(column):
+            return AddColumn(column)
+    return change

@@ -30,6 +30,7 @@ from sinks.ddl.model import (
     SetDefault,
     TableDef,
     Unknown,
+    alone,
 )
 from sinks.ddl.parse.columns import TEXTUAL, of_bytes, read_column, read_type
 from sinks.ddl.parse.defaults import read_default
@@ -184,17 +185,7 @@ def read_dropped_index(sql: str) -> str:
 def read_changes(sql: str) -> list[Change]:
     """The clauses of an ALTER TABLE that is no mere RENAME. Raises InputError."""
     clauses = [changes for _, changes in _clauses(_altering(sql))]
-    return [change for changes in clauses for change in (map(_done, changes) if len(clauses) == 1 else changes)]
-
-
-def _done(change: Change) -> Change:
-    """A clause that stands alone: if its condition had not been met, there were no message."""
-    match change:
-        case AddIndex(index):
-            return AddIndex(replace(index, if_missing=False))
-        case AddColumn(column):
-            return AddColumn(column)
-    return change
+    return [change for changes in clauses for change in (map(alone, changes) if len(clauses) == 1 else changes)]
 
 
 def without(sql: str, leaves_out: Callable[[Change], bool]) -> str:

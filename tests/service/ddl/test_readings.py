@@ -1,5 +1,6 @@
-"""What a statement does not say: the database of a name, the moment of a default."""
+"""What a statement does not say: the database of a name, the moment of a default, what was there upstream."""
 
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -10,6 +11,7 @@ from ordering.errors import InputError, TargetError
 from tests.service.ddl.test_ddl import TARGETS, made
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, insert, watermarks
+from tests.service.postgres_cells import PostgresCells
 
 __all__ = ["made"]
 pytestmark = pytest.mark.service
@@ -154,3 +156,54 @@ def test_a_default_of_the_moment_is_an_error_by_choice(made: LocalFeed) -> None:
 def test_an_empty_table_takes_a_default_of_the_moment(made: LocalFeed) -> None:
     sent(made, *TWO[:3], ddl("d1.t", 5, ADD))
     assert made.cells.tables(["d1"])["d1.t"] == (["id", "c", "d"], [])
+
+
+@pytest.mark.parametrize("part", ["p0", "p2"])
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_partitions_by_a_virtual_column(made: LocalFeed, part: str) -> None:
+    """SQLite took the name of a column that it does not have for a text: all rows went with the last partition."""
+    table = (
+        "CREATE TABLE `t` (`id` INT NOT NULL,`v` INT,`g` INT GENERATED ALWAYS AS (`v` + 1) VIRTUAL,PRIMARY KEY(`id`)"
+        " /*T![clustered_index] NONCLUSTERED */ /*T![global_index] GLOBAL */) PARTITION BY RANGE (`g`) (PARTITION `p0`"
+        " VALUES LESS THAN (10),PARTITION `p1` VALUES LESS THAN (20),PARTITION `p2` VALUES LESS THAN (MAXVALUE))"
+    )
+    rows = [insert("x.t", 3, id=number, v=number) for number in (1, 12, 25)]
+    truncated = ddl("x.t", 4, f"ALTER TABLE `t` TRUNCATE PARTITION `{part}`", "TRUNCATE")
+    made.send([ddl("x.t", 1, "CREATE DATABASE `x`"), ddl("x.t", 2, table), *rows, truncated, *watermarks(9)])
+    with pytest.raises(TargetError, match="'g', which the target's table does not have"):
+        made.apply()
+    assert len(made.cells.tables({"x"})["x.t"][1]) == len(rows)
+
+
+def index_texts(made: LocalFeed) -> list[str]:
+    """The definitions of the indexes of d.t."""
+    if isinstance(made.cells, PostgresCells):
+        return [
+            str(row) for row in made.cells.query("SELECT indexdef FROM pg_indexes WHERE tablename = 't' ORDER BY 1")
+        ]
+    with closing(sqlite3.connect(made.cells.directory / "d.sqlite")) as connection:  # type: ignore[union-attr]
+        return [str(row) for row in connection.execute("SELECT sql FROM sqlite_master WHERE type = 'index' ORDER BY 1")]
+
+
+@pytest.mark.parametrize(
+    "clause",
+    ["INDEX IF NOT EXISTS `u` (`x`)", "KEY IF NOT EXISTS `k` (`x`)", "COLUMN IF NOT EXISTS `g` INT DEFAULT 3"],
+)
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_a_clause_for_what_upstream_had_changes_nothing(made: LocalFeed, clause: str) -> None:
+    """The target dropped the unique index of that name and made another one; the virtual column became a plain one."""
+    table = (
+        "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT NOT NULL,`x` INT,`g` INT GENERATED ALWAYS AS (`v` + 1) VIRTUAL,"
+        "UNIQUE KEY `u` (`v`),KEY `k` (`v`))"
+    )
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, table), insert("d.t", 3, id=1, v=1, x=5)])
+    made.send(watermarks(4))
+    made.apply()
+    before = index_texts(made)
+    assert len(before) >= len("uk")
+    sql = f"ALTER TABLE `t` ADD COLUMN `a` INT, ADD {clause}"
+    made.send([ddl("d.t", 5, sql, "ALTER"), insert("d.t", 6, id=2, v=2, x=5, a=1), *watermarks(7)])
+    made.apply()
+    assert index_texts(made) == before
+    columns, rows = made.cells.tables({"d"})["d.t"]
+    assert (columns, len(rows)) == (["id", "v", "x", "a"], len(before[:2]))
