@@ -116,12 +116,18 @@ def shown(config: Config) -> dict[str, Any]:
 
 
 def exported(config: Config) -> dict[str, Any]:
-    """The progress as `imported` takes it."""
+    """The progress as `imported` takes it. Raises LeadershipLostError if an instance moves it meanwhile."""
     target = target_of(config)
     try:
         progress = stored_of(config, target).progress
         definitions = target.definitions.of(_places_of(config, progress))
         aside = [[*one.position, one.state.value] for one in target.quarantine.all(config.changefeed)]
+        if stored_of(config, target).progress != progress:
+            raise LeadershipLostError(
+                "an instance of this changefeed changed the progress while it was exported",
+                where=target.name,
+                hint="stop it, make the backup and the export of one moment, then start it again",
+            )
     finally:
         target.close()
     with closing(source_of(reading(config, progress))) as source:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from consumer.config.model import Config
 from consumer.load.run import Load, LoadOptions
+from consumer.operate import progress as operate_progress
 from consumer.operate.decisions import decide_ddl
 from consumer.operate.progress import _check_ddls
 from consumer.operate.quarantine import replay
@@ -18,10 +20,11 @@ from consumer.verify.report import VerifyOutcome
 from consumer.verify.run import Verification, VerifyOptions
 from consumer.wiring import target_of
 from ordering import progress
-from ordering.errors import ConfigError, InputError, TargetError
+from ordering.errors import ConfigError, InputError, LeadershipLostError, TargetError
 from ordering.events import TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import SAME_PLACE, DdlRecord, DdlState
+from sinks.bookkeeping.definitions import Wanted
 from tests.loading.dumping import METADATA
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
@@ -260,6 +263,22 @@ def test_an_export_keeps_the_places(sqlite_feed: Feed, monkeypatch: pytest.Monke
         earlier.setattr(progress, "FORMAT", 2)
         with pytest.raises(ConfigError, match="later version"):  # which would write to other tables
             target_progress(feed)
+
+
+def test_an_export_is_of_one_moment(sqlite_feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of definitions would be of a later one than the checkpoint."""
+    feed, places = sqlite_feed, operate_progress._places_of
+    feed.send(begun())
+    feed.once()
+
+    def meanwhile(config: Config, *known: Progress) -> Wanted:
+        feed.send([ddl("d.u", 6, "CREATE TABLE `u` (`id` INT PRIMARY KEY)"), *watermarks(7)])
+        feed.once()
+        return places(config, *known)
+
+    monkeypatch.setattr(operate_progress, "_places_of", meanwhile)
+    with pytest.raises(LeadershipLostError, match="while it was exported"):
+        operate_progress.exported(feed.config)
 
 
 def target_progress(feed: Feed) -> Progress:
