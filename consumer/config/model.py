@@ -289,6 +289,8 @@ class LimitsSection(Section):
     """If a leader sends no heartbeat for this long, another instance takes over; see `docs/high-availability.md`."""
     stalled_seconds: Annotated[Seconds, Field(gt=0)] = 60.0
     """If the watermark that holds the others back does not rise for this long, a warning is logged, repeatedly."""
+    clock_ahead_seconds: Annotated[Seconds, Field(ge=0)] = 86_400.0
+    """A watermark further ahead of this machine's clock is an error: what comes after it would count as applied."""
 
 
 class QuarantineSection(Section):

@@ -8,7 +8,6 @@ holds for the topics that this changefeed writes to; where the API tells its sin
 
 import base64
 import json
-import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,18 +21,19 @@ import structlog
 
 from consumer.config.model import Config
 from consumer.kafka.oauth import Lines, NoRedirects
+from consumer.source.clock import is_ahead
 from consumer.source.ticdc_sink import TicdcSink, read_sink
 from ordering.errors import BeginningLostError, InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
 from ordering.progress import TopicProgress
-from ordering.timestamps import ResolvedTs, physical_ms, utc_text
+from ordering.timestamps import ResolvedTs, utc_text
 
 _TIMEOUT_S = 10
 """Of a connection, and of each silence."""
 _WHOLE_S = 20
 """Of the whole answer."""
 _LONGEST = 1 << 20
-_AHEAD_MS = 24 * 3600 * 1000
+_AHEAD_S = 24 * 3600.0
 """How far a checkpoint may be ahead of this machine's clock: one of the future makes all that comes repetitions."""
 _KEPT = 8
 """Checkpoints of a partition that are kept until it was read so far."""
@@ -129,7 +129,7 @@ class CheckpointApi:
         ts = found.get("checkpoint_ts")
         if not isinstance(ts, int) or isinstance(ts, bool) or not 0 < ts <= _LAST_TSO:
             raise self._odd("its answer has no checkpoint_ts")
-        if physical_ms(ts) > time.time() * 1000 + _AHEAD_MS:
+        if is_ahead(ts, _AHEAD_S):
             raise self._odd(f"its checkpoint_ts {ts} ({utc_text(ts)}) is in the future by this machine's clock")
         begun = found.get("start_ts")
         begun = begun if isinstance(begun, int) and begun <= _LAST_TSO else 0

@@ -15,6 +15,7 @@ from consumer.config.model import Config
 from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.reader import Messages
+from consumer.source.clock import check_clock
 from consumer.source.continuity import (
     NONE_KNOWN,
     check_beginnings,
@@ -382,6 +383,7 @@ class Source:
             self.average_bytes.setdefault(partition, float(len(run[0].value() or b" ")))
             for message in run:
                 if (ts := self._watermark_ts(message)) is not None:
+                    check_clock(ts, self.config.limits, f"{partition} offset={message.offset()}")
                     found[partition] = max(ts, found.get(partition, ts))
         return found
 
@@ -391,6 +393,7 @@ class Source:
 
     def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
         """Take the highest watermark that a task saw before the offset `upto`."""
+        check_clock(watermark or 0, self.config.limits, f"{partition} before offset={upto}")
         memory = self._memory.setdefault(partition, _Memory())
         memory.looked_to = max(memory.looked_to, upto)
         memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from consumer.pipeline.round import Round
-from ordering.errors import ConfigError, SourceUnreachableError
+from ordering.errors import ConfigError, InputError, SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import config_of
@@ -92,3 +92,19 @@ def test_another_start_ts_counts_or_is_refused() -> None:
     script.mark(60)
     script.run()
     Script(config_of(start_ts=2), disk=script.disk)  # it says nothing any more
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_watermark_of_the_far_future_is_not_believed(looked: bool) -> None:
+    """One that was written by something else, or by a clock that jumped: every later row would count as applied."""
+    script = Script(partitions=2)
+    script.ddl(1, CREATE)
+    script.row(3, 1)
+    script.mark(5)
+    if looked:
+        script.run()
+    script.mark(2**62, only=1)
+    with pytest.raises(InputError, match="in the future by this machine's clock") as caught:
+        script.run()
+    assert "partition=1" in caught.value.where
+    assert "limits.clock-ahead-seconds" in caught.value.hint
