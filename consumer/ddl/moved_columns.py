@@ -8,11 +8,11 @@ from itertools import permutations
 
 from consumer.ddl.guard import exchanged, subjects
 from consumer.ddl.lost_keys import changes_of
-from consumer.filters.columns import ColumnRules
+from consumer.filters.columns import TEXTS, ColumnRules
 from consumer.filters.tables import TableFilter
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
-from sinks.ddl.model import ChangeColumn, RenameColumn
+from sinks.ddl.model import ChangeColumn, ColumnDef, RenameColumn
 from sinks.ddl.parse.statement import DdlKind, Statement, named_tables, read_statement
 from sinks.rows.schema import Catalog, TableSchema
 
@@ -21,13 +21,23 @@ _HINT = (
     " column may be replicated from now on as its new name has it, and say so with `reconciler ddl done`"
 )
 
+_NARROW = (
+    "leave it out with `reconciler ddl skip`, so that the target's column stays as wide as it is; or have another mask"
+    " for it, under another changefeed id with a new target"
+)
+
 
 def refuse_moved_columns(ddl: DdlEvent, columns: ColumnRules, tables: TableFilter, catalog: Catalog) -> None:
-    """Raise InputError where a column's new name, or its table's, has other rules. `tables`: what counts at all."""
+    """Raise InputError where a column's new name, or its table's, has other rules, or its type has no room for a mask.
+
+    `tables`: what counts at all.
+    """
     statement = read_statement(ddl.sql)
     own = TableName(ddl.database, ddl.table)
-    for old, new in _renamed_columns(statement):
+    for old, new, defined in _changed_columns(statement):
         _check(columns, (own, old), (own, new))
+        if defined is not None and tables(*own):
+            _check_fits(columns, own, defined)
     for before, after in _moved_rows(ddl, statement):
         names = map(catalog.spelled, (before, after))  # it may have been executed
         schema = next(filter(None, map(catalog.get, names)), None)
@@ -43,12 +53,27 @@ def _check_rows(columns: ColumnRules, before: TableName, after: TableName, schem
         raise _refused(str(before), str(after))
 
 
-def _renamed_columns(statement: Statement) -> Iterator[tuple[str, str]]:
+def _check_fits(columns: ColumnRules, table: TableName, column: ColumnDef) -> None:
+    """A column is made narrower for upstream's values: the target would cut masks off, and no row would be equal."""
+    is_taken, mask = columns.fate(table, column.name)
+    if not is_taken or mask is None:
+        return
+    kind, needed = column.type, mask.length if mask.key else len(mask.value)
+    is_narrow = kind.base in {"char", "varchar"} and kind.number(0, 1) < needed
+    if is_narrow or (mask.key and kind.base not in TEXTS):
+        fact = (
+            f"a DDL gives {column.name!r} of {table} the type {kind}, in which its mask of {needed} characters can't be"
+        )
+        raise InputError(fact, hint=_NARROW)
+
+
+def _changed_columns(statement: Statement) -> Iterator[tuple[str, str, ColumnDef | None]]:
+    """Each column's old and new name, and how it is defined where the statement says so."""
     for change in changes_of(statement):
         if isinstance(change, RenameColumn):
-            yield change.old, change.new
+            yield change.old, change.new, None
         elif isinstance(change, ChangeColumn):
-            yield change.old, change.column.name
+            yield change.old, change.column.name, change.column
 
 
 def _moved_rows(ddl: DdlEvent, statement: Statement) -> Iterator[tuple[TableName, TableName]]:

@@ -17,7 +17,7 @@ from ordering.errors import InputError
 from ordering.events import TableName, folded
 from sinks.rows.routed import Origin
 
-_TEXTS = {"char", "varchar", "var_string", "tinytext", "text", "mediumtext", "longtext"}
+TEXTS = {"char", "varchar", "var_string", "tinytext", "text", "mediumtext", "longtext"}
 """Upstream types whose values a hash can stand for."""
 HASH_LENGTH = 64
 """Hexadecimal digits of a whole SHA-256."""
@@ -167,7 +167,7 @@ class TableColumns:
                 )
         for column, kind in types:
             mask = self.mask(column)
-            if mask is not None and mask.key and kind.partition("(")[0].partition(" ")[0].lower() not in _TEXTS:
+            if mask is not None and mask.key and kind.partition("(")[0].partition(" ")[0].lower() not in TEXTS:
                 raise InputError(
                     f"sink.column-masks: a hash stands for texts only, and column {column!r} of {self.name} is"
                     f" {kind[:100]}",

@@ -176,10 +176,25 @@ def test_no_rename_takes_a_column_out_of_the_rules(sqlite_feed: LocalFeed, block
     assert [row[:2] for row in held(sqlite_feed.cells)] == [(1, 1)]
 
 
+@pytest.mark.parametrize("kind", ["VARCHAR(19)", "CHAR(10)", "INT", "VARBINARY(64)"])
+def test_a_column_is_not_given_a_type_in_which_its_mask_can_not_be(every_feed: LocalFeed, kind: str) -> None:
+    """The masks of the rows that are there would be cut off or converted."""
+    block = {"column-masks": [{"matcher": ["d.t"], "columns": ["s"], "hash-key": KEY, "hash-length": 20}]}
+    every_feed.with_(sink=block)
+    every_feed.send([*begun(columns="id INT PRIMARY KEY, v INT, s VARCHAR(40)"), *watermarks(5)])
+    every_feed.apply()
+    every_feed.send([ddl("d.t", 6, f"ALTER TABLE `t` MODIFY COLUMN `s` {kind}", kind="ALTER"), *watermarks(9)])
+    error = every_feed.failing(InputError)
+    assert "in which its mask of 20 characters can't be" in error.fact
+    assert "offset=" in error.where
+    assert held(every_feed.cells) == [(1, 1, hashed("one"))]
+
+
 @pytest.mark.parametrize(
     ("block", "table", "sql"),
     [
         (_SELECTOR, "d.t", "ALTER TABLE `t` RENAME COLUMN `s` TO `S`"),
+        (_MASK, "d.t", "ALTER TABLE `t` MODIFY COLUMN `s` CHAR(3)"),
         (_SELECTOR, "d.t", "ALTER TABLE `t` MODIFY COLUMN `s` VARCHAR(20)"),
         (_MASK, "d.t", "ALTER TABLE `t` RENAME COLUMN `v` TO `w`"),
         ({"column-masks": [{**_MASK["column-masks"][0], "matcher": ["d.*"]}]}, "d.u", "RENAME TABLE `t` TO `u`"),
