@@ -279,7 +279,8 @@ class Ledger:
     def _tell_of_others(self) -> None:
         self._tell(
             "redis holds entries that this changefeed's ledger did not write; they cover nothing",
-            hint="look who else may write to Redis; after `progress import` this is said once of the old ones",
+            hint="look who else may write to Redis; after `progress import`, or after an upgrade from a version without"
+            " seals, this is said once of the old ones",
         )
 
     def _tell(self, fact: str, hint: str) -> None:
