@@ -152,7 +152,7 @@ class EventFilters:
 
     def _rules(self, kind: Kind, name: tuple[str, str]) -> bool | _RowRules:
         """Whether such events are ignored whatever is in them, or what to look at."""
-        matching = [one for one in self.filters if one.matcher(*name)]
+        matching = [one for one in self.filters if one.matcher.of_message(*name)]
         if any(_ROWS[kind] in one.events or ALL_DML in one.events for one in matching):
             return True
         conditions = tuple(pair for one in matching for pair in one.conditions(kind))

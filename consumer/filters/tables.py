@@ -31,6 +31,8 @@ _CLASS = re.compile(r"\[(!?)((?:\\[^0-9a-zA-Z]|[^\\\]])+)\]")
 _PLAIN = re.compile(r"([$_0-9A-Za-z\u0080-\U0010ffff]+)")
 _ESCAPED = re.compile(r"\\([^0-9a-zA-Z])")
 _WILDCARDS = {"*": ".*", "?": "."}
+_TELLS_CASE = re.compile(r"[\[/]")
+"""What may mean capitals alone: `[A-Z]*`."""
 _EVERYTHING = "(?s)^.*$"
 
 
@@ -41,6 +43,13 @@ class _Rule:
     table: Any
     whole_schema: bool
     """Whether the table's part is `*`."""
+    text: str = ""
+    uncased: "_Rule | None" = None
+    """The same in any case, where case counts, and the rule does not tell capitals from others by itself."""
+
+    def matches(self, database: str, table: str) -> bool:
+        """Whether it is about the table."""
+        return bool(self.schema.search(database)) and bool(self.table.search(table))
 
 
 @dataclass(slots=True)
@@ -51,6 +60,7 @@ class TableFilter:
     rules: tuple[_Rule, ...]
     case_sensitive: bool
     _known: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _sent: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def __call__(self, database: str, table: str) -> bool:
         """Whether the table counts."""
@@ -60,11 +70,36 @@ class TableFilter:
             answer = self._known[key] = self._decide(database, table)
         return answer
 
+    def of_message(self, database: str, table: str) -> bool:
+        """Whether the table counts, by its name in a message. Raises ConfigError where case alone decides.
+
+        TiDB's names do not tell case apart, and after a RENAME TiCDC spells a database in lower case.
+        """
+        key = (database, table)
+        answer = self._sent.get(key)
+        if answer is None:
+            answer = self(database, table)
+            self._check_case(database, table, answer=answer)
+            self._sent[key] = answer
+        return answer
+
+    def _check_case(self, database: str, table: str, *, answer: bool) -> None:
+        for rule in reversed(self.rules):
+            if rule.matches(database, table):
+                return
+            if rule.accepts != answer and rule.uncased is not None and rule.uncased.matches(database, table):
+                raise ConfigError(
+                    f"messages name table {database}.{table}, which {rule.text!r} would match but for case",
+                    where="filter.case-sensitive",
+                    hint="set filter.case-sensitive = false: TiCDC spells databases in lower case after a RENAME TABLE;"
+                    " or spell the rule as the messages do",
+                )
+
     def _decide(self, database: str, table: str) -> bool:
         if database.lower() in SYSTEM_SCHEMAS:
             return False
         for rule in reversed(self.rules):
-            if rule.schema.search(database) and rule.table.search(table):
+            if rule.matches(database, table):
                 return rule.accepts
         return False
 
@@ -160,7 +195,12 @@ class _Reading:
         table = self._pattern()
         if self.at < len(self.text):
             raise self._wrong(f"is not of the form schema.table: {self.text[self.at :]!r} is left over")
-        return _Rule(not self.text.startswith("!"), self._compiled(schema), self._compiled(table), table == _EVERYTHING)
+        whole = table == _EVERYTHING
+        uncased = None
+        if self.case_sensitive and not _TELLS_CASE.search(self.text):
+            uncased = _Reading(self.text, self.key, case_sensitive=False).rule()
+        accepts = not self.text.startswith("!")
+        return _Rule(accepts, self._compiled(schema), self._compiled(table), whole, self.text, uncased)
 
     def name_rule(self) -> tuple[bool, Any]:
         name = self._pattern()

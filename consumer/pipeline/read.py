@@ -85,7 +85,7 @@ def read_spec(session: Session, window: Window, spread: Spread | None = None) ->
     return ReadSpec(
         window=window,
         handle_keys=by_table(catalog.tables, handle_key_of),
-        accepts=session.filter.tables,
+        accepts=session.filter.tables.of_message,
         ignored=session.filter.for_rows(catalog),
         buckets=max(2, buckets) if mode.begun else buckets,
         run_digits=spreading(session).run_digits,

@@ -133,3 +133,24 @@ def test_what_is_wrong_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
     assert raised.value.where == f"{tmp_path}/rules.txt, line 2"
     with pytest.raises(ConfigError, match="can't read the rules file"):
         with_files(["@none.txt"], tmp_path, "filter.rules")
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [(["Shop.*"], ("shop", "t")), (["*.*", "!Shop.*"], ("shop", "t")), (["shop.T"], ("shop", "t"))],
+)
+def test_a_message_whose_name_differs_by_case_alone_is_refused(rules: list[str], name: tuple[str, str]) -> None:
+    """After a RENAME TiCDC spells the database in lower case: what is left out then is lost."""
+    with pytest.raises(ConfigError) as caught:
+        table_filter(rules, case_sensitive=True).of_message(*name)
+    assert caught.value.where == "filter.case-sensitive"
+    assert table_filter(rules).of_message(*name) is table_filter(rules)(*name)
+
+
+def test_a_rule_that_tells_case_by_itself_is_taken_at_its_word() -> None:
+    for rule in ("[A-Z]*.*", "/^[A-Z].*/.*"):
+        assert not table_filter([rule], case_sensitive=True).of_message("shop", "t")
+    both = table_filter(["Shop.*", "shop.*"], case_sensitive=True)
+    assert both.of_message("shop", "t")
+    assert both.of_message("Shop", "t")
+    assert not table_filter(["Shop.*"], case_sensitive=True).of_message("other", "t")

@@ -13,7 +13,7 @@ import pytest
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.embedded import RedisServer
 from consumer.wiring import target_of
-from ordering.errors import InputError, LateEventError
+from ordering.errors import ConfigError, InputError, LateEventError
 from tests.service.cells import VECTORS, differences, oracle
 from tests.service.ddl.test_ddl import TARGETS, made
 from tests.service.lab import recorded
@@ -204,3 +204,12 @@ def test_a_message_that_is_broken_whatever_the_schema_is_stops_the_run_anywhere(
     made.apply()
     made.send([broken(insert("d.t", 5, 1, id=7), data=data)])
     assert f"topic={made.topic_for(TOPIC)} partition=1" in str(made.failing(InputError))
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("rules", [["D.*"], ["*.*", "!D.*"]])
+def test_a_table_that_a_rule_names_in_another_case_is_no_table_without_rows(made: LocalFeed, rules: list[str]) -> None:
+    """After a RENAME TiCDC spells a database in lower case."""
+    made.with_(filter={"rules": rules, "case-sensitive": True})
+    made.send([*begun(), insert("d.t", 4, id=2, v=2, s="x"), *watermarks(5)])
+    assert made.failing(ConfigError).where == "filter.case-sensitive"
