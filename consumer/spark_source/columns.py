@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -98,8 +99,8 @@ def _read(read: Callable[[str], Any], name: str, image: dict[str, str | None], c
     try:
         text = image[name]
         return None if text is None else read(text)
-    except (KeyError, ArithmeticError, ValueError) as error:
-        what = "is missing" if isinstance(error, KeyError) else "can't be read as its type"
+    except (KeyError, ArithmeticError, ValueError):
+        what = "can't be read as its type" if name in image else "is missing"
         raise InputError(
             f"column {name!r} of {change.table} {what}",
             where=str(change.position),
@@ -110,8 +111,9 @@ def _read(read: Callable[[str], Any], name: str, image: dict[str, str | None], c
 _READERS: dict[type[t.DataType], Callable[[str], Any]] = {
     t.StringType: str,
     **dict.fromkeys((t.ByteType, t.ShortType, t.IntegerType, t.LongType), int),
-    **dict.fromkeys((t.FloatType, t.DoubleType), float),
-    t.BooleanType: lambda text: int(text) != 0,
+    t.FloatType: lambda text: _real(text, np.float32),
+    t.DoubleType: lambda text: _real(text, np.float64),
+    t.BooleanType: lambda text: {"0": False, "1": True}[text],
     t.BinaryType: lambda text: text.encode("latin-1"),
     t.DateType: date.fromisoformat,
     t.TimestampNTZType: datetime.fromisoformat,
@@ -129,6 +131,14 @@ def _reader(field: t.StructField, zone: tzinfo) -> Callable[[str], Any]:
         return _READERS[type(kind)]
     fact = f"column {field.name!r} can't be read as {kind.simpleString()}"
     raise ConfigError(fact, hint="declare it as STRING, and cast it")
+
+
+def _real(text: str, kind: type[np.floating[Any]]) -> float:
+    """The value, which has to be told by the type's shortest digits: nothing is rounded, and nothing is infinite."""
+    value = kind(text)
+    if not np.isfinite(value) or Decimal(str(value)) != Decimal(text):
+        raise ValueError(text)
+    return float(value)
 
 
 def _decimal(text: str, scale: int) -> Decimal:
