@@ -8,6 +8,7 @@ from ordering.events import DdlEvent
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.rows.schema import Catalog
 from sinks.steps import Observer, Step
 from sinks.target_session import S, TargetSession
@@ -24,8 +25,16 @@ class DdlExecution(Protocol):
         """Whether an intent's statement may have been executed, though an error has come (`DdlState.INTENT`)."""
         ...
 
-    def follow(self, line: DdlRecord) -> None:
+    def follow(self, made: PlacedDdl) -> None:
         """Keep the definition that a change made by hand leaves, where any is kept (`sinks.ddl.kept_definitions`)."""
+        ...
+
+    def pass_over(self, left_out: PlacedDdl) -> None:
+        """Keep of definitions what is known after a statement that only upstream has executed."""
+        ...
+
+    def define(self, there: PlacedDdl) -> None:
+        """Keep the definition of a table that is there, and now gets the rows of a dump with this CREATE TABLE."""
         ...
 
     def resume(self, lease: Lease) -> None:
@@ -61,7 +70,13 @@ class TransactionalDdl(Generic[S]):
         """See `DdlExecution.may_have_run`: a rollback undoes it."""
         return False
 
-    def follow(self, line: DdlRecord) -> None:
+    def follow(self, made: PlacedDdl) -> None:
+        """No definitions are kept."""
+
+    def pass_over(self, left_out: PlacedDdl) -> None:
+        """No definitions are kept."""
+
+    def define(self, there: PlacedDdl) -> None:
         """No definitions are kept."""
 
     def resume(self, lease: Lease) -> None:

@@ -26,6 +26,7 @@ from sinks.bookkeeping.progress_rows import Lease, Stored
 from sinks.bookkeeping.tables import Book
 from sinks.bookkeeping.write_permits import NOTHING_DONE, Attempt, PartDone, Phase, all_done
 from sinks.compare.digests import TableReader
+from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.dialect import Dialect
 from sinks.merged_rows import MergedRows
 from sinks.rows.chunk import Chunk
@@ -123,17 +124,11 @@ class Target:
         return found
 
     def applied(self, changefeed: str) -> int | None:
-        """The TSO up to which everything is here, as committed now; None for a changefeed of which nothing is known.
-
-        Needs no `connect`, and reads no more than that: who waits asks often.
-        """
+        """The TSO up to which everything is here, None if nothing is known. Cheap, without `connect`: for who waits."""
         return self._progress.applied(changefeed)
 
     def try_lead(self, changefeed: str) -> bool:
-        """Hold what a leader holds, unless an instance that lives does; whether it is held now. `claim` comes next.
-
-        It is let go of by `close`, and by the target itself once the process or its connection has ended.
-        """
+        """Hold what a leader holds until `close`, unless an instance that lives does; whether it is held now."""
         return self._leadership.try_lead(changefeed)
 
     def is_led(self, changefeed: str) -> bool:
@@ -298,10 +293,7 @@ class Target:
         return self._rows.write(spool)
 
     def take_over(self, attempt: Attempt) -> bool:
-        """Become the one who writes a part; whether another attempt of this phase was before.
-
-        Raises LeadershipLostError if the phase is over, or a later attempt has the part.
-        """
+        """Become the one who writes a part; whether an attempt of this phase was before. Raises as `write_part`."""
         self._leadership.fence(_writer(attempt.phase.changefeed, attempt.part))
         with self.session.transaction():
             before = self._permits.check(attempt, attempt.number)
@@ -360,9 +352,17 @@ class Target:
         self._ddl.execute(ddl, progress, lease, observe)
         self.know(progress)
 
-    def ignore_ddl(self, ddl: DdlEvent, why: str, progress: Progress, lease: Lease, observe: Observer) -> None:
-        """Pass over a DDL: log why, and save `progress`."""
+    def define(self, there: PlacedDdl, lease: Lease) -> None:
+        """Keep the definition of a table that is there and gets the rows of a dump."""
         with self.session.led_transaction(lease):
+            self._ddl.define(there)
+
+    def ignore_ddl(
+        self, ddl: DdlEvent, why: str, here: PlacedDdl, progress: Progress, lease: Lease, observe: Observer
+    ) -> None:
+        """Pass over a DDL: log why, and save `progress`. `here`: as the target would execute it."""
+        with self.session.led_transaction(lease):
+            self._ddl.pass_over(here)
             self.ddl_log.add(ddl, why, DdlState.IGNORED, lease.changefeed)
             observe(Step.DDL_RECORDED)
             self.session.save(progress, lease)
@@ -385,8 +385,8 @@ class Target:
     def settle_ddl(self, line: DdlRecord, progress: Progress, lease: Lease, observe: Observer) -> None:
         """Pass over a DDL as an operator decided, and save `progress`."""
         with self.session.led_transaction(lease):
-            if DdlState(line.state) is DdlState.TAKE:
-                self._ddl.follow(line)
+            keep = self._ddl.follow if DdlState(line.state) is DdlState.TAKE else self._ddl.pass_over
+            keep(PlacedDdl(line.sql, line.database, line.table))
             self.ddl_log.close(line.id, DECIDED[DdlState(line.state)])
             observe(Step.DDL_RECORDED)
             self.session.save(progress, lease)

@@ -25,8 +25,9 @@ from ordering.events import DdlEvent, TableName
 from ordering.kept_keys import beyond_limit
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
-from sinks.bookkeeping.ddl_log import DECIDED, KEPT, DdlRecord, DdlState
+from sinks.bookkeeping.ddl_log import DECIDED, KEPT, SAME_ORIGIN, SAME_PLACE, DdlRecord, DdlState
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.kept_definitions import NOTHING_HERE, PlacedDdl, placed
 from sinks.ddl.parse.statement import read_statement
 from sinks.steps import Observer
 from sinks.target import Target
@@ -87,7 +88,7 @@ class Execution:
         progress = self._keeping(ddl, progress, *left_out)
         if because:
             progress = self._without(ddl, progress)
-            self._ignore(ddl, because, progress)
+            self._ignore(ddl, because, self._here(ddl, progress), progress)
             return progress
         with self._noting(ddl):
             return self._execute(self.asking.completed(ddl), progress, torn=torn)
@@ -96,7 +97,7 @@ class Execution:
         found = self._routed(ddl, progress, torn=torn)
         ddl, progress = found.ddl, after(progress, found)
         if found.because:
-            self._ignore(ddl, found.because, progress)
+            self._ignore(ddl, found.because, _here(found), progress)
             return progress
         if found.rows is not None:
             log.info("changing a shard's rows", at=utc_text(ddl.commit_ts), statement=ddl.statement[:_SHOWN])
@@ -235,9 +236,24 @@ class Execution:
         if self.routes.rules and DdlState(line.state) is DdlState.TAKE:
             line, progress = self._made_by_hand(ddl, line, progress)
         else:
+            line = replace(line, **self._here(ddl, progress)._asdict())
             progress = self._without(ddl, progress)
         self.target.settle_ddl(line, progress, self.lease, self.observe)
         return progress
+
+    def _here(self, ddl: DdlEvent, progress: Progress) -> PlacedDdl:
+        """A DDL of which nothing is executed, by the target's names; without a statement where it can't be said."""
+        if not self.routes.rules:
+            return placed(ddl)
+        try:
+            found = self._routed(ddl, progress, torn=True, by_hand=True)
+        except InputError:
+            return PlacedDdl("", *self._place_of(ddl, progress))
+        return _here(found)
+
+    def _place_of(self, ddl: DdlEvent, progress: Progress) -> TableName:
+        name = TableName(ddl.database, ddl.table)
+        return next((at for own, at in progress.sources.items() if own.folded == name.folded), name)
 
     def _made_by_hand(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> tuple[DdlRecord, Progress]:
         """The line by the target's names, and the progress that knows of it; of what can't be said, what it removes."""
@@ -245,16 +261,14 @@ class Execution:
             found = self._routed(ddl, progress, torn=True, by_hand=True)
         except InputError as error:
             log.warning("a DDL that was made by hand has no form by the target's names", because=str(error))
-            return replace(line, sql=""), replace(progress, sources=left(ddl, progress.sources))
-        is_of_shards = found.merged is not None  # then what is not routed is no statement about the target's table
-        statement = found.ddl.routed if is_of_shards else found.ddl.statement
-        named = replace(line, sql=statement, database=found.ddl.own_database)
-        return named, after(progress, found)
+            line = replace(line, **PlacedDdl("", *self._place_of(ddl, progress))._asdict())
+            return line, replace(progress, sources=left(ddl, progress.sources))
+        return replace(line, **_here(found)._asdict()), after(progress, found)
 
-    def _ignore(self, ddl: DdlEvent, because: str, progress: Progress) -> None:
+    def _ignore(self, ddl: DdlEvent, because: str, here: PlacedDdl, progress: Progress) -> None:
         tell = log.info if because.startswith("filter.") else log.warning  # what the config asks for is no news
         tell("DDL ignored", at=utc_text(ddl.commit_ts), because=because, statement=ddl.sql[:_SHOWN])
-        self.target.ignore_ddl(ddl, because, progress, self.lease, self.observe)
+        self.target.ignore_ddl(ddl, because, here, progress, self.lease, self.observe)
 
     @contextmanager
     def _noting(self, ddl: DdlEvent) -> Iterator[None]:
@@ -278,6 +292,12 @@ class Execution:
             self.target.fail_ddl(ddl, error.fact, self.lease)
         except ReconcilerError as second:
             log.warning("the failure can't be recorded in the DDL log", because=str(second))
+
+
+def _here(found: RoutedDdl) -> PlacedDdl:
+    """A DDL by the target's names; of one about a shard alone there is no statement about the target's table."""
+    of_a_shard = found.merged is not None and not found.ddl.routed
+    return NOTHING_HERE if of_a_shard or found.because in (SAME_PLACE, SAME_ORIGIN) else placed(found.ddl)
 
 
 @contextmanager

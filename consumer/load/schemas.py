@@ -21,6 +21,7 @@ from ordering.progress import Progress
 from ordering.tables.merged_tables import merged_at
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.kept_definitions import PlacedDdl, placed
 from sinks.ddl.model import ColumnDef
 from sinks.ddl.parse.statement import read_statement
 from sinks.ddl.parse.tables import read_table
@@ -126,6 +127,8 @@ class Schemas:
                 return
             self._execute(ddl)
             catalog = self._target.catalog()
+        elif not self._routes.merges(name):
+            self._target.define(self._there(ddl), self._lease)
         schema = catalog.get(catalog.spelled(name))
         if schema is not None:
             check_key(schema, self._target.name, force_replicate=self._filter.force_replicate)
@@ -162,6 +165,14 @@ class Schemas:
             places = "; ".join(filter(None, (str(ddl.position), error.where)))
             raise type(error)(error.fact, where=places, hint=error.hint) from error
         self._observe(LoadStep.DEFINED)
+
+    def _there(self, ddl: DdlEvent) -> PlacedDdl:
+        """The CREATE TABLE of a table that is there, by the target's names. Raises InputError."""
+        if not self._routes.rules:
+            return placed(ddl)
+        with reading(ddl):
+            known = shards(self._routes, self.progress, self._target, torn=True)
+            return placed(routed(ddl, known, by_hand=True).ddl)
 
     def _routed(self, ddl: DdlEvent) -> RoutedDdl:
         """The DDL by the target's names."""

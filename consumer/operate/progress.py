@@ -30,6 +30,7 @@ from ordering.timestamps import CheckpointTs, physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord, DdlState, reaches_back
 from sinks.bookkeeping.definitions import Definition, Wanted
 from sinks.bookkeeping.progress_rows import Stored
+from sinks.ddl.kept_definitions import is_of_view
 from sinks.target import Target
 
 FORMAT = 1
@@ -212,7 +213,17 @@ def reset_progress(config: Config) -> None:
         # of whatever was held nothing is known any more: its offset may be another message's in a topic created again
         held = [one.position for one in target.quarantine.all(config.changefeed) if one.state is QuarantineState.HELD]
         aside = Changes(decided=tuple((p, QuarantineState.RETRIED, "the progress was reset") for p in held))
-        target.replace_progress(config.changefeed, first, known, aside)
+        target.replace_progress(config.changefeed, first, known, aside, _left_known(config, target, known, start))
+
+
+def _left_known(
+    config: Config, target: Target, known: Progress, start: CheckpointTs
+) -> tuple[Wanted, list[Definition]] | None:
+    """What stays of the kept definitions: all if no DDL can be missed, else those of views, which are the target's."""
+    if start == known.checkpoint_ts:
+        return None
+    wanted = _places_of(config, known)
+    return wanted, [one for one in target.definitions.of(wanted) if is_of_view(one[-1])]
 
 
 def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:

@@ -8,13 +8,14 @@ tables that came into the target in another way: a dump, or by hand.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import msgspec
 import structlog
 
 from ordering.errors import InputError
-from ordering.events import TableName
+from ordering.events import DdlEvent, TableName
 from sinks.ddl.collations import DEFAULTS
 from sinks.ddl.model import (
     AddColumn,
@@ -27,11 +28,14 @@ from sinks.ddl.model import (
     RenameColumn,
     TableDef,
     TypeDef,
+    Unknown,
 )
+from sinks.ddl.name_resolution import respelled
 from sinks.ddl.parse.options import read_collation, read_database_collation
 from sinks.ddl.parse.partitions import Partitioning, read_change
 from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
 from sinks.ddl.parse.tables import column_in, in_database, read_changes, read_table
+from sinks.rows.schema import Catalog, Column
 
 log = structlog.get_logger()
 
@@ -62,6 +66,11 @@ _decode_view = msgspec.json.Decoder(KnownView).decode
 _VIEWS = '{"view":%'
 
 
+def is_of_view(definition: str) -> bool:
+    """Whether what is kept is a view's."""
+    return definition.startswith(_VIEWS[:-1])
+
+
 def known_of(table: TableDef) -> Known:
     """What is to be kept of a CREATE TABLE. KEY partitions without columns go by the primary key."""
     partitions = table.partitions
@@ -87,6 +96,26 @@ def altered(known: Known, changes: Iterable[Change]) -> Known:
                 known = replace(known, partitions=read_change(text, known.partitions).after)
             case Passed(text) if collation := read_collation(text):
                 known = _collated(known, collation, everywhere=text.upper().startswith("CONVERT"))
+            case Unknown(text) if "PARTITION" in text.upper():
+                known = replace(known, partitions=None)
+            case _:
+                pass
+    return known
+
+
+def left_behind(known: Known, changes: Iterable[Change]) -> Known:
+    """What is known after clauses that upstream has executed and the target has not.
+
+    Which partitions there are is upstream's business; of a column that may differ now the type is not known any more.
+    """
+    for change in changes:
+        match change:
+            case ChangePartitions() | Unknown():
+                known = altered(known, [change])
+            case DropColumn(name) | ChangeColumn(name) | RenameColumn(name):
+                known = altered(known, [DropColumn(name)])
+            case Passed(text) if read_collation(text):
+                known = replace(known, columns={}, collation="")
             case _:
                 pass
     return known
@@ -116,6 +145,23 @@ def _renamed(known: Known, old: str, new: str, kind: TypeDef | None) -> Known:
 def _database(name: str | None) -> TableName:
     """Under what a database is kept."""
     return TableName(name or "", "")
+
+
+class PlacedDdl(NamedTuple):
+    """A statement by the target's names. `database`: of what it names without one; `table`: what it is about."""
+
+    sql: str
+    database: str
+    table: str
+
+
+NOTHING_HERE = PlacedDdl("", "", "")
+"""Of a DDL that changes no table of the target's, also if it is executed."""
+
+
+def placed(ddl: DdlEvent) -> PlacedDdl:
+    """Of a DDL whose statement is by the target's names."""
+    return PlacedDdl(ddl.statement, ddl.own_database, ddl.table)
 
 
 Run = Callable[[str, tuple[Any, ...]], Any]
@@ -161,12 +207,53 @@ class Definitions:
         """Forget all tables of a database."""
         self._run(f"DELETE FROM {self._table} WHERE database = {self._mark}", (database,))  # noqa: S608 a constant
 
-    def follow_made(self, sql: str, database: str) -> None:
-        """Keep what a statement has changed that was made by hand; one that can't be read tells nothing."""
+    def forget(self, table: TableName) -> None:
+        """Know nothing of a table any more; a view stays as it was made."""
+        self._run(f"DELETE FROM {self._table} {self._where} AND definition NOT LIKE {self._mark}", (*table, _VIEWS))  # noqa: S608 a constant
+
+    def follow_made(self, made: PlacedDdl, catalog: Catalog) -> None:
+        """Keep what a statement has changed that was made by hand; after one that can't be read nothing is known."""
+        self._take_in(made, catalog, self.follow)
+
+    def pass_over(self, left_out: PlacedDdl, catalog: Catalog) -> None:
+        """Keep what is known after a statement that upstream has executed and the target has not."""
+        self._take_in(left_out, catalog, self._pass_over)
+
+    def _take_in(self, ddl: PlacedDdl, catalog: Catalog, rule: Callable[[Statement], None]) -> None:
+        own = catalog.database(ddl.database)
+        if ddl == NOTHING_HERE:
+            return
         try:
-            self.follow(read_statement(sql).placed(database, lambda _: database))
+            rule(read_statement(respelled(ddl.sql, own, catalog)).placed(own, lambda _: own))
         except InputError as error:
-            log.warning("a DDL that was made by hand can't be read: what it changed is not kept", because=str(error))
+            log.warning("what a DDL that was not executed has changed is not known", because=str(error))
+            self.forget(catalog.spelled(TableName(own, ddl.table)))
+
+    def _pass_over(self, statement: Statement) -> None:
+        kind = statement.kind
+        if kind in {DdlKind.CREATE_DATABASE, DdlKind.ALTER_DATABASE}:
+            self._follow_database(statement)
+        elif kind is DdlKind.DROP_DATABASE:
+            look = f"SELECT name FROM {self._table} WHERE database = {self._mark}"  # noqa: S608 a constant
+            for (name,) in list(self._query(look, (statement.database or "",))):
+                self.forget(TableName(statement.database or "", name))
+        elif kind in {DdlKind.CREATE_TABLE, DdlKind.DROP_TABLE, DdlKind.RENAME_TABLE}:
+            for reference in chain(statement.tables, *statement.renames):
+                self.forget(named(reference))
+        elif kind is DdlKind.ALTER_TABLE:
+            name = named(statement.tables[0])
+            if (known := self.get(name)) is not None:
+                self.put(name, left_behind(known, read_changes(statement.sql)))
+
+    def define(self, there: PlacedDdl, catalog: Catalog, column_of: Callable[[ColumnDef], Column]) -> None:
+        """Keep what a CREATE TABLE says of a table that is there, but for columns that it would make otherwise."""
+        own = catalog.database(there.database)
+        statement = read_statement(respelled(there.sql, own, catalog)).placed(own, lambda _: own)
+        name = named(statement.tables[0])
+        schema, table = catalog.get(name), self.read_table(statement)
+        types = {} if schema is None else {column.name.lower(): column.type for column in schema.columns}
+        fitting = (c for c in table.columns if types.get(c.name.lower()) == column_of(c).type)
+        self.put(name, replace(known_of(table), columns={column.name: column.type for column in fitting}))
 
     def follow(self, statement: Statement) -> None:
         """Keep what a placed statement that was executed has changed."""

@@ -19,6 +19,7 @@ from sinks.bookkeeping.tables import Book, BookTypes, as_moment
 from sinks.bookkeeping.upstream_schemas import UpstreamSchemaTable
 from sinks.bookkeeping.write_permits import Attempt, PermitTable, Phase
 from sinks.compare.digests import TableReader
+from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.parse.statement import read_statement
 from sinks.leadership import EpochsAlone
 from sinks.rows.schema import Catalog, TableSchema
@@ -341,8 +342,14 @@ class MemoryDdl:
         del line
         return False
 
-    def follow(self, line: DdlRecord) -> None:
+    def follow(self, made: PlacedDdl) -> None:
         """As `DdlExecution.follow`."""
+
+    def pass_over(self, left_out: PlacedDdl) -> None:
+        """As `DdlExecution.pass_over`."""
+
+    def define(self, there: PlacedDdl) -> None:
+        """As `DdlExecution.define`."""
 
     def resume(self, lease: Lease) -> None:
         """As `DdlExecution.resume`."""

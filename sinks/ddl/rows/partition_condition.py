@@ -16,7 +16,7 @@ from sinks.ddl.model import TypeDef
 from sinks.ddl.parse.defaults import read_default
 from sinks.ddl.parse.partitions import DEFAULT, MAXVALUE, Partitioning
 from sinks.ddl.parse.words import WordKind, Words
-from sinks.ddl.rows.default_values import INTEGERS, spelled
+from sinks.ddl.rows.default_values import DATES, INTEGERS, spelled
 from sinks.ddl.rows.temporal import date_and_time
 from sinks.rows.plain_values import is_unsigned
 
@@ -120,10 +120,22 @@ def rows_of(partitions: Partitioning, name: str, speller: Speller) -> str:
         return f"{speller.keyed(partitions.columns, len(partitions.parts))} = {at}"
     if partitions.method == "HASH":
         number = (
-            speller.name(partitions.columns[0]) if partitions.columns else spelled_in(partitions.expression, speller)
+            _column(partitions.columns[0], speller)
+            if partitions.columns
+            else spelled_in(partitions.expression, speller)
         )
         return f"{speller.bucket(number, len(partitions.parts))} = {at}"
     return (_in_range if partitions.method == "RANGE" else _in_list)(partitions, at, speller)
+
+
+def moments_of(known: Known) -> list[str]:
+    """The columns of dates and times by which a table is partitioned."""
+    if known.partitions is None:
+        return []
+    words = Words(known.partitions.expression).words
+    names = known.partitions.columns or [word.text for word in words if word.kind is WordKind.NAME]
+    kinds = {name: known.type_of(name) for name in names}
+    return [name for name, kind in kinds.items() if kind is not None and kind.base in DATES]
 
 
 def _sides(partitions: Partitioning, row: Sequence[str], speller: Speller) -> list[tuple[str, str]]:
@@ -230,10 +242,16 @@ def _factor(words: Words, speller: Speller) -> str:
         return _call(words, speller)
     word = words.take()
     if word.kind is WordKind.NAME:
-        return speller.name(word.text)
+        return _column(word.text, speller)
     if word.kind is WordKind.PLAIN and is_unsigned(word.text):
         return speller.number(word.text)
     raise words.unexpected("expected a column or a number")
+
+
+def _column(name: str, speller: Speller) -> str:
+    """A column of a known type: of another one nothing tells that it holds what upstream's does."""
+    speller.kind(name)
+    return speller.name(name)
 
 
 def _call(words: Words, speller: Speller) -> str:

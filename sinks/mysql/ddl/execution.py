@@ -12,6 +12,7 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, Entered, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.model import ColumnDef
 from sinks.ddl.name_resolution import respelled
 from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
@@ -50,8 +51,14 @@ class MysqlDdl:
         """See `DdlExecution.may_have_run`: what was begun commits by itself, unless the server refused it."""
         return line.id != self._refused
 
-    def follow(self, line: DdlRecord) -> None:
+    def follow(self, made: PlacedDdl) -> None:
         """See `DdlExecution.follow`: the server keeps definitions as upstream does."""
+
+    def pass_over(self, left_out: PlacedDdl) -> None:
+        """See `DdlExecution.pass_over`; see `follow`."""
+
+    def define(self, there: PlacedDdl) -> None:
+        """See `DdlExecution.define`; see `follow`."""
 
     def resume(self, lease: Lease) -> None:
         """See `DdlExecution.resume`: nothing goes on by itself."""

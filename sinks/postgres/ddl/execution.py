@@ -7,6 +7,7 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.name_resolution import older_database, respelled, session_of
 from sinks.ddl.parse.statement import read_statement
 from sinks.ddl.rows.default_values import Circumstances, filling_of
@@ -15,6 +16,7 @@ from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl import concurrent_indexes
 from sinks.postgres.ddl.translate import PostgresTranslation, definitions_in
 from sinks.postgres.preconditions import firing_triggers, unfit_tables
+from sinks.postgres.types import column_of
 from sinks.rows.schema import TableSchema
 from sinks.rows.values import ValueRules
 from sinks.steps import Observer, Step
@@ -79,9 +81,17 @@ class PostgresDdl:
         """See `DdlExecution.may_have_run`: a rollback undoes it."""
         return False
 
-    def follow(self, line: DdlRecord) -> None:
+    def follow(self, made: PlacedDdl) -> None:
         """See `DdlExecution.follow`."""
-        definitions_in(self._at.db).follow_made(line.sql, self._at.catalog().database(line.database))
+        definitions_in(self._at.db).follow_made(made, self._at.catalog())
+
+    def pass_over(self, left_out: PlacedDdl) -> None:
+        """See `DdlExecution.pass_over`."""
+        definitions_in(self._at.db).pass_over(left_out, self._at.catalog())
+
+    def define(self, there: PlacedDdl) -> None:
+        """See `DdlExecution.define`."""
+        definitions_in(self._at.db).define(there, self._at.catalog(), column_of)
 
     def resume(self, lease: Lease) -> None:
         """See `DdlExecution.resume`: nothing goes on by itself."""

@@ -4,7 +4,7 @@ Definitions come from `sinks.ddl.parse.tables`; what changes no row and has no c
 keys) is noted in the DDL log, what would change rows in a way that is not known here is refused by name.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ordering.errors import TargetError
@@ -15,6 +15,7 @@ from sinks.ddl.parse.partitions import read_change
 from sinks.ddl.parse.statement import DdlKind, Statement, named
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
 from sinks.ddl.rows.default_values import Circumstances
+from sinks.ddl.rows.partition_condition import moments_of
 from sinks.ddl.rows.partition_moves import TablePlace, moved_rows
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl.alter_table import PostgresAlteration, column_clause, comments, members_clause
@@ -232,6 +233,8 @@ class PostgresTranslation:
         if known and known.partitions and known.partitions.method == "KEY" and (change.removed or change.exchanged):
             yield CREATE_CRC
         columns = self._columns(name)
+        if known and (change.removed or change.exchanged) and self._rules.invalid_dates == "null":
+            self._refuse_lost_dates(name, moments_of(known), columns)
         other = None
         if change.exchanged:
             reference = change.exchanged[1]
@@ -240,6 +243,17 @@ class PostgresTranslation:
             change, known, self._place(name), other, lambda found: PostgresSpeller(found, columns, self._rules)
         )
         yield note(f"left out: {text}")
+
+    def _refuse_lost_dates(self, name: TableName, dates: Sequence[str], columns: Iterable[str]) -> None:
+        """Raise TargetError for a row of which it is not known which partition upstream has it in."""
+        folded = {column.lower() for column in dates}
+        for column in (one for one in columns if one.lower() in folded):
+            if self._db.value(f"SELECT EXISTS (SELECT FROM {place(name)} WHERE {quoted(column)} IS NULL)"):  # noqa: S608 quoted
+                raise TargetError(
+                    f"rows of table {name} are NULL in column {column!r}, by which it is partitioned: upstream they may"
+                    ' hold zero or partial dates, of other partitions (target.invalid-dates = "null")',
+                    hint="delete or move the partition's rows in the target by hand, as upstream has them",
+                )
 
     def _place(self, table: TableName) -> TablePlace:
         columns = self._columns(table).values()

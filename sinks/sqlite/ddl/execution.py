@@ -6,7 +6,7 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
-from sinks.ddl.kept_definitions import Definitions
+from sinks.ddl.kept_definitions import Definitions, PlacedDdl
 from sinks.ddl.name_resolution import older_database, respelled, session_of
 from sinks.ddl.parse.statement import DdlKind, Statement, read_statement
 from sinks.ddl.rows.default_values import Circumstances, filling_of
@@ -17,6 +17,7 @@ from sinks.sqlite.ddl.live_schema import Site
 from sinks.sqlite.ddl.translate import SqliteTranslation
 from sinks.sqlite.encoder import SqliteEncoder
 from sinks.sqlite.session import SqliteSession
+from sinks.sqlite.types import column_of
 from sinks.steps import Observer, Step
 from sinks.target_session import TargetSession
 
@@ -83,9 +84,17 @@ class SqliteDdl:
         """See `DdlExecution.may_have_run`: a rollback undoes it."""
         return False
 
-    def follow(self, line: DdlRecord) -> None:
+    def follow(self, made: PlacedDdl) -> None:
         """See `DdlExecution.follow`."""
-        self._definitions().follow_made(line.sql, self._at.catalog().database(line.database))
+        self._definitions().follow_made(made, self._at.catalog())
+
+    def pass_over(self, left_out: PlacedDdl) -> None:
+        """See `DdlExecution.pass_over`."""
+        self._definitions().pass_over(left_out, self._at.catalog())
+
+    def define(self, there: PlacedDdl) -> None:
+        """See `DdlExecution.define`."""
+        self._definitions().define(there, self._at.catalog(), column_of)
 
     def resume(self, lease: Lease) -> None:
         """See `DdlExecution.resume`: nothing goes on by itself."""
