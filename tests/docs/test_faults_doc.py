@@ -13,6 +13,7 @@ from tests.forked import forked
 
 TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("faults.md", "performance.md"))
 DATES_FOR_PEOPLE = {
+    "consumer/source/clock.py",  # refuses watermarks of the future, decides nothing else
     "consumer/config/zone.py",  # for a warning
     "consumer/source/outside_watermark.py",  # refuses what is a day ahead
     "consumer/verify/resume_file.py",
