@@ -223,6 +223,22 @@ def is_same_real(kind: TypeDef, one: str, other: str) -> bool:
         (INT, TypeDef("double", (6, 1)), "2147483647", "99999.9"),
         (TypeDef("double"), TypeDef("double", unsigned=True), "-1", "0"),
         (INT, TypeDef("varbinary", (2,)), "12345", "12"),
+        (TypeDef("varchar", (9,)), TypeDef("char", (3,)), "a  bc", "a"),
+        (TypeDef("text"), TypeDef("tinytext"), "a" + "\u00e9" * 200, "a" + "\u00e9" * 127),
+        (TypeDef("text"), TypeDef("tinytext"), "\u00e9" * 200, "\u00e9" * 127),
+        (TypeDef("blob"), TypeDef("tinytext"), "\xc3\xa9" * 200, "\u00e9" * 127),
+        (TypeDef("text"), TypeDef("tinyblob"), "\u00e9" * 200, ("\xc3\xa9" * 128)[:255]),
+        (TypeDef("mediumtext"), TypeDef("text"), "\u00e9" * 40_000, "\u00e9" * 32_767),
+        (TypeDef("mediumtext"), TypeDef("text", (60,)), "\u00e9" * 200, "\u00e9" * 127),
+        (TypeDef("mediumblob"), TypeDef("blob", (300,)), "x" * 70_000, "x" * 65_535),
+        (TEXT, BIGINT, "\u00a012\u3000", "12"),
+        (TEXT, TypeDef("json"), "18446744073709551616", "1.8446744073709552e19"),
+        (
+            TEXT,
+            TypeDef("json"),
+            "[9223372036854775808, -9223372036854775809, 18446744073709551615, -9223372036854775808, -0]",
+            "[9223372036854775808, -9.223372036854776e18, 18446744073709551615, -9223372036854775808, 0]",
+        ),
         (TypeDef("bit", (64,)), BIGINT, "18446744073709551615", "9223372036854775807"),
     ],
 )
@@ -239,6 +255,37 @@ def test_pairs_that_are_not_known_are_refused(old: TypeDef, new: TypeDef) -> Non
         converter(old, new)
 
 
+@pytest.mark.parametrize("text", ["1_000", "\uff11\uff12", "\u0661", "NaN", "Infinity", "0x10", "sNaN"])
+@pytest.mark.parametrize("goal", [BIGINT, TypeDef("double"), TypeDef("decimal", (9, 2)), TypeDef("year")])
+def test_what_python_alone_takes_for_a_number_is_none(goal: TypeDef, text: str) -> None:
+    for old, spelled in ((TEXT, text), (TypeDef("blob"), text.encode().decode("latin-1"))):
+        if goal.base != "year" or old is TEXT:
+            with pytest.raises(ValueError, match="is no number"):
+                converter(old, goal)(spelled)
+
+
+@pytest.mark.parametrize("goal", ["date", "datetime", "timestamp", "time"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0662\u0660\u0662\u0664-01-02",
+        "2024-01-0\uff12",
+        "\uff12\uff1410203",
+        "1\u0662:10:11",
+        "2024-01-02 03:04:05.\u0661",
+    ],
+)
+def test_digits_of_other_scripts_are_no_date(goal: str, text: str) -> None:
+    with pytest.raises(ValueError, match="is no"):
+        converter(TEXT, TypeDef(goal))(text)
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "-Infinity"])
+def test_what_python_alone_takes_for_json_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="is no JSON"):
+        converter(TEXT, TypeDef("json"))(text)
+
+
 @pytest.mark.parametrize(("old", "new", "text"), [(TEXT, INT, "x"), (TEXT, TypeDef("date"), "no"), (TEXT, BIGINT, "")])
 def test_values_that_upstream_would_not_have_are_errors(old: TypeDef, new: TypeDef, text: str) -> None:
     with pytest.raises((ArithmeticError, ValueError)):
@@ -249,6 +296,12 @@ def test_which_changes_keep_every_value() -> None:
     assert keeps_values(TypeDef("varchar", (9,)), TypeDef("varchar", (10,)))
     assert not keeps_values(TypeDef("varchar", (9,)), TypeDef("varchar", (8,)))
     assert not keeps_values(TypeDef("varchar", (9,)), TypeDef("char", (9,)))
+    assert keeps_values(TypeDef("varchar", (63,)), TypeDef("tinytext"))
+    assert not keeps_values(TypeDef("varchar", (64,)), TypeDef("tinytext"))
+    assert keeps_values(TypeDef("tinytext"), TypeDef("text"))
+    assert not keeps_values(TypeDef("mediumtext"), TypeDef("text"))
+    assert not keeps_values(TypeDef("text", (60,)), TypeDef("varchar", (60,)))
+    assert keeps_values(TypeDef("text"), TypeDef("longtext"))
     assert keeps_values(INT, BIGINT)
     assert not keeps_values(BIGINT, INT)
     assert not keeps_values(INT, TypeDef("bigint", unsigned=True))

@@ -18,8 +18,9 @@ from ordering.errors import TargetError
 from sinks.ddl.model import TypeDef
 from sinks.ddl.rows.default_values import BYTES, INTEGERS, REALS
 from sinks.ddl.rows.members import enum_number, set_number
-from sinks.ddl.rows.out_of_range import fitting, fitting_year, integer_range, plain, shortest
+from sinks.ddl.rows.out_of_range import bytes_held, fitting, fitting_year, integer_range, plain, shortest
 from sinks.ddl.rows.temporal import date_and_time, time_span
+from sinks.rows.plain_values import is_unsigned, is_whole, real
 from sinks.rows.values import member_name, set_names
 
 Convert = Callable[[str], str]
@@ -27,11 +28,12 @@ TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 MOMENTS = {"date", "datetime", "timestamp"}
 NUMBERS = INTEGERS | REALS | {"decimal", "bit", "year"}
 _MOST_DIGITS = Context(prec=400)
-_MOMENT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?")
-_TIME = re.compile(r"(-?)(\d+):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
-_ONLY_DATE = re.compile(r"\s*(\d{7,13}|\d+-\d+-\d+)\s*$")
-_NO_SECONDS = re.compile(r"^\s*-?\d*[6-9]\d\s*$")
+_MOMENT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?", re.ASCII)
+_TIME = re.compile(r"(-?)(\d+):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
+_ONLY_DATE = re.compile(r"\s*(\d{7,13}|\d+-\d+-\d+)\s*$", re.ASCII)
+_NO_SECONDS = re.compile(r"^\s*-?\d*[6-9]\d\s*$", re.ASCII)
 _SHORT_DAY_DIGITS = len("260102")
+_CHARACTER_BYTES = 4
 _MICROSECOND_DIGITS = 6
 _CENTURY, _TURN = 100, 70
 _ALL_BITS = 1 << 64
@@ -60,12 +62,19 @@ def number_of(kind: TypeDef, names: str) -> str:
 def keeps_values(old: TypeDef, new: TypeDef) -> bool:
     """Whether every value of one type is spelled alike in the other, whatever it is."""
     if old.base in TEXTS and new.base in TEXTS - {"char"}:
-        longest = new.number(0, 0)
-        return not longest or 0 < old.number(0, 0) <= longest
+        return _fits_in_text(old, new)
     if old.base in INTEGERS and new.base in INTEGERS:
         (least, most), (lowest, highest) = integer_range(old), integer_range(new)
         return lowest <= least and most <= highest
     return (old.base, old.numbers, old.members, old.unsigned) == (new.base, new.numbers, new.members, new.unsigned)
+
+
+def _fits_in_text(old: TypeDef, new: TypeDef) -> bool:
+    length = old.number(0, 1) if old.base in {"char", "varchar"} else None
+    if new.base == "varchar":
+        return length is not None and length <= new.number(0, 1)
+    size, most = bytes_held(new), bytes_held(old) if length is None else length * _CHARACTER_BYTES
+    return size is None or (most is not None and most <= size)
 
 
 def _rule(old: TypeDef, new: TypeDef) -> Convert | None:
@@ -92,13 +101,18 @@ def _numeric(old: TypeDef) -> Callable[[str], Decimal] | None:
     if old.base in NUMBERS | {"enum", "set"}:
         return Decimal
     if old.base in TEXTS:
-        return lambda text: Decimal(text.strip())
+        return _read
     if old.base in MOMENTS | {"time"}:
         return lambda text: Decimal("-" * text.startswith("-") + re.sub(r"[^0-9.]", "", text))
     if old.base in BYTES:
         padding = "\0" if old.base == "binary" else None
-        return lambda text: Decimal(text.encode("latin-1").decode().rstrip(padding).strip())
+        return lambda text: _read(text.encode("latin-1").decode().rstrip(padding))
     return None
+
+
+def _read(text: str) -> Decimal:
+    """The number that a text is. Python's own takes more for one: `1_0`, `NaN`, digits of other scripts."""
+    return Decimal(real(text.strip()))
 
 
 def _single(text: str) -> Decimal:
@@ -158,7 +172,7 @@ def _named(old: TypeDef) -> Convert:
 
 def _respelled_json(text: str) -> str:
     """As TiDB spells it: a MariaDB keeps the text that once became a JSON."""
-    return spelled_json(json.loads(text, parse_float=_json_float))
+    return spelled_json(json.loads(text, parse_float=_Number, parse_int=_json_integer, parse_constant=_no_json))
 
 
 def _to_text(old: TypeDef, new: TypeDef) -> Convert:
@@ -232,8 +246,15 @@ class _Number(float):
     """A JSON number that is no integer."""
 
 
-def _json_float(text: str) -> _Number:
-    return _Number(text)
+def _json_integer(text: str) -> int | _Number:
+    """One of 64 bits, with a sign or without; any other is a DOUBLE to TiDB."""
+    number = int(text) if is_whole(text) else 0
+    return number if is_whole(text) and -(_ALL_BITS >> 1) <= number < _ALL_BITS else _Number(text)
+
+
+def _no_json(name: str) -> _Number:
+    message = f"{name} is no JSON"
+    raise ValueError(message)
 
 
 def _json_number(number: float) -> str:
@@ -278,7 +299,7 @@ def _to_moment(old: TypeDef, new: TypeDef) -> Convert | None:
 
 def _moment(text: str) -> datetime:
     text = text.strip()
-    if text.isdigit() and len(text) < _SHORT_DAY_DIGITS:
+    if is_unsigned(text) and len(text) < _SHORT_DAY_DIGITS:
         text = f"{'19' if int(text.zfill(_SHORT_DAY_DIGITS)[:2]) >= _TURN else '20'}{text:0>{_SHORT_DAY_DIGITS}}"
     parts = _MOMENT.fullmatch(text) or _MOMENT.fullmatch(date_and_time(text, _MICROSECOND_DIGITS))
     if parts is None:

@@ -12,7 +12,10 @@ from sinks.ddl.model import TypeDef
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _CHARACTERS = {"char", "varchar"}
-_BYTES = {"binary": 0, "varbinary": 0, "tinyblob": 255, "blob": 65_535}
+_BYTES = {"binary", "varbinary"}
+_TINY, _USUAL = 255, 65_535
+_MOST_BYTES = 4
+"""Of a character."""
 _FIRST_YEAR, _LAST_YEAR = 1901, 2155
 _MOST_INTEGER = (1 << 63) - 1
 _DECIMAL_DIGITS = 10
@@ -31,8 +34,27 @@ def fitting(kind: TypeDef) -> Callable[[str], str] | None:
         return _within(Decimal(0), Decimal((1 << kind.number(0, 1)) - 1))
     if kind.base in _CHARACTERS:
         return _cut(kind.number(0, 1))
-    longest = kind.number(0, 1) if _BYTES.get(kind.base) == 0 else _BYTES.get(kind.base)
-    return _cut(longest) if longest else None
+    return _fitting_bytes(kind)
+
+
+def _fitting_bytes(kind: TypeDef) -> Callable[[str], str] | None:
+    size = kind.number(0, 1) if kind.base in _BYTES else bytes_held(kind)
+    if size is None:
+        return None
+    return _cut_text(size) if kind.base.endswith("text") else _cut(size)
+
+
+def bytes_held(kind: TypeDef) -> int | None:
+    """How many bytes a TEXT or BLOB holds; None for larger kinds, which are never full here, and for other types.
+
+    With a length upstream makes it the smallest kind that holds so many characters, or bytes.
+    """
+    if kind.base in {"tinytext", "tinyblob"}:
+        return _TINY
+    if kind.base not in {"text", "blob"}:
+        return None
+    wanted = kind.number(0, 0) * (_MOST_BYTES if kind.base == "text" else 1)
+    return next((size for size in (_TINY, _USUAL) if wanted <= size), None) if kind.numbers else _USUAL
 
 
 def integer_range(kind: TypeDef) -> tuple[Decimal, Decimal]:
@@ -99,3 +121,8 @@ def _real(kind: TypeDef) -> Callable[[str], str] | None:
 
 def _cut(longest: int) -> Callable[[str], str]:
     return lambda text: text[:longest]
+
+
+def _cut_text(size: int) -> Callable[[str], str]:
+    """Whole characters only."""
+    return lambda text: text.encode()[:size].decode(errors="ignore")

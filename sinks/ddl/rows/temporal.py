@@ -9,11 +9,11 @@ import re
 from datetime import datetime, timedelta
 
 _SIGN = r"[!-/:-@\[-`{-~]"
-_PARTS = re.compile(rf"\d+{_SIGN}+\d+{_SIGN}+\d+(?:(?:[\sT]|{_SIGN})+\d+(?:{_SIGN}+\d+){{0,2}})?")
-_FRACTION = re.compile(r"(.*\d)\.(\d*)", re.DOTALL)
-_DIGITS = re.compile(r"\d+")
-_TIME = re.compile(r"(-?)\s*(?:(?:(\d+)\s+)?(\d+)\s*(?::\s*(\d+)\s*(?::\s*(\d+))?)?)\s*(?:\.(\d*))?")
-_DATED = re.compile(r"\d{11,}|\d+[^\w\s:]+\d+[^\w\s:]+\d")
+_PARTS = re.compile(rf"\d+{_SIGN}+\d+{_SIGN}+\d+(?:(?:[\sT]|{_SIGN})+\d+(?:{_SIGN}+\d+){{0,2}})?", re.ASCII)
+_FRACTION = re.compile(r"(.*\d)\.(\d*)", re.DOTALL | re.ASCII)
+_DIGITS = re.compile(r"[0-9]+")
+_TIME = re.compile(r"(-?)\s*(?:(?:(\d+)\s+)?(\d+)\s*(?::\s*(\d+)\s*(?::\s*(\d+))?)?)\s*(?:\.(\d*))?", re.ASCII)
+_DATED = re.compile(r"\d{11,}|\d+[^\w\s:]+\d+[^\w\s:]+\d", re.ASCII)
 """What is read as a date with a time where a time is wanted."""
 _MONTH = len("MM")
 _LONGEST_TIME = 7
@@ -54,7 +54,7 @@ def date_of_number(text: str) -> str:
     """A number that stands for a date, as a text that says the same: zeros lead it."""
     whole, point, fraction = text.partition(".")
     width = next((width for width in (6, 8, 12, 14) if len(whole) <= width), 0)
-    if len(whole) == len("YYYMMDDHHMMSS") or not width or not whole.isdecimal():
+    if len(whole) == len("YYYMMDDHHMMSS") or not width or not _DIGITS.fullmatch(whole):
         raise _unknown(text)
     return f"{whole:0>{width}}{point}{fraction}"
 
@@ -63,7 +63,7 @@ def _dated(text: str) -> tuple[list[str], str]:
     """The digits of year, month, day and so on, as far as they are given, and those of the fraction of a second."""
     found = _FRACTION.fullmatch(text)
     whole, fraction = (found[1], found[2]) if found else (text, "")
-    if whole.isdecimal() and len(whole) >= min(_SHORT):
+    if _DIGITS.fullmatch(whole) and len(whole) >= min(_SHORT):
         return _compact(whole, fraction)
     if len(_DIGITS.findall(whole)) < _ALL_PARTS:
         whole, fraction = f"{whole}.{fraction}" if fraction else whole, ""  # the point is a separator

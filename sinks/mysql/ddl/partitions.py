@@ -75,7 +75,8 @@ def _bytes(column: Column) -> str:
     if kind.base not in KEYED or column.folds:
         raise TargetError(f"which KEY partition a row is in can't be computed for column {column.name!r} {column.type}")
     if kind.base in STRINGS:
-        text = f"CAST(CONVERT(RTRIM({name}) USING utf8mb4) AS BINARY)"
+        shown = f"RTRIM({name})" if column.pads else name
+        text = f"CAST(CONVERT({shown} USING utf8mb4) AS BINARY)"
     else:
         text = name if kind.base == "varbinary" else f"CAST(CAST({name} AS CHAR) AS BINARY)"
     return f"COALESCE({text}, x'00')"

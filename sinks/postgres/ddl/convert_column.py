@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sinks.ddl.model import TypeDef
 from sinks.ddl.rows.default_values import BYTES, INTEGERS, REALS
 from sinks.ddl.rows.modify_column import keeps_values
-from sinks.ddl.rows.out_of_range import number_range
+from sinks.ddl.rows.out_of_range import bytes_held, number_range
 from sinks.postgres.catalog import base_type
 from sinks.postgres.names import literal, zone
 from sinks.postgres.types import type_of
@@ -24,6 +24,7 @@ _TEXT_TYPES = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 _TEMPORAL = {Shape.DATE: {"date", "datetime"}, Shape.DATETIME: {"datetime", "date"}, Shape.TIME: {"time"}}
 _WIDTH = re.compile(r"\((\d+)\)")
 _FRACTION = re.compile(r"\((\d)\)")
+_NUMBER = r"^[[:space:]]*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[[:space:]]*$"
 _MICROSECOND_DIGITS = 6
 PADDED = {"binary", "char"}
 """Types whose values are padded or stripped, which PostgreSQL's types don't tell."""
@@ -82,16 +83,28 @@ def _of_number(source: str, kind: TypeDef, goal: str) -> str | None:
     return None
 
 
+def _as_text(source: str, kind: TypeDef, goal: str) -> str | None:
+    """A text cut as upstream cuts it: a CHAR before the spaces at its end go. None where bytes are counted."""
+    if kind.base == "char":
+        return f"rtrim(({source})::{goal}, ' ')::{goal}"
+    return None if bytes_held(kind) else f"({source})::{goal}"
+
+
 def _of_text(source: str, kind: TypeDef, goal: str) -> str | None:
     if kind.base in _TEXT_TYPES:
-        return f"rtrim({source}, ' ')::{goal}" if kind.base == "char" else f"{source}::{goal}"
+        return _as_text(source, kind, goal)
     if kind.base in INTEGERS | {"decimal"}:
-        return _within(f"trim({source})::numeric", kind, goal)
+        return _within(f"{_number_in(source)}::numeric", kind, goal)
     if _is_plain_real(kind):
-        return f"({source}::{goal} + 0::{goal})"  # TiDB stores no zero with a sign
+        return f"({_number_in(source)}::{goal} + 0::{goal})"  # TiDB stores no zero with a sign
     if kind.base in BYTES:
         return _padded(f"convert_to({source}, 'UTF8')", kind)
     return None
+
+
+def _number_in(source: str) -> str:
+    """A text, or one that no cast takes: the server has more numbers than upstream (`NaN`, `Infinity`, 0x10, 1_000)."""
+    return f"(CASE WHEN {source} ~ '{_NUMBER}' THEN trim({source}) ELSE 'no number: ' || {source} END)"
 
 
 def _within(number: str, kind: TypeDef, goal: str) -> str:
@@ -106,17 +119,16 @@ def _within(number: str, kind: TypeDef, goal: str) -> str:
 
 def _padded(source: str, kind: TypeDef) -> str:
     length = kind.number(0, 1)
-    if kind.base == "varbinary":
-        return f"substring({source} FROM 1 FOR {length})"
     if kind.base != "binary":
-        return source
+        size = length if kind.base == "varbinary" else bytes_held(kind)
+        return f"substring({source} FROM 1 FOR {size})" if size else source
     return f"substring({source} || decode(repeat('00', {length}), 'hex') FROM 1 FOR {length})"
 
 
 def _of_bytes(source: str, _old: Column, kind: TypeDef, _zone: str) -> str | None:
     if kind.base in BYTES:
         return _padded(source, kind)
-    return f"convert_from({source}, 'UTF8')::{type_of(kind)}" if kind.base in _TEXT_TYPES else None
+    return _as_text(f"convert_from({source}, 'UTF8')", kind, type_of(kind)) if kind.base in _TEXT_TYPES else None
 
 
 def _of_bits(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
@@ -130,7 +142,9 @@ def _of_bits(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
 
 
 def _of_enum(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
-    if kind.base in _TEXT_TYPES or (kind.base == "enum" and set(old.members) <= set(kind.members)):
+    if kind.base in _TEXT_TYPES:
+        return _as_text(source, kind, type_of(kind))
+    if kind.base == "enum" and set(old.members) <= set(kind.members):
         return f"{source}::{type_of(kind)}"
     if kind.base in INTEGERS:
         members = ", ".join(map(literal, old.members))
@@ -143,7 +157,7 @@ def _of_set(source: str, old: Column, kind: TypeDef, _zone: str) -> str | None:
     if kind.base == "set":
         kept = [member for member in kind.members if member in old.members]
         return source if kept == [member for member in old.members if member in kept] else None
-    return f"{source}::{type_of(kind)}" if kind.base in _TEXT_TYPES else None
+    return _as_text(source, kind, type_of(kind)) if kind.base in _TEXT_TYPES else None
 
 
 def _of_time(source: str, old: Column, kind: TypeDef, zone_name: str) -> str | None:

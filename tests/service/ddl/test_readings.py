@@ -10,7 +10,7 @@ from consumer.wiring import target_of
 from ordering.errors import InputError, TargetError
 from tests.service.ddl.test_ddl import TARGETS, made
 from tests.service.local import LocalFeed
-from tests.service.messages import ddl, insert, watermarks
+from tests.service.messages import ddl, insert, typed, watermarks
 from tests.service.postgres_cells import PostgresCells
 
 __all__ = ["made"]
@@ -207,3 +207,45 @@ def test_a_clause_for_what_upstream_had_changes_nothing(made: LocalFeed, clause:
     assert index_texts(made) == before
     columns, rows = made.cells.tables({"d"})["d.t"]
     assert (columns, len(rows)) == (["id", "v", "x", "a"], len(before[:2]))
+
+
+def modified(made: LocalFeed, old: str, new: str, value: str) -> object:
+    """What a value becomes by MODIFY COLUMN. Raises TargetError."""
+    table = ddl("d.t", 2, f"CREATE TABLE `t` (`id` INT PRIMARY KEY,`s` {old})")
+    row = typed(insert("d.t", 3, id=1, s=value), s=old.lower())
+    later = ddl("d.t", 4, f"ALTER TABLE `t` MODIFY COLUMN `s` {new}", "ALTER")
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`"), table, row, later, *watermarks(5)])
+    made.apply()
+    return made.cells.tables({"d"})["d.t"][1][0]["s"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value", "after"),
+    [
+        ("VARCHAR(9)", "CHAR(3)", "a  bc", "a"),
+        ("TEXT", "TINYTEXT", "a" + "\u00e9" * 200, "a" + "\u00e9" * 127),
+        ("VARCHAR(300)", "TINYTEXT", "x" * 300, "x" * 255),
+        ("LONGBLOB", "TINYBLOB", "x" * 300, b"x" * 255),
+        ("TEXT", "TINYBLOB", "x" * 300, b"x" * 255),
+        ("LONGBLOB", "CHAR(3)", "a  bc", "a"),
+    ],
+)
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_what_is_too_long_is_cut_as_upstream(made: LocalFeed, old: str, new: str, value: str, after: object) -> None:
+    """In a session without strict mode: whole characters within the bytes of a type, a CHAR before its spaces go."""
+    assert modified(made, old, new, value) == after
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "0x10", "1_000", "\uff11"])
+@pytest.mark.parametrize("new", ["BIGINT", "DECIMAL(9,2)", "DOUBLE", "FLOAT"])
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.cells("made", ("new", "value"))
+def test_what_the_target_alone_takes_for_a_number_is_none(made: LocalFeed, new: str, value: str) -> None:
+    with pytest.raises(TargetError, match=r"no number|is no"):
+        modified(made, "VARCHAR(40)", new, value)
+
+
+@pytest.mark.parametrize("value", [" 12 ", "+12", "1.2e1", "12.", "\t12\n"])
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_texts_of_numbers(made: LocalFeed, value: str) -> None:
+    assert modified(made, "VARCHAR(40)", "BIGINT", value) == int("12")
