@@ -21,6 +21,7 @@ from sinks.ddl.model import AddColumn, Change, ColumnDef, TypeDef
 from sinks.ddl.parse.defaults import Number
 from sinks.ddl.rows.members import enum_number, set_number
 from sinks.ddl.rows.temporal import date_and_time, date_of_number, full_year, time_span
+from sinks.rows.plain_values import real
 from sinks.rows.values import ValueRules
 
 INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
@@ -190,15 +191,15 @@ def _text(kind: TypeDef, text: str) -> str:
 def _whole(_: TypeDef, text: str) -> str:
     """Halves go away from zero, those of a float to the even number."""
     if "e" in text.lower():
-        return str(round(float(text)))
-    return str(int(Decimal(text).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)))
+        return str(round(float(real(text.strip()))))
+    return str(int(Decimal(real(text.strip())).quantize(Decimal(1), ROUND_HALF_UP, _EXACT)))
 
 
 def _year(_: TypeDef, text: str) -> str:
     """Up to three digits are of the nearest century, also a number that is 0."""
     shown_as = _as_text(text).strip()
     digits = len(shown_as.partition(".")[0])
-    year = int(Decimal(shown_as).quantize(Decimal(1), ROUND_HALF_UP, _EXACT))
+    year = int(Decimal(real(shown_as)).quantize(Decimal(1), ROUND_HALF_UP, _EXACT))
     if digits > len("2024") or year < 0:
         message = f"{text!r} is no year"
         raise ValueError(message)
@@ -211,13 +212,13 @@ def _bits(_: TypeDef, text: str) -> str:
 
 
 def _decimal(kind: TypeDef, text: str) -> str:
-    number = Decimal(text).quantize(Decimal((0, (1,), -kind.number(1, 0))), ROUND_HALF_UP, _EXACT)
+    number = Decimal(real(text.strip())).quantize(Decimal((0, (1,), -kind.number(1, 0))), ROUND_HALF_UP, _EXACT)
     return format(number or abs(number), "f")  # a zero without a sign
 
 
 def _real(kind: TypeDef, text: str) -> str:
     """With (M,D) rounded, halves to even; a FLOAT has 32 bits."""
-    number = float(text)
+    number = float(real(text.strip()))
     if (digits := kind.number(1, 0)) or kind.number(0, 0):
         number = round(number * 10**digits) / 10**digits
     if kind.base == "float":

@@ -34,7 +34,7 @@ from sinks.rows.schema import Column, Shape
 from sinks.sqlite.catalog import index_name, place_of
 from sinks.sqlite.ddl.indexes import created, index_place, left_out, noted, remade
 from sinks.sqlite.ddl.live_schema import Site
-from sinks.sqlite.ddl.schema_text import body_of, literal, quoted
+from sinks.sqlite.ddl.schema_text import TOKEN, body_of, literal, quoted
 from sinks.sqlite.ddl.table_clauses import TableText, read_table_text
 from sinks.sqlite.sql_functions import conversion
 from sinks.sqlite.types import column_of, default_clause, type_clause, value_of
@@ -118,7 +118,7 @@ class SqliteAlteration:
             yield left_out(f"column {name!r}, which is not there")
             return
         for index, sql in self._site.texts(self._table).items():
-            if index and quoted(name).lower() in body_of(sql).lower():
+            if index and quoted(name).lower() in TOKEN.findall(body_of(sql).lower()):
                 yield f"DROP INDEX {index_place(self._table.database, index)}"
         yield f"{self._head} DROP COLUMN {quoted(name)}"
 

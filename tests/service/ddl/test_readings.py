@@ -249,3 +249,15 @@ def test_what_the_target_alone_takes_for_a_number_is_none(made: LocalFeed, new: 
 @pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
 def test_texts_of_numbers(made: LocalFeed, value: str) -> None:
     assert modified(made, "VARCHAR(40)", "BIGINT", value) == int("12")
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_an_index_goes_with_its_own_column_only(made: LocalFeed) -> None:
+    table = (
+        'CREATE TABLE `t` (`id` INT PRIMARY KEY,`a` INT,`a"b` INT,`"a"` INT,UNIQUE KEY `u` (`a"b`),KEY `k` (`a`),'
+        'UNIQUE KEY `w` (`"a"`))'
+    )
+    dropped = ddl("d.t", 3, "ALTER TABLE `t` DROP COLUMN `A`", "ALTER")
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, table), dropped, *watermarks(4)])
+    made.apply()
+    assert ["t.u" in text or "t.w" in text for text in index_texts(made)] == [True, True]
