@@ -6,11 +6,14 @@ from collections.abc import Iterable
 import pytest
 
 from ordering.errors import TargetError
+from ordering.events import TableName
 from sinks.ddl.kept_definitions import Known, altered, known_of
 from sinks.ddl.parse.partitions import PartitionDef, Partitioning, read_change
-from sinks.ddl.parse.statement import TableReference
+from sinks.ddl.parse.statement import TableReference, read_statement
 from sinks.ddl.parse.tables import read_changes, read_table
 from sinks.ddl.rows.partition_condition import rows_of
+from sinks.mysql.ddl.partitions import by_key
+from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 from sinks.rows.values import ValueRules
 from sinks.sqlite.ddl.partition_condition import SqliteSpeller
 from sinks.sqlite.encoder import SqliteEncoder
@@ -253,3 +256,16 @@ def test_texts_of_a_binary_table_are_bytes(options: str) -> None:
     assert [column.type.base for column in read_table(sql).columns] == ["varbinary", "char", "blob", "int"]
     (one,) = read_table("CREATE TABLE `t` (`a` VARCHAR(9) CHARACTER SET BINARY)").columns
     assert one.type.base == "varbinary"
+
+
+@pytest.mark.parametrize("pads", [True, False])
+def test_texts_of_a_key_partition_are_hashed_without_spaces_where_the_collation_pads(*, pads: bool) -> None:
+    """Under utf8mb4_0900_bin, 'a ' was hashed as 'a': rows of other partitions were deleted, its own kept."""
+    name = TableName("d", "t")
+    columns = (Column("id", "int", Shape.INTEGER), Column("k", "varchar(9)", Shape.TEXT, pads=pads))
+    catalog = Catalog({name: TableSchema(name, columns, (), ())})
+    statement = read_statement("ALTER TABLE `t` TRUNCATE PARTITION `p1`")
+    made = by_key(lambda *_: [("p0", "`k`"), ("p1", "`k`")], statement, "d", catalog)
+    shown = "RTRIM(`k`)" if pads else "`k`"
+    assert made is not None
+    assert f"CONVERT({shown} USING utf8mb4)" in made
