@@ -85,7 +85,7 @@ def prove(config: Path, as_json: bool, rebase: tuple[str, ...]) -> None:
     if wrong := proof.having(ProofVerdict.DIFFERENT):
         hint = "`reconciler verify CONFIG --tables DATABASE.TABLE` names the rows, --fix-sql writes the repair"
         raise DifferencesError(f"what the events say is not in {plural(len(wrong), 'table')}", hint=hint)
-    if proof.fault or len(proof.having(ProofVerdict.EQUAL)) < len(proof.tables):
+    if proof.fault or proof.nothing or len(proof.having(ProofVerdict.EQUAL)) < len(proof.tables):
         raise UnjudgedError(
             "nothing differs, but not all could be proven", hint="`reconciler help proof` says when that is so"
         )

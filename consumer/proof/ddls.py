@@ -1,14 +1,20 @@
-"""Which tables a DDL of the interval may have changed: their sums can't be told from events alone. Pure."""
+"""Which tables a DDL of the interval may have changed, or taken away: events alone can't tell of those. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ordering.errors import InputError
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
-from sinks.ddl.parse.statement import DdlKind, TableReference, exchange_of, read_statement
+from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, exchange_of, read_statement
 
 _NO_ROWS = {DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW, DdlKind.CREATE_DATABASE}
 """They change no row, and no column; but see `changes_key`."""
+
+_NO_TABLE = {DdlKind.CREATE_DATABASE, DdlKind.ALTER_DATABASE, DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW}
+"""They say of no table that it is there, or gone."""
+
+_There = dict[TableName, tuple[TableName, str]]
+"""Tables that have to be there, by their folded names, and why that is not sure."""
 
 _SETTLED = {DdlState.DONE.value, DdlState.IGNORED.value, DdlState.SKIPPED.value}
 
@@ -36,13 +42,14 @@ def touched(line: DdlRecord, tables: Collection[TableName]) -> set[TableName]:
 
 
 def changes_key(line: DdlRecord, name: TableName) -> bool:
-    """Whether a DDL may have taken a table's handle key away: rows are told apart in another way after it."""
+    """Whether a DDL may have given a table another handle key: rows are told apart in another way after it."""
     try:
         statement = read_statement(line.sql)
     except InputError:
         return True
     named = _in_their_databases(line, statement.tables)
-    return statement.kind is DdlKind.DROP_INDEX and any(_is(name, one) for one in named)
+    changes = statement.kind in {DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX}
+    return changes and any(_is(name, one) for one in named)
 
 
 def moved(line: DdlRecord, tables: Collection[TableName]) -> set[TableName]:
@@ -66,12 +73,72 @@ def _is(name: TableName, reference: TableReference) -> bool:
     return same and (reference.database is None or name.database.lower() == reference.database.lower())
 
 
+def left_by(
+    lines: Iterable[DdlRecord], before: Mapping[TableName, str], is_sure: Callable[[DdlRecord], bool]
+) -> dict[TableName, str]:
+    """The tables that have to be there after DDLs, the oldest first; and why that is not sure, "" where it is.
+
+    `before`: the same before them. `is_sure`: whether a DDL was executed where tables were looked for.
+    """
+    there = {name.folded: (name, why) for name, why in before.items()}
+    for line in lines:
+        if line.happened:
+            _follow(line, there, is_sure=line.state == DdlState.DONE.value and is_sure(line))
+    return dict(there.values())
+
+
+def _follow(line: DdlRecord, there: _There, *, is_sure: bool) -> None:
+    try:
+        statement = read_statement(line.sql)
+    except InputError:
+        statement = Statement(line.sql, DdlKind.OTHER)
+    if statement.kind in _NO_TABLE:
+        return
+    if statement.kind is DdlKind.OTHER and not statement.tables:
+        for key, (name, _) in list(there.items()):
+            if _may_mean(line, name):
+                there[key] = name, f"a DDL may have taken it away: {line.sql[:200]}"
+        return
+    keeps = statement.kind not in {DdlKind.DROP_TABLE, DdlKind.DROP_DATABASE}
+    if not keeps:
+        _forget(there, [name for name, _ in there.values() if _drops(line, statement, name)])
+    for one in statement.tables if keeps and is_sure else ():
+        _expect(there, line, one)
+    for old, new in statement.renames:
+        _forget(there, [name for name, _ in there.values() if _is(name, old)])  # without a database it may be of any
+        if is_sure:
+            _expect(there, line, new)
+
+
+def _forget(there: _There, gone: Iterable[TableName]) -> None:
+    for name in gone:
+        del there[name.folded]
+
+
+def _expect(there: _There, line: DdlRecord, one: TableReference) -> None:
+    name = TableName(one.database or line.database, one.table)
+    there[name.folded] = there.get(name.folded, (name, ""))[0], ""
+
+
+def _drops(line: DdlRecord, statement: Statement, name: TableName) -> bool:
+    if statement.kind is DdlKind.DROP_DATABASE:
+        return (statement.database or line.database).lower() == name.database.lower()
+    return any(_is(name, one) for one in _in_their_databases(line, statement.tables))
+
+
+def _may_mean(line: DdlRecord, name: TableName) -> bool:
+    """Whether a DDL that can't be read may be about a table."""
+    is_own = _is(name, TableReference(line.database, line.table)) if line.table else False
+    return is_own or name.table.lower() in line.sql.lower()
+
+
 def created_once(about: Sequence[DdlRecord]) -> bool:
     """Whether the one DDL about a table has made it, so that it was empty then."""
-    return len(about) == 1 and _creates(about[0])
+    return len(about) == 1 and creates(about[0])
 
 
-def _creates(line: DdlRecord) -> bool:
+def creates(line: DdlRecord) -> bool:
+    """Whether a DDL has made a table."""
     try:
         kind = read_statement(line.sql).kind
     except InputError:

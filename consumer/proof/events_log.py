@@ -61,12 +61,17 @@ class EventsLog:
 
     def _kept(self, state: ProofState, progress: Progress) -> tuple[list[OffsetRange], str]:
         with self._controlled() as control:
-            begins = control.begins(progress.partitions)
-        first = {p: (begins.get(p, 0), at.read_to) for p, at in progress.partitions.items() if p not in state.starts}
+            gone = _gone(control, progress)
+            there = {p: at for p, at in progress.partitions.items() if p.topic not in gone}
+            begins = control.begins(there)
+        for p in progress.partitions.keys() - there.keys():
+            if state.starts.get(p, 0) < progress.partitions[p].read_to:
+                return [], f"a topic was deleted that holds messages since the last proof ({p.topic})"
+        first = {p: (begins.get(p, 0), at.read_to) for p, at in there.items() if p not in state.starts}
         if lost := self._lost_beginning(first, state.checkpoint_ts):
             return [], lost
         spans = []
-        for partition, now in progress.partitions.items():
+        for partition, now in there.items():
             begin = begins.get(partition, 0)
             start = state.starts.get(partition, begin)
             if begin > start and now.read_to > start:
@@ -137,3 +142,11 @@ class EventsLog:
         found = [LogRead(p, stop, named[p], epochs_upto(epochs, stop)) for p, stop, epochs in read]
         with self._controlled() as control:
             check_read(control, found, progress.topics)
+
+
+def _gone(control: LogControl, progress: Progress) -> set[str]:
+    """Topics that are not there any more, or that have ended and made room for others of their names."""
+    names = {partition.topic for partition in progress.partitions}
+    there = {topic.name: topic.id for topic in control.topics(names)}
+    done = {name for name in names if progress.topics[name].ended or progress.topics[name].retired}
+    return {name for name in names if name not in there or (name in done and there[name] != progress.topics[name].id)}

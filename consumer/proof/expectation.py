@@ -3,10 +3,10 @@
 Where events can't tell (the first proof, a DDL, lost messages), the reason is said.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from consumer.proof.ddls import changes_key, created_once, moved, since, touched
+from consumer.proof.ddls import changes_key, created_once, creates, left_by, moved, since, touched
 from consumer.proof.events_log import RESET
 from consumer.proof.interval import TableInterval
 from consumer.proof.present import Present
@@ -19,10 +19,13 @@ from sinks.compare.canonical import columns_of
 
 TOO_LONG = "the server can't make the text of a row: it is too long"
 DROPPED = "the target has no such table, and no DDL has dropped it"
+_MISSING = "the target has no such table, and whether a DDL has dropped it is not known"
+_NONE = "the target has no table of this changefeed, and whether it should have some is not known"
 VERIFY = "`reconciler verify` compares it, then `reconciler prove CONFIG --rebase` takes it as right"
 _WAS_GONE = "the target had no such table at the last proof"
 _DIFFERED = "it differed at an earlier proof"
 _OTHERS = "its columns are others than at the last proof, or another version made its sums"
+_BY_HAND = "its columns became others without a DDL"
 _UNKNOWN = "it was not there at the last proof, and no CREATE TABLE alone has made it since"
 _FIRST = "this is the first proof, and no CREATE TABLE of this changefeed alone has made the table"
 
@@ -34,6 +37,8 @@ class Expectations:
     state: ProofState | None
     present: Present
     tables: dict[TableName, TableInterval]
+    accepts: Callable[[str, str], bool]
+    """Which tables the filter takes."""
     gap: str = ""
     starts: Mapping[Partition, int] = field(default_factory=dict)
     """From where the events above the interval are read."""
@@ -55,6 +60,8 @@ class Expectations:
         return self._told[name]
 
     def _tell(self, name: TableName) -> tuple[ExpectedTable | None, str]:
+        if lacking := self._lacking(name):
+            return self._with_column(name, lacking), ""
         reason = self.gap or self._lost_ddls() or self._changed(name) or self.tables[name].unproven
         if reason:
             return None, reason
@@ -63,16 +70,28 @@ class Expectations:
         return replace(before, sums=added(before.sums, self.tables[name].sums.sums)), ""
 
     def gone(self) -> dict[TableName, ProofOf]:
-        """Tables that had to be there, and that the target lacks though no DDL has taken them away."""
-        if self.gap == RESET or self._lost_ddls():
-            return {}
+        """Tables that had to be there, and that the target lacks though no DDL is known to have taken them away."""
         known = {} if self.state is None else self.state.tables
-        missing = [name for name in {*known, *self.unknown} if name not in self.present.rows]
-        expected = {name: known.get(name, ExpectedTable((), {}, 0)) for name in missing if not self._about(name)}
+        judged = () if self.state is None else self.state.judged
+        lost = self.gap if self.gap == RESET else self._lost_ddls()
+        before = {name: _why_untold(known.get(name), lost) for name in (*self.unknown, *judged, *known)}
+        lines = self.present.ddls if self.gap == RESET else list(self._ddls())
+        expected = left_by(reversed(lines), before, self._is_executed)
+        there = {name.folded for name in self.present.rows}
         return {
-            name: ProofOf(ProofVerdict.DIFFERENT, DROPPED, None, replace(one, signature=(), differs=True))
-            for name, one in expected.items()
+            name: _gone(known.get(name, ExpectedTable((), {}, 0)), why or (lost if self.gap == RESET else ""))
+            for name, why in sorted(expected.items())
+            if name.folded not in there and self.accepts(*name)
         }
+
+    def _is_executed(self, line: DdlRecord) -> bool:
+        """Whether the target's snapshot holds what a DDL has done."""
+        return line.commit_ts < self.present.checkpoint_ts or line.id in self.present.settled
+
+    def untold(self) -> str:
+        """Why it is not known that the target needs no table; "" if it is."""
+        why = self.gap or self._lost_ddls()
+        return f"{_NONE}: {why}" if why else ""
 
     def lost(self, name: TableName) -> str:
         """Why it is no longer known what a table has to hold; "" if it is, or has not been known for long."""
@@ -112,20 +131,33 @@ class Expectations:
         return ProofOf(verdict, reason, sums, kept, wrong, rows_in(expected.sums), doubt)
 
     def _lacking(self, name: TableName) -> str:
-        """The column that a table had at the last proof and that no DDL has taken away."""
-        known = self._known(name)
-        if known is None or self.gap == RESET or self._lost_ddls() or self._about(name):
+        """The column that a table had at the last proof, or in an event since, and that no DDL has taken away."""
+        if self.gap == RESET or self._lost_ddls():
             return ""
-        schema = self.tables[name].rows.schema
-        there = {column.name for column in schema.columns}
+        known, table = self._known(name), self.tables[name]
+        there = {column.name for column in table.rows.schema.columns}
         # of a merged table, what one shard lacks goes by the DDL of another one
-        had = columns_of(known.signature, in_sums=bool(schema.origin))
-        return next((column for column in had if column not in there), "")
+        had = [] if known is None else columns_of(known.signature, in_sums=bool(table.rows.schema.origin))
+        if lost := next((column for column in had if column not in there), ""):
+            return "" if self._about_columns(name) else lost
+        changed = table.lost_column and [line for line in self._about_columns(name) if not creates(line)]
+        return "" if changed or len(self._about(name)) > 1 else table.lost_column
+
+    def _about_columns(self, name: TableName) -> list[DdlRecord]:
+        """The DDLs of the interval that may have changed a table's columns: those about a shard of its, too."""
+        here = self.tables[name].rows.schema.here
+        place = {other for other, table in self.tables.items() if table.rows.schema.here == here} | {name}
+        return [line for line in self._ddls() if not place.isdisjoint(touched(line, self.present.rows.keys() | place))]
+
+    def _with_column(self, name: TableName, lacking: str) -> ExpectedTable:
+        """What a table has to hold that lacks a column: it differs until it has the column."""
+        known = self._known(name) or ExpectedTable(self._signature(name), {}, 0)
+        had = () if lacking in columns_of(known.signature, in_sums=True) else (f"{lacking}\tgone",)
+        return replace(known, signature=(*known.signature, *had), differs=True)
 
     def _without_columns(self, name: TableName, sums: ContentSums, lacking: str) -> ProofOf:
-        known = self._known(name)
-        expected = None if known is None else replace(known, differs=True)
         reason = f"the column {lacking} is gone, and no DDL has dropped it"
+        expected = self._with_column(name, lacking)
         return ProofOf(ProofVerdict.DIFFERENT, reason, sums, expected, rows_expected=rows_in(sums))
 
     def doubt(self, name: TableName) -> str:
@@ -137,7 +169,19 @@ class Expectations:
         for line in self._ddls():
             among = moved(line, tables)
             origins |= among if among & origins else set()
-        return self._own_doubt(name) or next(filter(None, map(self._own_doubt, sorted(origins))), "")
+        own = self._own_doubt(name) or self._by_hand(name)
+        return own or next(filter(None, map(self._own_doubt, sorted(origins))), "")
+
+    def _by_hand(self, name: TableName) -> str:
+        """Whether a table's columns were changed, and no DDL is about it, not even about an index."""
+        known = self._known(name)
+        if known is None or not known.signature or name not in self.tables or self.gap == RESET or self._lost_ddls():
+            return ""
+        now = self._signature(name)
+        is_other = known.signature != now and known.signature[:1] == now[:1]
+        if not is_other or self._about_columns(name):
+            return ""
+        return "" if any(changes_key(line, name) for line in self._ddls()) else _BY_HAND
 
     def _own_doubt(self, name: TableName) -> str:
         known = self._known(name)
@@ -183,3 +227,19 @@ class Expectations:
 
     def _known(self, name: TableName) -> ExpectedTable | None:
         return None if self.state is None else self.state.tables.get(name)
+
+
+def _why_untold(known: ExpectedTable | None, lost: str) -> str:
+    """Why a table may be missing rightly. `lost`: why DDLs may be unknown; that excuses none that was gone before."""
+    if known is None or known.signature:
+        return lost
+    return "" if known.differs else known.doubt
+
+
+def _gone(one: ExpectedTable, why: str) -> ProofOf:
+    """Of a table that is missing. `why`: why that may be right."""
+    if not why:
+        return ProofOf(ProofVerdict.DIFFERENT, DROPPED, None, replace(one, signature=(), differs=True))
+    doubt = why if why.startswith(_MISSING) else f"{_MISSING}: {why}"
+    reason = f"{doubt}; where that is right, `reconciler prove CONFIG --rebase` takes it as right"
+    return ProofOf(ProofVerdict.UNPROVEN, reason, None, replace(one, signature=(), doubt=doubt), doubt=doubt)

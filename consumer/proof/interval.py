@@ -4,7 +4,7 @@ It is another way than the one by which rows reach the target: no reduction, no 
 way loses, doubles or changes shows as a difference.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -25,12 +25,26 @@ class TableInterval:
     """A table's events. `unproven`: why they do not tell its sums; "" while they do. `passing`: what they carry on."""
 
     rows: CanonicalRows
+    unsent: Callable[[Iterable[str]], Collection[str]] = lambda _: ()
+    """Which columns of a message are left out on the way."""
     sums: IntervalSums = field(default_factory=IntervalSums)
     unproven: str = ""
     passing: TablePass | None = None
     copies: KeylessCopies = field(default_factory=KeylessCopies)
     has_other_key: bool = False
     """Whether an event came with another key than the table has at the end, or with none."""
+    lost_column: str = ""
+    """A column that an event has, and the table lacks; "" if there is none."""
+    _names: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._names = frozenset(column.name for column in self.rows.schema.columns)
+
+    def look(self, image: Image) -> None:
+        """Note a column that the table lacks."""
+        if not self._names.issuperset(image) and not self.lost_column:
+            lost = [name for name in image if name not in self._names]
+            self.lost_column = next(iter(sorted({*lost} - {*self.unsent(lost)})), "")
 
     def take(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None) -> None:
         """Take a row event: the row that it found, and the one that it left."""
@@ -120,6 +134,7 @@ class IntervalReading:
         table.has_other_key |= (message.primary_key or ()) != table.rows.schema.handle_key
         kind = KINDS[message.type]
         image = decode_image(message.data[0])  # type: ignore[index]  # `check_row` has looked
+        table.look(image)
         old = decode_image(message.old[0]) if kind is Kind.UPDATE else None  # type: ignore[index]
         if table.rows.schema.handle_key:
             table.take(kind, extension.commit_ts, image, old)

@@ -11,6 +11,7 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
+from consumer.proof.ddls import settled
 from consumer.verify.sides import Side, open_target_side
 from consumer.wiring import values_of
 from ordering.errors import TargetBusyError
@@ -34,6 +35,8 @@ class Present:
     progress: Progress
     ddls: list[DdlRecord]
     rows: dict[TableName, CanonicalRows] = field(default_factory=dict)
+    settled: frozenset[int] = frozenset()
+    """The DDLs of just its checkpoint that were done with in it."""
 
     @property
     def checkpoint_ts(self) -> int:
@@ -93,7 +96,8 @@ def present_of(config: Config, side: Side, progress: Progress) -> Present:
         for name, schema in tables
         if accepts(*name)
     }
-    return Present(progress, side.targets[0].ddl_log.latest(config.changefeed, KEPT), rows)
+    ddls = side.targets[0].ddl_log.latest(config.changefeed, KEPT)
+    return Present(progress, ddls, rows, settled(ddls, int(progress.checkpoint_ts)))
 
 
 def _lacking(progress: Progress, schema: TableSchema, columns: Iterable[str]) -> frozenset[str]:

@@ -61,7 +61,9 @@ class Proof:
     messages: int = 0
     seconds: float = 0.0
     fault: str = ""
-    """Why the upstream was not asked, though it was to be."""
+    """Why the upstream was not asked, or not about all, though it was to be."""
+    nothing: str = ""
+    """Why it is not known whether a target without any table should have some."""
     tables: dict[TableName, tuple[Mapping[str, str], ProofOf]] = field(default_factory=dict)
     """With the columns that are in no sum, and why."""
 
@@ -94,6 +96,7 @@ class Proof:
             "messages": self.messages,
             "seconds": self.seconds,
             "upstream_fault": self.fault or None,
+            "fault": self.nothing or None,
             "tables": [_table(name, left_out, one) for name, (left_out, one) in sorted(self.tables.items())],
         }
 
@@ -105,8 +108,7 @@ class Proof:
         """For people."""
         for name, (left_out, one) in sorted(self.tables.items()):
             yield f"{one.verdict.value:<10}{name}: {_said(one)}" + _without(left_out)
-        if self.fault:
-            yield self.fault
+        yield from filter(None, (self.fault, self.nothing))
         yield (
             f"{len(self.having(ProofVerdict.EQUAL))} of {len(self.tables)} tables hold at {self.checkpoint_ts}"
             f" ({utc_text(self.checkpoint_ts)} UTC) what {self.messages:,} messages since the last proof say"

@@ -9,12 +9,14 @@ Where events can't tell (the first proof, a DDL, lost messages), what was found 
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
+from consumer.config.routes import read_routes
 from consumer.filters.tables import table_filter
 from consumer.kafka.reader import Readers
-from consumer.proof.ddls import settled, under_way
+from consumer.proof.ddls import under_way
 from consumer.proof.events_log import EventsLog
 from consumer.proof.expectation import TOO_LONG, Expectations
 from consumer.proof.interval import IntervalReading, TableInterval
@@ -41,10 +43,14 @@ def carried(
     """
     state = first_state(present.progress) if state is None else state
     spans, gap = log.spans(state, present.progress)
-    tables = {name: TableInterval(rows, passing=passes.get(name)) for name, rows in present.rows.items()}
+    columns, accepts = read_routes(config.sink).columns, read_filter(config.filter).tables
+    tables = {
+        name: TableInterval(rows, partial(columns.unsent, name), passing=passes.get(name))
+        for name, rows in present.rows.items()
+    }
     low = 0 if state is None else state.checkpoint_ts
     order = PassOrder({} if state is None else dict(state.passed))
-    reading = IntervalReading(low, present.checkpoint_ts, tables, read_filter(config.filter).tables, order=order)
+    reading = IntervalReading(low, present.checkpoint_ts, tables, accepts, order=order)
     if not gap:
         reading.take(log.messages(spans, present.progress))
     messages = 0 if gap else sum(stop - start for _, start, stop in spans)
@@ -53,7 +59,7 @@ def carried(
     if gap:
         starts = {p: one.start for p, one in partitions.items()}
         passed = {p: int(one.passed) for p, one in partitions.items() if one.passed is not None}
-    return Expectations(state, present, tables, gap, starts, passed, reading.unknown), messages
+    return Expectations(state, present, tables, accepts, gap, starts, passed, reading.unknown), messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +90,9 @@ class Proving:
             if upstream is not None:
                 self._ask(upstream, proof, present)
             proof.seconds = round(time.monotonic() - begun, 3)
-            done = settled(present.ddls, present.checkpoint_ts)
+            done, judged = present.settled, proof.judgements()
             kept = ProofState.at(
-                present.progress, done, proof.expected, proof.judgements(), expectations.starts, expectations.passed
+                present.progress, done, proof.expected, judged, expectations.starts, expectations.passed
             )
             proofs.add(self.config.changefeed, proof.checkpoint_ts, proof.certificate(), kept.as_json())
         return proof
@@ -111,18 +117,21 @@ class Proving:
 
     def _ask(self, upstream: UpstreamSums, proof: Proof, present: Present) -> None:
         """Let the upstream's answers join what was found, but for tables that a DDL has already taken further."""
-        told, proof.fault = upstream.answers(), upstream.fault
+        told = upstream.answers()
         ahead = under_way(present.ddls, present.checkpoint_ts, {*told, *present.rows})
         answers = {name: answer for name, answer in told.items() if name not in ahead}
         for name in answers.keys() - proof.tables.keys():
             proof.add(name, {}, ProofOf(ProofVerdict.DIFFERENT, answers[name].reason, None, None, upstream="different"))
+        untold = [f"{name}: {one.reason}" for name, one in sorted(answers.items()) if one.is_equal is None]
+        proof.fault = "; ".join(filter(None, (upstream.fault, *untold)))
         for name, (left_out, found) in list(proof.tables.items()):
-            answer = answers.get(name)
-            too_long = found.reason == TOO_LONG
-            inexact = dict.fromkeys(
-                () if answer is None else answer.left_out, "equal values may be spelled differently"
+            if found.reason == TOO_LONG or (answer := answers.get(name)) is None:
+                continue
+            unasked = dict.fromkeys(
+                (one for one in answer.left_out if one not in left_out), "the upstream was not asked about it"
             )
-            proof.add(name, {**inexact, **left_out}, found if too_long else with_upstream(found, answer))
+            told_of = replace(answer, left_out=tuple(unasked))
+            proof.add(name, {**unasked, **left_out}, with_upstream(found, told_of))
 
     def _judged(self, expectations: Expectations, sums: dict[TableName, ContentSums | None], messages: int) -> Proof:
         present = expectations.present
@@ -134,4 +143,6 @@ class Proving:
         for name, gone in expectations.gone().items():
             if rebased is None or not rebased(*name):
                 proof.add(name, {}, gone)
+        if not proof.tables:
+            proof.nothing = expectations.untold()
         return proof

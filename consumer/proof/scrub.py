@@ -13,7 +13,6 @@ from threading import Event
 
 from consumer.config.model import Config
 from consumer.kafka.reader import Readers
-from consumer.proof.ddls import settled
 from consumer.proof.events_log import STAYS_SO, EventsLog
 from consumer.proof.expectation import Expectations
 from consumer.proof.pieces import TablePass, has_more_rows
@@ -211,10 +210,14 @@ class Scrub:
         told = {name: expectations.of(name)[0] for name in present.rows} | gone
         expected = {name: one for name, one in told.items() if one is not None}
         known = {} if before is None else {name: one for name, one in before.judged.items() if name in told}
-        done = settled(present.ddls, present.checkpoint_ts)
         judged = known | proof.judgements()
         self._state = ProofState.at(
-            present.progress, done, expected | proof.expected, judged, expectations.starts, expectations.passed
+            present.progress,
+            present.settled,
+            expected | proof.expected,
+            judged,
+            expectations.starts,
+            expectations.passed,
         )
         self._present, self._goes_on = present, expectations.gap not in STAYS_SO
         if before is None or proof.tables or proof.messages:

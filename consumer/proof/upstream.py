@@ -20,6 +20,7 @@ _OTHER = "the upstream holds other rows than the target"
 _STREAM = (
     "the upstream holds what the target holds, and the events say something else: --rebase takes the target as right"
 )
+_NOT_ASKED = "the upstream was not asked about"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class UpstreamAnswer:
     is_equal: bool | None
     reason: str = ""
     left_out: tuple[str, ...] = ()
-    """Columns that are not compared: equal values of theirs may be spelled differently."""
+    """Columns of both sides that were not compared: equal values of theirs may be spelled differently, say."""
 
 
 @dataclass(slots=True)
@@ -63,8 +64,11 @@ class UpstreamSums:
         finally:
             self.side.close()
         for name, kind, text in self.plan.schema:
-            is_column = kind == "missing column"
-            found[name] = UpstreamAnswer(None if is_column else False, text)
+            known = found.get(name)
+            if kind != "missing column" or known is None:
+                found[name] = UpstreamAnswer(False, text)
+            elif known.is_equal:
+                found[name] = UpstreamAnswer(None, f"not all of it was compared with the upstream: {text}")
         return found
 
     def _answer(self, one: Comparison, side: Side) -> UpstreamAnswer:
@@ -72,7 +76,10 @@ class UpstreamSums:
             upstream = side.ask(lambda: _sum(one, side.readers[0], 0))
         except (SourceError, InputError) as error:
             return UpstreamAnswer(None, f"the upstream was not asked: {error.fact}")
-        left_out = tuple(pair.right.name for pair in one.pairs if not pair.exact)
+        asked = {pair.right.name for pair in one.pairs if pair.exact}
+        there = {column.name.lower() for column in one.left.columns}
+        names = [column.name for column in one.right.columns if column.name.lower() in there and not column.generated]
+        left_out = tuple(name for name in names if name not in asked)
         return UpstreamAnswer(upstream == self.target[one.right.name], left_out=left_out)
 
 
@@ -94,8 +101,10 @@ def with_upstream(found: ProofOf, answer: UpstreamAnswer | None) -> ProofOf:
         return replace(asked, verdict=ProofVerdict.DIFFERENT, reason=reason, expected=doubted, doubt=_OTHER)
     if found.verdict is ProofVerdict.DIFFERENT:
         return replace(asked, reason=found.reason or _STREAM)
-    if answer.left_out and (doubt := found.doubt or ("" if kept is None else kept.doubt)):
-        reason = f"{doubt}, and the upstream was not asked about {', '.join(answer.left_out)}: {VERIFY}"
-        return replace(asked, verdict=ProofVerdict.UNPROVEN, reason=reason)
+    doubt = found.doubt or ("" if kept is None else kept.doubt)
+    if answer.left_out and (doubt or found.verdict is not ProofVerdict.EQUAL):
+        verdict = ProofVerdict.UNPROVEN if doubt else found.verdict
+        why = ", and ".join(filter(None, (doubt or found.reason, f"{_NOT_ASKED} {', '.join(answer.left_out)}")))
+        return replace(asked, verdict=verdict, reason=f"{why}: {VERIFY}" if doubt else why)
     sure = None if kept is None else replace(kept, doubt="")
     return replace(asked, verdict=ProofVerdict.EQUAL, reason="", expected=sure, doubt="")

@@ -109,6 +109,11 @@ class Feed:
         return self._thread is not None and self._thread.is_alive()
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it runs, and nobody has asked it to stop: its last window may take long to end."""
+        return self.is_running and not self._stopping.is_set()
+
+    @property
     def error(self) -> BaseException | None:
         """What ended its last run."""
         return None if self._error is None else self._error[0]

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from itertools import chain, count
 from pathlib import Path
 
 import structlog
@@ -54,10 +55,22 @@ class Fleet:
             log.error("a config can't be used", file=str(path), error=error.fact, where=error.where, hint=error.hint)  # noqa: TRY400 foreseen
             feed.fail(error)
         with self.lock:
-            name = feed.name if feed.name not in self.feeds else path.stem
-            feed.name = name
-            self.feeds[name] = feed
+            self._place(feed)
         return feed
+
+    def _place(self, feed: Feed) -> None:
+        """Keep it by its id; by its file's name where that is wrong, or its id another's: nobody takes a place."""
+        names = chain((feed.name, feed.path.stem, feed.path.name), (f"{feed.path.name}-{n}" for n in count(2)))
+        feed.name = next(name for name in names if name not in self.feeds)
+        self.feeds[feed.name] = feed
+
+    def _make_room(self, feed: Feed) -> None:
+        """Give one whose file can't be read another name, where it has this one's id by its file's name."""
+        other = self.feeds.get(feed.name)
+        if other is not None and other.config is None:
+            del self.feeds[feed.name]
+            other.name = other.path.name
+            self._place(other)
 
     def reload(self, feed: Feed) -> None:
         """Read its file again, after somebody fixed it. Raises ConfigError."""
@@ -95,6 +108,7 @@ class Fleet:
         if feed.config is None:
             raise AssertionError(feed.path)
         check_spark(feed.config, self.settings, self.folder)
+        self._make_room(feed)
         other = self.feeds.get(feed.name)
         if other is not None:
             hint = "an id names one row of progress: give one of them another id"

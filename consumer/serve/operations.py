@@ -123,7 +123,7 @@ class Operations:
         old = _parsed(read_text(feed.path))
         change = change_to(shown(old), _parsed(edited))
         _, keys = self._allowed(feed, change)
-        return Preview(change, differences(shown(old), shown(merged(old, change)), keys), restarts=feed.is_running)
+        return Preview(change, differences(shown(old), shown(merged(old, change)), keys), restarts=feed.goes_on)
 
     def _allowed(self, feed: Feed, change: Mapping[str, Any]) -> tuple[str, list[str]]:
         """The file's text after a change, and the keys that differ. Raises ConfigError, RequestError, ConflictError."""
@@ -145,9 +145,13 @@ class Operations:
             log.info("paused", changefeed=feed.name)
 
     def resume(self, feed: Feed) -> None:
-        """Read its file again and start it; one that runs goes on. Raises ConfigError if the file is wrong."""
+        """Read its file again and start it; one that runs goes on.
+
+        Raises ConfigError if the file is wrong, ConflictError if the window of its last run does not end in time.
+        """
         with _alone(feed):
-            if not feed.is_running:
+            if not feed.goes_on:
+                _await_end(feed, "resume it once its state says that it has ended, or try again")
                 self._fleet.reload(feed)
                 feed.start()
             self._fleet.set_paused(feed.name, paused=False)
@@ -221,11 +225,11 @@ def _changed(feed: Feed, change: Mapping[str, Any], allowed: Api) -> tuple[str, 
     keys = changed_keys(old, new)
     check_references(dict(change), feed.path.parent, allowed)
     check_destination(old, change)
-    document = tomlkit.parse(text)
     try:
+        document = tomlkit.parse(text)
         _put(document, change)
         return tomlkit.dumps(document), keys
-    except (TOMLKitError, ValueError, TypeError, RecursionError) as error:
+    except (TOMLKitError, ValueError, TypeError, LookupError, RecursionError) as error:
         fact = f"this can't be written as TOML: {str(error)[:200]}"
         raise RequestError(fact, where="body", hint="`reconciler help configuration` has a sample") from error
 
@@ -255,11 +259,9 @@ def _alone(feed: Feed) -> Iterator[None]:
 @contextmanager
 def _at_rest(feed: Feed, *, restart_if_done: bool = True) -> Iterator[bool]:
     """Stop it meanwhile; whether it ran. Raises ConflictError if its window does not end in time."""
-    ran = feed.is_running
+    ran = feed.goes_on
     feed.ask_to_stop()
-    if not feed.join(time.monotonic() + STOP_S):
-        hint = "it is paused now; resume it once its state says that it has ended, or try again"
-        raise ConflictError(f"its window did not end within {STOP_S:.0f} s", where=f"changefeed {feed.name}", hint=hint)
+    _await_end(feed, "it is paused now; resume it once its state says that it has ended, or try again")
     done = False
     try:
         yield ran
@@ -267,3 +269,8 @@ def _at_rest(feed: Feed, *, restart_if_done: bool = True) -> Iterator[bool]:
     finally:
         if ran and (restart_if_done or not done):
             feed.start()
+
+
+def _await_end(feed: Feed, hint: str) -> None:
+    if not feed.join(time.monotonic() + STOP_S):
+        raise ConflictError(f"its window did not end within {STOP_S:.0f} s", where=f"changefeed {feed.name}", hint=hint)

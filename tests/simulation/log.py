@@ -164,7 +164,7 @@ class FakeLog:
     def topics(self, wanted: Iterable[str]) -> list[Topic]:
         """As `Control.topics`."""
         self._creep()
-        pattern = re.compile(next(iter(wanted)).removeprefix("~"))
+        pattern = re.compile("|".join(f"(?:{name.removeprefix('~')})" for name in wanted))
         names = sorted({p.topic for p in self.held if pattern.fullmatch(p.topic)})
         return [
             Topic(name, f"id-{name}-{self.made[name]}", tuple(sorted(p for p in self.held if p.topic == name)))

@@ -1,22 +1,31 @@
 """Events, target and upstream: which two differ says who is wrong."""
 
+import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from consumer.proof import upstream as third_sum
 from consumer.proof.ddls import under_way
 from consumer.proof.report import Proof, ProofOf, ProofVerdict
 from consumer.proof.run import Proving
 from consumer.proof.state import ExpectedTable
 from consumer.proof.upstream import UpstreamAnswer, with_upstream
+from consumer.verify.sides import open_other_side
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
+from tests.service.commands.test_prove import feed, prove, verdicts
 from tests.service.lab import eventually
+from tests.service.local import LocalFeed
+from tests.service.messages import begun, watermarks
 from tests.service.pipeline.test_upstream import Origin
 from tests.verifying.test_moments import made, origin, run, verified
 from tests.verifying.upstreams import Verified
 
-__all__ = ["origin", "verified"]
+__all__ = ["feed", "origin", "verified"]
 EQUAL, DIFFERENT, BASE, UNPROVEN = ProofVerdict.EQUAL, ProofVerdict.DIFFERENT, ProofVerdict.BASE, ProofVerdict.UNPROVEN
 KEPT = ExpectedTable(("id\tint\tnumber",), {}, 1, doubt="it differed at an earlier proof")
 
@@ -54,7 +63,37 @@ def test_columns_that_the_upstream_was_not_asked_about_stay_in_doubt(verdict: Pr
     assert (found.verdict, found.upstream, found.doubt) == (UNPROVEN, "equal", KEPT.doubt)
     assert found.reason.startswith(f"{KEPT.doubt}, and the upstream was not asked about f: ")
     assert found.expected == KEPT
-    assert with_upstream(ProofOf(BASE, "", {}, None), answer).verdict is EQUAL
+
+
+@pytest.mark.parametrize("verdict", [BASE, UNPROVEN, EQUAL])
+def test_columns_that_nobody_has_compared_make_no_base_equal(verdict: ProofVerdict) -> None:
+    found = with_upstream(
+        ProofOf(verdict, "why" * (verdict is not EQUAL), {}, None), UpstreamAnswer(True, left_out=("j", "f"))
+    )
+    assert found.verdict is verdict
+    assert found.reason == ("" if verdict is EQUAL else "why, and the upstream was not asked about j, f")
+    assert found.upstream == "equal"
+
+
+@pytest.mark.parametrize("rows", ["equal", "other", "column"])
+def test_a_column_that_the_target_lacks_does_not_hide_other_rows(
+    feed: LocalFeed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str
+) -> None:
+    """The events say what the target holds; the upstream has a column more, and maybe other rows."""
+    feed.send([*begun(), *watermarks(4)])
+    feed.apply()
+    shutil.copytree(tmp_path / "target", tmp_path / "upstream")
+    with closing(sqlite3.connect(tmp_path / "upstream" / "d.sqlite")) as upstream, upstream:
+        upstream.execute("ALTER TABLE t ADD COLUMN x INT") if rows != "equal" else None
+        upstream.execute("UPDATE t SET v = 99") if rows == "other" else None
+    feed.with_(source={"upstream": {"uri": "tidb://r@h:4000"}})
+    asked = lambda *_: open_other_side(f"sqlite:///{tmp_path}/upstream", 1)  # noqa: E731 stands for TiDB as of C
+    monkeypatch.setattr(third_sum, "open_upstream_side", asked)
+    proof = prove(feed)
+    assert verdicts(proof) == {"t": "different" if rows == "other" else "equal"}
+    assert proof.fault == (
+        "d.t: not all of it was compared with the upstream: the target has no column 'x'" if rows == "column" else ""
+    )
 
 
 def test_a_table_without_a_key_is_proven_by_the_upstream_alone() -> None:

@@ -85,6 +85,6 @@ def _as_toml(values: dict[str, Any]) -> str:
         raise RequestError("null is no value of a config", where=f"key {empty!r}", hint="leave the key out")
     try:
         return tomlkit.dumps(values)
-    except (TOMLKitError, ValueError, TypeError) as error:
+    except (TOMLKitError, ValueError, TypeError, LookupError, RecursionError) as error:
         fact = f"the body can't be written as TOML: {str(error)[:200]}"
         raise RequestError(fact, where="body", hint="`reconciler help configuration` has a sample") from error

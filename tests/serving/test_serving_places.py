@@ -1,0 +1,92 @@
+"""What an operation may take for granted of a changefeed: that it runs, and whose name it has."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from consumer.serve import operations as doing
+from consumer.serve.api.errors import ConflictError
+from consumer.serve.changefeed import Feed
+from consumer.serve.fleet import Fleet
+from consumer.serve.operations import Operations
+from tests.service.lab import eventually
+from tests.serving.test_serving_rules import TEXT
+
+
+class Runs:
+    """Runs whose first one does not end before it may, though it was asked to stop."""
+
+    def __init__(self) -> None:
+        self.may_end, self.files = threading.Event(), list[str]()
+
+    def one(self, feed: Feed, stopping: threading.Event) -> None:
+        self.files.append(feed.path.name)
+        (self.may_end if len(self.files) == 1 else stopping).wait(30)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    found = Runs()
+    monkeypatch.setattr(Feed, "_one_run", staticmethod(found.one))
+    yield found
+    found.may_end.set()
+
+
+@pytest.fixture
+def paused(fleet: Fleet, folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Feed:
+    """A changefeed that was paused, while its last window still ends."""
+    monkeypatch.setattr(doing, "STOP_S", 0.05)
+    (folder / "x.toml").write_text(TEXT.replace("/tmp/x", str(folder / "target")))
+    feed = fleet.add(folder / "x.toml")
+    feed.start()
+    eventually("it runs", lambda: bool(runs.files))
+    Operations(fleet).pause(feed)
+    assert (feed.is_running, feed.goes_on, feed.state) == (True, False, "stopped")
+    return feed
+
+
+def test_one_that_still_ends_is_not_resumed_before_it_has(fleet: Fleet, paused: Feed, runs: Runs) -> None:
+    with pytest.raises(ConflictError, match="did not end"):
+        Operations(fleet).resume(paused)
+    assert fleet.settings.paused == [paused.name], "it stays paused, also across a restart"
+    runs.may_end.set()
+    eventually("it has ended", lambda: not paused.is_running)
+    Operations(fleet).resume(paused)
+    eventually("it runs again", lambda: len(runs.files) == 2)
+    assert (paused.goes_on, fleet.settings.paused) == (True, [])
+
+
+def test_a_resume_waits_for_the_end(fleet: Fleet, paused: Feed, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doing, "STOP_S", 30.0)
+    threading.Timer(0.1, runs.may_end.set).start()
+    Operations(fleet).resume(paused)
+    eventually("it runs again", lambda: len(runs.files) == 2)
+
+
+def test_a_change_does_not_start_one_that_is_paused_and_still_ends(
+    fleet: Fleet, paused: Feed, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doing, "STOP_S", 30.0)
+    threading.Timer(0.1, runs.may_end.set).start()
+    assert not Operations(fleet).change(paused, {"limits": {"window-rows": 5000}}).restarted
+    assert (paused.is_running, paused.state, len(runs.files)) == (False, "stopped", 1)
+
+
+@pytest.mark.parametrize("names", [("a.toml", "orders.toml"), ("z.toml", "orders.toml")])
+def test_a_broken_file_takes_no_healthy_changefeed_out(
+    fleet: Fleet, folder: Path, runs: Runs, names: tuple[str, str]
+) -> None:
+    """The broken file is called as the other's changefeed; it is met before it, and after it."""
+    good, broken = names
+    text = TEXT.replace("/tmp/x", str(folder / "target"))
+    (folder / good).write_text(text.replace('"x"', '"orders"', 1))
+    (folder / broken).write_text('changefeed = "orders"\n[source\n')
+    fleet.open()
+    assert {name: feed.path.name for name, feed in fleet.feeds.items()} == {"orders": good, "orders.toml": broken}
+    eventually("the healthy one runs", lambda: runs.files == [good])
+    assert fleet.feed("orders.toml").state == "failed"
+    (folder / broken).write_text(text.replace('"x"', '"other"', 1))
+    Operations(fleet).resume(fleet.feed("orders.toml"))
+    assert set(fleet.feeds) == {"orders", "other"}
