@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from consumer.cli import verify
 from consumer.demo.fake_ticdc.changefeed import Message
-from consumer.proof import expectation
+from consumer.proof import expectation, present, run
 from consumer.proof.run import Proving
 from ordering.events import Partition, TableName
 from tests.service.commands.test_prove import feed, prove, reason, verdicts
@@ -100,8 +100,8 @@ def test_where_ddls_may_be_lost_a_missing_table_is_not_forgotten(
     monkeypatch.setattr(expectation, "KEPT", 3)
     for n in range(3):
         follows(feed, 5 + 2 * n, f"CREATE TABLE `w{n}` (id INT PRIMARY KEY)", table=f"w{n}")
-    monkeypatch.setattr("consumer.proof.present.KEPT", 3)
-    monkeypatch.setattr("consumer.proof.run.KEPT", 3)
+    for module in (present, run):
+        monkeypatch.setattr(module, "KEPT", 3)
     for _ in range(2):
         found = prove(feed)
         assert verdicts(found)["t"] == "unproven"
