@@ -4,7 +4,8 @@ A message is applied only if that brings its row to the upstream's state at the 
 
 - the checkpoint has passed it, and no window is half applied;
 - nothing newer of its row was applied since: that is noted while later events are applied (`superseded`). Of a message
-  that could not be decoded nobody knew the row, so nobody looked: it is applied by rewinding to before it;
+  that could not be decoded nobody knew the row, so nobody looked: it is applied by rewinding to before it. Nor is a row
+  written where such a message may be a later one of it, whatever was decided about that one;
 - no DDL was executed on its table since: it may have removed the row, or changed what a row is, or given the table's
   name to another one (`consumer.quarantine.table_fate`).
 
@@ -49,6 +50,9 @@ class Verdict:
     position: Position
     state: QuarantineState
     why: str
+
+
+_NOT_APPLIED = {QuarantineState.HELD, QuarantineState.DISCARDED}
 
 
 class _Undecided(Exception):  # noqa: N818 no error: said of one message
@@ -100,6 +104,7 @@ class _Replay:
     def __init__(self, config: Config, target: Target, progress: Progress, lease: Lease) -> None:
         self._config, self._target, self._progress, self._lease = config, target, progress, lease
         self._filter = read_filter(config.filter)
+        self._all = target.quarantine.all(config.changefeed)
         self._ddls = target.ddl_log.latest(config.changefeed, KEPT)
         self._format = schemas_of(config, target).format
         self._bodies = bodies_of(config).reading(self._format)
@@ -130,6 +135,7 @@ class _Replay:
                 "its row was not known, so nobody looked for later events: `reconciler progress rewind CONFIG"
                 f" {ts - 1}` applies it, and what came after it, again"
             )
+        self._check_unread(one, ts)
         name = table_of(one.row)
         self._check_place(name)
         self._check_ddls(name, ts)
@@ -207,6 +213,23 @@ class _Replay:
         if not reaches_back(self._ddls, ts):
             raise _Undecided("the DDL log does not reach back to it: its table may have been changed since")
 
+    def _check_unread(self, one: Quarantined, ts: int) -> None:
+        """Raise where a message that could not be decoded may be a later one of the row.
+
+        It is none if its partition held it before the row's message, of which copies may have come again.
+        """
+        first = min(
+            c.position for c in self._all if (c.row, c.commit_ts) == (one.row, one.commit_ts) and _beside(c, one)
+        )
+        for other in self._all:
+            is_before = _beside(other, one) and other.position < first
+            if other.row is None and other.state in _NOT_APPLIED and not is_before:
+                raise _Undecided(
+                    f"the message at {other.position} could not be decoded ({other.state.value}) and may be a later one"
+                    f" of this row: `reconciler progress rewind CONFIG {ts - 1}` applies all from here on again, once"
+                    " that message can be decoded; else write the row by hand as upstream has it, then discard this one"
+                )
+
     def _check_place(self, name: TableName) -> None:
         """Whether its table's place is known to be no other table's."""
         names = self._target.names
@@ -221,6 +244,11 @@ class _Replay:
         elsewhere = message.tidb.claim_check_location or message.tidb.only_handle_key
         content = reference(message.tidb.claim_check_location, one.position) if elsewhere else bytes(message.data[0])
         return one.row or b"", order, content, 0
+
+
+def _beside(one: Quarantined, other: Quarantined) -> bool:
+    """Whether both lie in one partition."""
+    return one.position[:2] == other.position[:2]
 
 
 @contextmanager
