@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ordering.events import TableName
 from sinks.compare.digests import Span, TableReader
-from sinks.compare.value_forms import Pair, Trait, paired
+from sinks.compare.value_forms import Form, Pair, Trait, paired
 from sinks.rows.schema import Catalog, Column, TableSchema
 
 CHUNK_ROWS = 50_000
@@ -120,6 +120,9 @@ def _compared(
                 plan.schema.append((name, "missing column", f"the target has no column {column.name!r}"))
         elif not (left[1].is_comparable(column) and right[1].is_comparable(other)):
             plan.unjudged.append(f"{name}: column {column.name!r} ({column.type}) can't be compared")
+        elif _is_place(column, right[1].trait(other)) or _is_place(other, left[1].trait(column)):
+            kinds = f"({column.type} and {other.type})"
+            plan.unjudged.append(f"{name}: column {column.name!r} {kinds} can't be compared: names with their places")
         else:
             traits: tuple[Trait | None, Trait | None] = left[1].trait(column), right[1].trait(other)
             pairs.append(paired(column, other, traits, invalid_dates_are_null=rules.invalid_dates_are_null))
@@ -129,6 +132,11 @@ def _compared(
     masked = any(rules.masked(name, column.name) for column in left[0].columns)
     unique, span_column = _is_unique(keys, right[0]), _span_column(keys, left, right)
     return Comparison(name, left[0], right[0], tuple(pairs), keys, span_column, unique, masked)
+
+
+def _is_place(column: Column, other: Trait | None) -> bool:
+    """Whether one side holds a member's name, or some, and the other one where it stands in the list."""
+    return bool(column.members) and other is not None and other.form in {Form.NUMBER, Form.BITS, Form.REAL, Form.FLOAT}
 
 
 def _named(table: TableSchema, name: str) -> Column | None:

@@ -5,13 +5,13 @@ Where a form is not `exact`, equal values may be spelled differently too, by JSO
 exponent: then their rows are fetched, and `meaning` decides.
 """
 
+import re
 import struct
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import partial
 from math import isinf
 
 from sinks.compare.documents import document_text
@@ -71,6 +71,8 @@ class Pair:
     dateless: bool = False
     digits: int = 0
     """Of a second, as the side that knows it spells them."""
+    between: frozenset[Form] = frozenset()
+    """The forms of both sides, where they differ."""
 
     @property
     def is_large(self) -> bool:
@@ -85,12 +87,16 @@ class Pair:
         """What a text stands for: equal for equal values."""
         if text is None:
             return None
-        rule = _MEANINGS.get(self.form)
+        between = _BETWEEN.get(self.between)
+        meant = text if between is None else between(text)
         if self.dateless:
-            rule = partial(_moment, self.form)
-        return text if rule is None else rule(text)
+            return _moment(Form.DATETIME if between is _midnight else self.form, meant)
+        rule = None if between is not None else _MEANINGS.get(self.form)
+        return meant if rule is None else rule(meant)
 
 
+_DAY = re.compile(r"\d{4,}-\d\d-\d\d")
+_FRACTION = re.compile(r"(?:\d{4,}-\d\d-\d\d )?-?\d+:\d\d:\d\d\.\d+")
 _MOMENTS = {Form.DATE, Form.DATETIME, Form.TIMESTAMP}
 _INEXACT = {Form.REAL, Form.FLOAT, Form.JSON}
 _BY_SHAPE = {
@@ -121,7 +127,8 @@ def paired(
     # a column that only one side knows the type of may hold any text at the other
     sized = known.form in {Form.TEXT, Form.JSON} or first is None or second is None or not alike
     digits = (known.scale or 0) if known.form is not Form.NUMBER else 0
-    return Pair(left, right, known.form, exact, sized, dateless, digits)
+    between = frozenset[Form]() if alike or first is None or second is None else frozenset({first.form, second.form})
+    return Pair(left, right, known.form, exact, sized, dateless, digits, between)
 
 
 def is_plain(number: float) -> bool:
@@ -168,6 +175,22 @@ def _moment(form: Form, text: str) -> Hashable:
     return text
 
 
+def _midnight(text: str) -> str:
+    """A day as its first moment."""
+    return f"{text} 00:00:00" if _DAY.fullmatch(text) else text
+
+
+def _trimmed(text: str) -> str:
+    """A moment or a time without the zeros that a column of texts keeps at the end of its fraction."""
+    return text.rstrip("0").rstrip(".") if _FRACTION.fullmatch(text) else text
+
+
+_BETWEEN: dict[frozenset[Form], Callable[[str], str]] = {
+    frozenset({Form.DATE, Form.DATETIME}): _midnight,
+    frozenset({Form.DATETIME, Form.TEXT}): _trimmed,
+    frozenset({Form.TIME, Form.TEXT}): _trimmed,
+}
+"""Of columns of two forms; others have the meaning of `Pair.form`."""
 _MEANINGS: dict[Form, Callable[[str], Hashable]] = {
     Form.NUMBER: _number,
     Form.BITS: _number,

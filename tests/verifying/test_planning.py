@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 
 from consumer.verify import narrow
 from consumer.verify.narrow import Difference, Narrowing, different
-from consumer.verify.plan import Comparison, batches, chunks
+from consumer.verify.plan import Comparison, Rules, batches, chunks, planned
 from ordering.events import TableName
 from sinks.compare.digests import Buckets, Selection, Span, Sum
 from sinks.compare.value_forms import Form, Pair, Trait, paired
-from sinks.rows.schema import Column, Shape, TableSchema
+from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 from sinks.sqlite.digests import digest_of
 
 ROWS = st.lists(st.tuples(st.integers(0, 40).map(str), st.sampled_from(["a", "b", None])), max_size=60)
@@ -189,6 +190,51 @@ def test_dates_that_are_none_count_as_null_where_that_is_wanted(text: str) -> No
         assert made.meaning("2024-02-29 10:00:00") is not None
         for odd in ("infinity", "-infinity", "10000-01-01 00:00:00", "0001-01-01 00:00:00 BC"):
             assert made.meaning(odd) == odd
+
+
+@pytest.mark.parametrize(
+    ("forms", "one", "same", "other"),
+    [
+        ((Form.DATE, Form.DATETIME), "2024-02-29", "2024-02-29 00:00:00", "2024-02-29 00:00:01"),
+        ((Form.DATETIME, Form.TEXT), "2024-02-29 10:00:00.1", "2024-02-29 10:00:00.100", "2024-02-29 10:00:00.01"),
+        ((Form.DATETIME, Form.TEXT), "2024-02-29 10:00:00", "2024-02-29 10:00:00.000", "2024-02-29 10:00:0"),
+        ((Form.TIME, Form.TEXT), "-838:59:59", "-838:59:59.00", "838:59:59"),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_values_of_two_forms_are_compared_by_what_both_mean(
+    forms: tuple[Form, Form], one: str, same: str, other: str, *, turned: bool
+) -> None:
+    column = Column("v", "any", Shape.TEXT)
+    traits = Trait(forms[turned]), Trait(forms[not turned])
+    made = paired(column, column, traits, invalid_dates_are_null=False)
+    assert not made.exact
+    assert made.meaning(one) == made.meaning(same)
+    assert made.meaning(one) != made.meaning(other)
+
+
+def test_days_that_are_none_count_as_null_beside_moments_too() -> None:
+    column = Column("at", "any", Shape.DATETIME)
+    made = paired(column, column, (Trait(Form.DATE), Trait(Form.DATETIME)), invalid_dates_are_null=True)
+    assert made.meaning("2024-02-29") == made.meaning("2024-02-29 00:00:00") is not None
+    assert made.meaning("2024-02-30") is made.meaning("0000-00-00 00:00:00") is None
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_members_are_not_compared_with_their_places(*, is_left: bool) -> None:
+    traits = {"enum": Trait(Form.TEXT), "int": Trait(Form.NUMBER, 0)}
+    reader: Any = SimpleNamespace(
+        is_comparable=lambda _: True, trait=lambda c: traits[c.type], is_whole_number=lambda _: True
+    )
+    own = Column("id", "int", Shape.INTEGER), Column("e", "enum", Shape.TEXT, members=("a", "b"))
+    other = own[0], Column("e", "int", Shape.INTEGER)
+    name = TableName("d", "t")
+    one, two = (Catalog({name: TableSchema(name, some, ("id",), (("id",),))}) for some in (own, other))
+    everything = Rules(lambda *_: True, lambda *_: True, keyless=True, invalid_dates_are_null=False, virtual=True)
+    sides = ((one, reader), (two, reader)) if is_left else ((two, reader), (one, reader))
+    plan = planned(*sides, everything)
+    assert [pair.left.name for pair in plan.tables[0].pairs] == ["id"]
+    assert ["names with their places" in text for text in plan.unjudged] == [True]
 
 
 def test_texts_and_bytes_are_compared_as_bytes() -> None:
