@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from consumer.serve import operations as doing
-from consumer.serve.api.errors import ConflictError
+from consumer.serve.api.errors import ConflictError, RequestError
 from consumer.serve.changefeed import Feed
 from consumer.serve.fleet import Fleet
 from consumer.serve.operations import Operations
@@ -90,3 +90,13 @@ def test_a_broken_file_takes_no_healthy_changefeed_out(
     (folder / broken).write_text(text.replace('"x"', '"other"', 1))
     Operations(fleet).resume(fleet.feed("orders.toml"))
     assert set(fleet.feeds) == {"orders", "other"}
+
+
+def test_a_change_that_the_files_library_can_not_do_is_refused(fleet: Fleet, folder: Path) -> None:
+    """It fails where all dotted keys of a table go; that is an answer, not a crash."""
+    before = "limits.writers = 3\nlimits.window-rows = 500\n" + TEXT.replace("/tmp/x", str(folder / "target"))
+    (folder / "x.toml").write_text(before)
+    feed = fleet.add(folder / "x.toml")
+    with pytest.raises(RequestError, match="can't be written as TOML"):
+        Operations(fleet).change(feed, {"limits": {"writers": None, "window-rows": None}})
+    assert (folder / "x.toml").read_text() == before
