@@ -110,7 +110,7 @@ class Ddl(Item):
 
 
 def windows(
-    config: Config | Path,
+    config: Config | Path | str,
     *,
     net: bool = True,
     once: bool = False,
@@ -125,7 +125,7 @@ def windows(
     """
     if not structlog.is_configured():  # the caller's standard output is his
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    told = config if isinstance(config, Config) else load_config(config)
+    told = config if isinstance(config, Config) else load_config(Path(config))
     consistency = "snapshot" if net else "transaction"
     told = told.model_copy(update={"target": told.target.model_copy(update={"consistency": consistency})})
     _check(told)

@@ -95,14 +95,14 @@ def check_tso(tso: int) -> None:
         raise ConfigError(f"{tso} is no TSO", where="tso", hint=hint)
 
 
-def wait_for(config: Config | Path, tso: int, timeout: float = 30.0) -> Waited:
+def wait_for(config: Config | Path | str, tso: int, timeout: float = 30.0) -> Waited:
     """Wait until the target holds all that was committed upstream up to `tso`, at most `timeout` seconds.
 
     `tso`: the commitTs of the application's own transaction. Returns what is known at the end: see `Waited.covered`.
     Raises ConfigError for what is no TSO, and if the changefeed's progress is reset meanwhile; TargetError where
     the target refuses, and TargetUnreachableError if it did not answer at the end.
     """
-    known = config if isinstance(config, Config) else load_config(config)
+    known = config if isinstance(config, Config) else load_config(Path(config))
     check_tso(tso)
     if not 0 <= timeout <= LONGEST_S:
         raise ConfigError(f"{timeout} s is no timeout", where="timeout", hint=f"0 to {LONGEST_S:g} seconds")
