@@ -29,7 +29,11 @@ class Runs:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     found = Runs()
-    monkeypatch.setattr(Feed, "_one_run", staticmethod(found.one))
+
+    def one_run(feed: Feed, stopping: threading.Event) -> None:
+        found.one(feed, stopping)
+
+    monkeypatch.setattr(Feed, "_one_run", one_run)
     yield found
     found.may_end.set()
 
