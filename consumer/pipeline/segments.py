@@ -26,12 +26,15 @@ from consumer.pipeline.session import Session
 from consumer.tasks.jobs import SegmentReading, Waiting, complete
 from consumer.tasks.report import Report, accounts_of, is_in_doubt
 from ordering.rows.segments import is_next, stands, window_of
-from ordering.timestamps import ResolvedTs
+from ordering.timestamps import ResolvedTs, utc_text
 from ordering.window import Window, check_whole
 from sinks.rows.routed import by_table
 from sinks.rows.schema import handle_key_of
 
 log = structlog.get_logger()
+
+_LONG = 50_000
+"""Messages that may take so long that somebody looks what is going on."""
 
 
 def read_window(session: Session, window: Window) -> WindowRead:
@@ -39,6 +42,9 @@ def read_window(session: Session, window: Window) -> WindowRead:
 
     What may be known only once a DDL is met, or is quarantined message by message, is read window by window.
     """
+    messages = sum(part.stop - part.start for part in window.ranges)
+    if messages > _LONG:
+        log.info("reading", messages=messages, to=utc_text(window.high))
     may = may_have_segments(session, window)
     if may and session.planner.expects_ddls:
         _look_ahead(session, window)

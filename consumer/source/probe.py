@@ -47,7 +47,7 @@ _LARGEST_CHUNK = 8_192
 _LOOK_BACK = 32_768
 """Messages that the driver looks through at most; where no watermark is among them, Spark's tasks will find it."""
 
-_COMMIT_EVERY_S = 5.0
+_COMMIT_EVERY_S, _REST_S = 5.0, 60.0
 
 log = structlog.get_logger()
 
@@ -163,6 +163,7 @@ class Source:
         try:
             self.control.commit(self.config.changefeed, offsets)
         except SourceError as error:
+            self._committed, self._committed_at = {}, time.monotonic() + _REST_S  # a broker that hangs would hold us up
             log.warning("the consumer group's offsets can't be committed; only lag tools miss them", error=error.fact)
 
     def marks_before(self, spans: Mapping[Partition, tuple[int, int]]) -> dict[Partition, ResolvedTs]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from consumer.pipeline.round import Round
+from consumer.source import probe
 from ordering.errors import ConfigError, InputError, SourceUnreachableError
 from ordering.events import Partition
 from tests.simulation.script import CREATE, Script
@@ -108,3 +109,25 @@ def test_a_watermark_of_the_far_future_is_not_believed(looked: bool) -> None:
         script.run()
     assert "partition=1" in caught.value.where
     assert "limits.clock-ahead-seconds" in caught.value.hint
+
+
+def test_a_commit_of_offsets_that_failed_is_not_tried_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have waited for a broker that hangs, between two windows; then the same offsets are committed."""
+    script, tried = Script(), []
+    source, offsets = script.source, {Partition("t", 0): 5}
+
+    def commit(group: str, offsets: object) -> None:
+        tried.append((group, offsets))
+        if len(tried) == 1:
+            raise SourceUnreachableError("no answer")
+
+    monkeypatch.setattr(source.control, "commit", commit)
+    monkeypatch.setattr(probe, "_COMMIT_EVERY_S", 0)
+    source.commit_lazily(offsets)
+    source.commit_lazily(offsets)
+    assert len(tried) == 1
+    monkeypatch.setattr(probe, "_REST_S", 0)
+    source._committed_at = 0.0
+    source.commit_lazily(offsets)
+    source.commit_lazily(offsets)
+    assert len(tried) == 2
