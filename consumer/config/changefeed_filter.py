@@ -21,6 +21,10 @@ from sinks.rows.schema import Catalog, TableSchema
 from sinks.wording import plural
 
 _VERSION = "3"
+_ACCEPT = (
+    "use the old filter, or another changefeed id with its own start-ts for the new rows; if none is missing, set"
+    ' filter.changed-event-filters = "accept" for one run'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class ChangefeedFilter:
     events: EventFilters
     rules: tuple[str, ...]
     force_replicate: bool = False
+    accepts_change: bool = False
+    """Whether other event filters than so far count from the checkpoint on."""
 
     @property
     def digest(self) -> str:
@@ -57,8 +63,8 @@ class ChangefeedFilter:
             raise _refused("the filters, which another version of the reconciler kept,", changefeed)
         if rules not in self._rules_since():
             raise _refused("filter.rules or filter.case-sensitive", changefeed)
-        if not set(filter(None, ignored.split(","))) <= self._ignored():
-            raise _refused("filter.event-filters", changefeed)
+        if not self.accepts_change and not set(filter(None, ignored.split(","))) <= self._ignored():
+            raise _refused("filter.event-filters", changefeed, _ACCEPT)
         if self.force_replicate and which != "all tables":
             raise _refused("filter.force-replicate", changefeed, "rows of tables without a key were left out so far")
 
@@ -102,7 +108,8 @@ def read_filter(section: FilterSection) -> ChangefeedFilter:
     """The filter of a config's section. Raises ConfigError."""
     tables = table_filter(section.rules or ["*.*"], case_sensitive=section.case_sensitive)
     events = EventFilters(tuple(_event_filter(one, section) for one in section.event_filters))
-    return ChangefeedFilter(tables, events, tuple(section.rules), section.force_replicate)
+    accepts_change = section.changed_event_filters == "accept"
+    return ChangefeedFilter(tables, events, tuple(section.rules), section.force_replicate, accepts_change)
 
 
 def _event_filter(one: EventFilterSection, section: FilterSection) -> EventFilter:

@@ -1,6 +1,6 @@
 """The sections of a config that are about single tables: which of them are replicated, and under which names."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -57,6 +57,9 @@ class FilterSection(Section):
     """Must be empty: messages do not contain the start TSO. Set it upstream."""
     event_filters: list[EventFilterSection] = []
     """Each `[[filter.event-filters]]` leaves out some events of some tables."""
+    changed_event_filters: Literal["error", "accept"] = "error"
+    """What to do if event filters no longer leave out what they left out so far: end with an error, or judge by the new
+    ones what lies above the checkpoint. Set it for one run; see `docs/filters.md`."""
     force_replicate: bool = False
     """Replicate tables without a valid key, which a changefeed with the same setting sends; see
     `docs/keyless-tables.md`."""

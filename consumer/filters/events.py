@@ -184,7 +184,8 @@ class EventFilters:
             raise UnfitRowError(
                 f"row of {name} can't be judged by its event filter: {str(error)[:300]}",
                 where=str(place()),
-                hint="correct the expression in [[filter.event-filters]] or narrow its matcher",
+                hint="correct the expression in [[filter.event-filters]] or narrow its matcher, with"
+                ' filter.changed-event-filters = "accept" for one run',
             ) from None
 
 

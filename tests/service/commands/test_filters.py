@@ -176,6 +176,21 @@ def test_a_filter_that_takes_in_more_is_refused(sqlite_feed: Feed) -> None:
     assert "filter.event-filters differ" in filtering(feed, {"ignore-event": ["delete"]}).failing(InputError).fact
 
 
+def test_an_expression_follows_a_column_that_is_renamed(sqlite_feed: Feed) -> None:
+    feed = filtering(sqlite_feed, {"ignore-insert-value-expr": "v > 5"})
+    feed.send(begun())
+    feed.once()
+    renamed = ddl("d.t", 4, "ALTER TABLE `t` RENAME COLUMN `v` TO `w`", kind="ALTER")
+    feed.send([renamed, insert("d.t", 5, id=6, w=6, s="six"), insert("d.t", 5, id=7, w=2, s="two"), *watermarks(6)])
+    assert "changed-event-filters" in feed.failing(InputError).hint
+    filters = [{"matcher": ["d.*"], "ignore-insert-value-expr": "w > 5"}]
+    assert "changed-event-filters" in feed.with_(filter={"event-filters": filters}).failing(InputError).hint
+    accepted = feed.with_(filter={"event-filters": filters, "changed-event-filters": "accept"})
+    assert accepted.once().counts.filtered == 1
+    assert feed.with_(filter={"event-filters": filters}).once().checkpoint_ts == at(6)
+    assert {row["id"] for row in feed.cells.tables(["d"])["d.t"][1]} == {1, 7}
+
+
 def test_check_says_what_the_filter_does(sqlite_feed: Feed) -> None:
     feed = filtering(sqlite_feed, {"ignore-insert-value-expr": "v > 5"})
     feed.send(begun())
