@@ -6,7 +6,7 @@ division, joins, groups. sqlglot writes it in the target's dialect.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -92,8 +92,13 @@ def _same() -> "tuple[type[exp.Expr], ...]":
     )  # fmt: skip
 
 
-def translated(view: View, database: str, dialect: str, *, qualified: bool) -> str:
-    """The query for a target; `database` is that of unqualified names. Raises CannotSayError."""
+def translated(
+    view: View, database: str, dialect: str, *, qualified: bool, settle: "Callable[[exp.Expr], object]" = bool
+) -> str:
+    """The query for a target; `database` is that of unqualified names. Raises CannotSayError.
+
+    `settle`: looks at its columns, and changes how they are named.
+    """
     from sqlglot import exp  # noqa: PLC0415
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
@@ -102,6 +107,7 @@ def translated(view: View, database: str, dialect: str, *, qualified: bool) -> s
     if strange is not None:
         message = f"{strange.sql(dialect='mysql')[:100]!r} may mean something else here"
         raise CannotSayError(message)
+    settle(tree)
     for table in tree.find_all(exp.Table):
         place = exp.to_identifier(table.db or database, quoted=True)
         table.set("db", place if qualified else None)

@@ -86,7 +86,7 @@ class PostgresTranslation:
             DdlKind.ALTER_TABLE: self._alter,
             DdlKind.CREATE_INDEX: self._create_index,
             DdlKind.DROP_INDEX: self._drop_index,
-            DdlKind.CREATE_VIEW: lambda: self._views.keep(self._statement, self._circumstances.session),
+            DdlKind.CREATE_VIEW: lambda: self._views.keep(self._statement, self._circumstances.session, self._catalog),
             DdlKind.DROP_VIEW: self._drop_view,
         }
         rule = rules.get(self._statement.kind)

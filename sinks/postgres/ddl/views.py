@@ -11,14 +11,19 @@ from ordering.events import TableName
 from sinks.ddl.kept_definitions import Definitions, KnownView
 from sinks.ddl.parse.statement import DdlKind, Statement, named
 from sinks.ddl.parse.views import CannotSayError, View, read_view, tables_of, translated
+from sinks.ddl.view_columns import ViewColumns
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl.indexes import note
 from sinks.postgres.names import place, quoted
+from sinks.rows.schema import Catalog
 
 _CONCERNED = {
     DdlKind.CREATE_TABLE, DdlKind.DROP_TABLE, DdlKind.RENAME_TABLE, DdlKind.ALTER_TABLE, DdlKind.DROP_DATABASE,
     DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW,
 }  # fmt: skip
+
+_OTHER = frozenset({"bit", "enum", "set", "json"})
+"""Types whose columns are compared otherwise upstream."""
 
 
 class Views:
@@ -50,12 +55,13 @@ class Views:
         if self._concerned:
             yield f"DROP VIEW IF EXISTS {', '.join(map(place, sorted(self._concerned)))}"
 
-    def keep(self, statement: Statement, session: str) -> Iterator[str]:
+    def keep(self, statement: Statement, session: str, catalog: Catalog) -> Iterator[str]:
         """Keep the view of a CREATE VIEW, which `made` will make; or a note on why it can't be."""
         name = named(statement.tables[0])
         view = read_view(statement.sql)
         try:
-            query = translated(view, session, "postgres", qualified=True)
+            settle = ViewColumns(catalog, self._definitions, session, _OTHER).settle
+            query = translated(view, session, "postgres", qualified=True, settle=settle)
             reads = tables_of(view, session)
         except CannotSayError as error:
             self._definitions.drop(name)

@@ -16,6 +16,7 @@ from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
 from sinks.ddl.parse.views import CannotSayError, read_view, tables_of, translated
 from sinks.ddl.rows.default_values import Circumstances
 from sinks.ddl.rows.partition_moves import TablePlace, moved_rows
+from sinks.ddl.view_columns import ViewColumns
 from sinks.rows.schema import Catalog
 from sinks.sqlite.catalog import place_of, quoted_database
 from sinks.sqlite.ddl.alter_table import SqliteAlteration
@@ -24,6 +25,11 @@ from sinks.sqlite.ddl.live_schema import Site
 from sinks.sqlite.ddl.partition_condition import SqliteSpeller
 from sinks.sqlite.ddl.schema_text import body_of, quoted
 from sinks.sqlite.types import column_of, default_clause, type_clause
+
+_OTHER = frozenset({
+    "decimal", "decimal unsigned", "bigint unsigned", "bit", "enum", "set", "json", "time", "timestamp",
+})  # fmt: skip
+"""Types of columns that are texts here, or may be, and are compared otherwise upstream."""
 
 
 class SqliteTranslation:
@@ -138,7 +144,8 @@ class SqliteTranslation:
             if others:
                 yield left_out(f"view {name}: SQLite's views can't read other databases: {', '.join(sorted(others))}")
                 return
-            query = translated(view, self._session, "sqlite", qualified=False)
+            settle = ViewColumns(self._catalog, self._site.definitions, self._session, _OTHER).settle
+            query = translated(view, self._session, "sqlite", qualified=False, settle=settle)
         except CannotSayError as error:
             yield left_out(f"view {name}: {error}")
             return

@@ -1,0 +1,168 @@
+"""Columns in the query of a view: each has to be there, and whatever is done with it has to mean the same here.
+
+SQLite takes a quoted name that is no column's for a text, so each column gets its table's name in front. What the
+target keeps in another form than upstream (ENUM as a text, DECIMAL as one in SQLite) is only shown by a view that is
+made: it is neither compared nor ordered, grouped or computed with.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ordering.events import TableName
+from sinks.ddl.kept_definitions import Definitions
+from sinks.ddl.parse.views import CannotSayError
+from sinks.ddl.rows.default_values import INTEGERS, REALS
+from sinks.rows.schema import Catalog, Column
+
+if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
+    from sqlglot import exp
+
+_NUMBERS = frozenset({*INTEGERS, *REALS, "decimal", "year", "bit"})
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumns:
+    """The columns of a target. `database`: of tables that are named without one; `definitions`: as upstream has them.
+
+    `other`: types that the target keeps in another form.
+    """
+
+    catalog: Catalog
+    definitions: Definitions
+    database: str
+    other: frozenset[str]
+
+    def settle(self, query: "exp.Expr") -> None:
+        """Name the table of each column. Raises CannotSayError for a query that means something else here."""
+        for column in _columns(query):
+            found = self._meant(column)
+            if _is_used(column):
+                for one in found:
+                    self._check(column, one)
+
+    def _meant(self, column: "exp.Column") -> "list[_Meant]":
+        """The target's columns behind one of a query; none where the table that has it is not known here."""
+        scopes = list(_scopes(column))
+        for select in scopes:
+            sources = list(_sources(select))
+            named = [one for one in sources if not column.table or one.alias_or_name.lower() == column.table.lower()]
+            there = [(one, found) for one in named if (found := self._column(one, column.name)) is not None]
+            if len(there) == 1:
+                _name_table(column, there[0][0])
+                return [self._typed(*there[0])]
+            if there or any(self._schema(one) is None for one in named):
+                return []
+            if named and column.table:
+                break
+        own = [one for one in _aliases(column) if one.alias.lower() == column.name.lower() and not column.table]
+        if scopes and not own:
+            raise CannotSayError(f"column {column.name!r} is not in the target")
+        return [found for one in own for inner in _columns(one) if inner is one.this for found in self._meant(inner)]
+
+    def _typed(self, source: "exp.Expr", column: Column) -> "_Meant":
+        known = self.definitions.get(self._place(source))
+        kind = None if known is None else known.type_of(column.name)
+        return _Meant(column, "" if kind is None else f"{kind.base} unsigned" if kind.unsigned else kind.base)
+
+    def _place(self, source: "exp.Expr") -> TableName:
+        return self.catalog.spelled(TableName(getattr(source, "db", "") or self.database, source.name))
+
+    def _schema(self, source: "exp.Expr") -> object:
+        from sqlglot import exp  # noqa: PLC0415
+
+        return self.catalog.get(self._place(source)) if isinstance(source, exp.Table) else None
+
+    def _column(self, source: "exp.Expr", name: str) -> Column | None:
+        schema = self._schema(source)
+        columns = getattr(schema, "columns", ())
+        return next((one for one in columns if one.name.lower() == name.lower()), None)
+
+    def _check(self, column: "exp.Column", meant: "_Meant") -> None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        where = column.parent
+        beside = [] if where is None else [one for one in where.iter_expressions() if one is not column]
+        literals = [one for one in beside if isinstance(one, exp.Literal)]
+        if meant.type in self.other and not _is_member(meant, where, beside):
+            fact = f"more is done with column {column.name!r} than showing it, and it is kept in another form"
+            raise CannotSayError(fact)
+        is_computed = isinstance(where, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Sum)
+        is_number = any(not one.is_string for one in literals)
+        if meant.is_no_number and (is_computed or is_number):
+            raise CannotSayError(f"column {column.name!r} is taken for a number")
+
+
+class _Meant(NamedTuple):
+    """A column of the target; `type`: upstream's, "" where it is not known."""
+
+    column: Column
+    type: str
+
+    @property
+    def is_no_number(self) -> bool:
+        return bool(self.type) and self.type.partition(" ")[0] not in _NUMBERS
+
+
+def _is_member(meant: _Meant, where: "exp.Expr | None", beside: "Sequence[exp.Expr]") -> bool:
+    """Whether a member of an ENUM is asked for by its name."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    names = all(isinstance(one, exp.Literal) and one.is_string for one in beside)
+    return meant.type == "enum" and isinstance(where, exp.EQ | exp.NEQ | exp.In) and names
+
+
+def _name_table(column: "exp.Column", source: "exp.Expr") -> None:
+    column.set("table", source.args["alias"].this.copy() if source.alias else source.this.copy())
+    column.set("db", None)
+
+
+def _columns(tree: "exp.Expr") -> "list[exp.Column]":
+    from sqlglot import exp  # noqa: PLC0415
+
+    return [one for one in tree.find_all(exp.Column) if not isinstance(one.this, exp.Star)]
+
+
+def _scopes(column: "exp.Column") -> "Iterator[exp.Select]":
+    """The queries around a column, from the inside."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    found = column.find_ancestor(exp.Select)
+    while found is not None:
+        yield found
+        found = found.find_ancestor(exp.Select)
+
+
+def _sources(select: "exp.Select") -> "Iterator[exp.Expr]":
+    """What a query reads from."""
+    begin = select.args.get("from_") or select.args.get("from")
+    for one in (begin, *(select.args.get("joins") or ())):
+        if one is not None:
+            yield one.this
+
+
+def _aliases(column: "exp.Column") -> "Iterator[exp.Alias]":
+    from sqlglot import exp  # noqa: PLC0415
+
+    for select in _scopes(column):
+        yield from (one for one in select.expressions if isinstance(one, exp.Alias))
+
+
+def _is_used(column: "exp.Column") -> bool:
+    """Whether more is done with a column than showing it, counting it and asking for NULL."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    node: exp.Expr = column
+    while isinstance(node.parent, exp.Paren | exp.Alias):
+        node = node.parent
+    around = node.parent
+    if isinstance(around, exp.Select) and node.arg_key == "expressions":
+        return around.args.get("distinct") is not None or _is_distinct_union(around)
+    return not isinstance(around, exp.Is | exp.Count)
+
+
+def _is_distinct_union(select: "exp.Select") -> bool:
+    from sqlglot import exp  # noqa: PLC0415
+
+    union = select.find_ancestor(exp.Union)
+    return union is not None and bool(union.args.get("distinct"))

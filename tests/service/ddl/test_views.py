@@ -1,0 +1,82 @@
+"""Views on targets that are not of the MySQL family: made where they mean what they mean upstream, else left out."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.service.cells import SqliteCells
+from tests.service.ddl.test_ddl import made
+from tests.service.local import LocalFeed
+from tests.service.messages import ddl, watermarks
+
+__all__ = ["made"]
+pytestmark = pytest.mark.service
+TABLE = (
+    "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT, `g` INT GENERATED ALWAYS AS (`v` + 1) VIRTUAL, `p` DECIMAL(10,2),"
+    " `s` VARCHAR(10), `e` ENUM('b','a'), `u` BIGINT UNSIGNED, `d` DATETIME)"
+)
+ALIKE = {
+    "shown": "SELECT `id`, `p`, `e`, `s`, `u`, `d` FROM `t`",
+    "compared": "SELECT `id` FROM `t` WHERE `v` > 1 AND `s` IS NOT NULL ORDER BY `v` LIMIT 1",
+    "named": "SELECT `x`.`v` AS `w`, COUNT(`x`.`p`) AS `n` FROM `d`.`t` AS `x` GROUP BY `w` ORDER BY `n`",
+    "joined": "SELECT `a`.`id` FROM `t` AS `a` JOIN `k` AS `b` ON `a`.`id` = `b`.`id2` WHERE `n` = 3",
+    "outer": "SELECT `id` FROM `t` WHERE EXISTS (SELECT 1 FROM `k` WHERE `k`.`id2` = `t`.`id` AND `v` = `n`)",
+    "member": "SELECT `id` FROM `t` WHERE `e` = 'a' OR `e` IN ('b')",
+    "two": "SELECT `id` FROM `t` UNION SELECT `id2` FROM `k` ORDER BY `id`",
+    "over": "SELECT `w` FROM `named` WHERE `n` = 2",
+}
+OTHERWISE = {
+    "text": "SELECT `id` FROM `t` WHERE `s` = 0",
+    "moment": "SELECT `id` FROM `t` WHERE `d` > 20250101",
+    "summed": "SELECT SUM(`s`) AS `x` FROM `t`",
+    "number": "SELECT `id` FROM `t` WHERE `e` = 2",
+    "last": "SELECT MAX(`e`) AS `x` FROM `t`",
+    "ordered": "SELECT `e` AS `x` FROM `t` ORDER BY `x` LIMIT 1",
+    "virtual": "SELECT `id`, `g` FROM `t` WHERE `g` > 10",
+    "once": "SELECT DISTINCT `e` FROM `t`",
+}
+IN_SQLITE = {
+    "price": "SELECT `id` FROM `t` WHERE `p` > 5",
+    "highest": "SELECT MAX(`p`) AS `x` FROM `t`",
+    "large": "SELECT `id` FROM `t` ORDER BY `u` LIMIT 1",
+    "prices": "SELECT `p` FROM `t` UNION SELECT `n` FROM `k`",
+}
+
+
+def views(feed: LocalFeed) -> set[str]:
+    if not isinstance(feed.cells, SqliteCells):
+        look = "SELECT table_name AS name FROM information_schema.views WHERE table_schema = 'd'"
+        return {row["name"] for row in feed.cells.query(look)}  # type: ignore[attr-defined]
+    with closing(sqlite3.connect(feed.cells.files()["d"])) as connection:
+        found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
+        for name in found:
+            connection.execute(f'SELECT * FROM "{name}"')
+        return found
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_a_view_is_made_if_it_means_the_same(made: LocalFeed) -> None:
+    first = [ddl("d.t", 2, TABLE), ddl("d.k", 2, "CREATE TABLE `k` (`id2` INT PRIMARY KEY, `n` INT)")]
+    every = {**ALIKE, **OTHERWISE, **IN_SQLITE}
+    told = [
+        ddl(f"d.{name}", 3 + at, f"CREATE VIEW `{name}` AS {query}") for at, (name, query) in enumerate(every.items())
+    ]
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), *first, *told, *watermarks(3 + len(told))])
+    made.apply()
+    assert views(made) == {*ALIKE, *(() if isinstance(made.cells, SqliteCells) else IN_SQLITE)}
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_a_view_over_a_column_that_is_gone_shows_nothing(made: LocalFeed) -> None:
+    """As upstream: it ends with an error, and does not show the column's name as a text."""
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, TABLE)])
+    made.send([ddl("d.x", 3, "CREATE VIEW `x` AS SELECT `v` FROM `t`"), *watermarks(3)])
+    made.apply()
+    made.send([ddl("d.t", 4, "ALTER TABLE `t` RENAME COLUMN `s` TO `z`"), *watermarks(4)])
+    made.apply()
+    assert views(made) == {"x"}
+    made.cells.run("d", "DROP VIEW x; ALTER TABLE t RENAME COLUMN v TO w")
+    made.send([ddl("d.y", 5, "CREATE VIEW `y` AS SELECT `v` FROM `t`"), *watermarks(5)])
+    made.apply()
+    assert views(made) == set()
