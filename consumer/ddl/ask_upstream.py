@@ -126,10 +126,7 @@ def _shown(upstream: "UpstreamRows", ddl: DdlEvent, names: Iterable[str]) -> Tol
         cursor.execute(f"SHOW COLUMNS FROM {place}")
         there = {row[0].lower(): SourceColumn(row[0], row[1]) for row in cursor.fetchall()}
         columns = [there[name.lower()] for name in names if name.lower() in there]
-        picked = ", ".join(
-            f"CAST({quoted(c.name)} AS UNSIGNED) AS {quoted(c.name)}" if c.is_numbered else quoted(c.name)
-            for c in columns
-        )
+        picked = ", ".join(f"{column.shown} AS {quoted(column.name)}" for column in columns)
         cursor.execute(f"SELECT DISTINCT * FROM (SELECT {picked} FROM {place} LIMIT {_LOOKED_AT}) AS some LIMIT 2")  # noqa: S608 quoted
         rows = cursor.fetchall()
     if len(rows) != 1:

@@ -134,12 +134,11 @@ class _Snapshot:
             ]
         except (KeyError, ValueError) as error:
             raise self._missing(wanted[0][1]) from error
-        picked = ", ".join(
-            f"CAST({quoted(c.name)} AS UNSIGNED)" if c.is_numbered else quoted(c.name) for c in columns.values()
-        )
+        picked = ", ".join(column.shown for column in columns.values())
         names, mark = ", ".join(map(quoted, self.key)), f"({', '.join(['%s'] * len(self.key))})"
         marks = ", ".join([mark] * len(wanted))
-        cursor.execute(f"SELECT {picked} FROM {place_of(self.table)} WHERE ({names}) IN ({marks})", parameters)  # noqa: S608 quoted
+        rows_of = f"SELECT {picked} FROM {place_of(self.table)} WHERE ({names})".replace("%", "%%")  # noqa: S608 quoted
+        cursor.execute(f"{rows_of} IN ({marks})", parameters)
         rows = (
             {c.name: text_of(c, value) for c, value in zip(columns.values(), row, strict=True)}
             for row in cursor.fetchall()

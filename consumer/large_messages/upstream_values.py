@@ -11,13 +11,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
+from sinks.ddl.rows.out_of_range import shortest
+from sinks.mysql.catalog import quoted
+
 Raw = str | bytes | None
 Parameter = str | int | float | bytes
 
 _NUMBERED = ("enum", "set")
 _BINARY = re.compile(r"(var)?binary|(tiny|medium|long)?blob")
 _INTEGER = re.compile(r"(tiny|small|medium|big)?int|year")
-_FLOATING = re.compile(r"float|double")
 
 
 class SourceColumn(NamedTuple):
@@ -36,6 +38,14 @@ class SourceColumn(NamedTuple):
         """Whether messages hold the number of a member, not its name."""
         return self.base in _NUMBERED
 
+    @property
+    def shown(self) -> str:
+        """An expression that shows all of a value: of a large or small FLOAT TiDB's texts have six digits."""
+        name = quoted(self.name)
+        if self.is_numbered:
+            return f"CAST({name} AS UNSIGNED)"
+        return f"({name} + 0e0)" if self.base == "float" else name
+
 
 def text_of(column: SourceColumn, value: Raw) -> str | None:
     """The text that a message would hold. Values of ENUM and SET come as numbers already."""
@@ -50,7 +60,9 @@ def _converter(column: SourceColumn) -> Callable[[str | bytes], str]:
         return _latin
     if _INTEGER.fullmatch(base):
         return _integer
-    return _plain_decimal if _FLOATING.fullmatch(base) else _utf8
+    if base == "float":
+        return _single
+    return _plain_decimal if base == "double" else _utf8
 
 
 def _utf8(value: str | bytes) -> str:
@@ -67,6 +79,10 @@ def _bits(value: str | bytes) -> str:
 
 def _integer(value: str | bytes) -> str:
     return str(int(value))
+
+
+def _single(value: str | bytes) -> str:
+    return shortest(float(_utf8(value)))
 
 
 def _plain_decimal(value: str | bytes) -> str:

@@ -19,12 +19,13 @@ pytestmark = pytest.mark.service
 TYPES = """CREATE TABLE {}.ty (id BIGINT UNSIGNED, k VARBINARY(8), f FLOAT, d DOUBLE, de DECIMAL(20,5), b BIT(40),
   e ENUM('a','b'), bi BINARY(4), bl BLOB, j JSON, y YEAR, z INT(5) UNSIGNED ZEROFILL, dt DATETIME(3),
   ts TIMESTAMP(6) NULL, ti TIME(2), c CHAR(5), v VARCHAR(20), virt INT AS (y + 1) VIRTUAL, kept INT AS (y + 2) STORED,
-  PRIMARY KEY (id, k))"""
+  `50%s` INT DEFAULT 50, PRIMARY KEY (id, k))"""
 SENT = {
-    "id": "18446744073709551615", "k": "\x00\xffk", "f": "100000000000000000000", "d": "0.000000125", "de": "1.50000",
+    "id": "18446744073709551615", "k": "\x00\xffk", "f": "123456780000000000000", "d": "0.000000125", "de": "1.50000",
     "b": "5", "e": "2", "bi": "ab\x00\x00", "bl": "\x00\xff\x80", "j": '{"a": 1, "b": [1, 2.5]}', "y": "0",
     "z": "7", "dt": "2026-01-02 03:04:05.678", "ts": "2026-01-02 11:04:05.678901", "ti": "-838:59:59.00", "c": "x",
     "v": "é😀'\\", "kept": "2",
+    "50%s": "50",
 }  # fmt: skip
 """What TiCDC would send of the row that the test inserts, with the server's time zone +08:00."""
 
@@ -114,7 +115,7 @@ def test_values_are_what_ticdc_sends(fed: Feed, origin: Origin) -> None:
     created = origin.create(TYPES, "ty")
     ts = origin.run(
         f"INSERT INTO {origin.database}.ty (id, k, f, d, de, b, e, bi, bl, j, y, z, dt, ts, ti, c, v) VALUES"
-        " (18446744073709551615, 0x00ff6b, 1e20, 1.25e-7, 1.5, 5, 'b', 'ab', 0x00ff80, '{\"b\": [1, 2.5], \"a\": 1}',"
+        " (18446744073709551615, 0x00ff6b, 1.2345678e20, 1.25e-7, 1.5, 5, 'b', 'ab', 0x00ff80, '{\"b\": [1, 2.5], \"a\": 1}',"
         " 0, 7, '2026-01-02 03:04:05.678', '2026-01-02 03:04:05.678901', '-838:59:59', 'x', 'é😀''\\\\')"
     )
     key = {"id": SENT["id"], "k": SENT["k"]}
