@@ -43,6 +43,23 @@ def without_own_options(sql: str, clause: Sequence[Word], notes: list[str]) -> I
             yield word.start, word.stop, "BTREE"
 
 
+def linear_edits(words: Sequence[Word], notes: list[str]) -> Iterator[Edit]:
+    """Makes of LINEAR partitions the plain ones that TiDB makes: in which one a row lies is another thing else."""
+    for before, word, following in zip(words, words[1:], words[2:], strict=False):
+        if is_word(before, "BY") and is_word(word, "LINEAR") and is_word(following, "HASH", "KEY"):
+            notes.append("left out: LINEAR (TiDB has no such partitions)")
+            yield word.start, following.start, ""
+
+
+def ttl_edits(words: Sequence[Word], notes: list[str]) -> Iterator[Edit]:
+    """Switches TTL off: rows go when upstream says so. A dump has it as upstream has; TiCDC sends it switched off."""
+    for at, word in enumerate(words):
+        value = value_of(words, at) if is_word(word, "TTL_ENABLE") else None
+        if value is not None and value.text.upper() != "OFF":
+            notes.append("TTL_ENABLE is OFF in the target: upstream deletes the rows")
+            yield value.start, value.stop, "'OFF'"
+
+
 def _found(clause: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
     """From and up to which word an option stands, and why it is left out."""
     yield from ((first, last, _NO_DIRECTORY) for first, last in _directories(clause))

@@ -22,6 +22,9 @@ Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 _PARTITIONS = """
 SELECT PARTITION_NAME, PARTITION_EXPRESSION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = %s
 AND TABLE_NAME = %s AND PARTITION_METHOD LIKE '%%KEY' ORDER BY PARTITION_ORDINAL_POSITION"""
+_LINEAR = """
+SELECT 1 FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+AND PARTITION_METHOD = 'LINEAR HASH' LIMIT 1"""
 
 
 def unvalidated(statement: Statement) -> str:
@@ -42,6 +45,11 @@ def by_key(query: Query, statement: Statement, session: str | None, catalog: Cat
         return None
     (own,) = map(named, statement.placed(session or "", lambda _: session or "").tables)
     name = catalog.spelled(own)
+    if query(_LINEAR, tuple(name)):
+        raise TargetError(
+            f"{name} is partitioned by LINEAR HASH: this server has other rows in its partitions than TiDB",
+            hint="partition it by HASH in the target (ALTER TABLE ... PARTITION BY HASH ...), then start again",
+        )
     rows = query(_PARTITIONS, tuple(name))
     if not rows:
         return None

@@ -26,7 +26,7 @@ from sinks.mysql.ddl.columns import (
     zoned_columns,
 )
 from sinks.mysql.ddl.constraints import automatic, named_here, why_constraint_left_out, without_check
-from sinks.mysql.ddl.own_options import value_of, why_left_out, without_own_options
+from sinks.mysql.ddl.own_options import linear_edits, ttl_edits, value_of, why_left_out, without_own_options
 from sinks.mysql.ddl.partitions import unvalidated
 
 NEAREST = {
@@ -123,7 +123,7 @@ def adapted(sql: str, server: Server) -> Adapted:
         if not kept:
             result.sql = ""
             return result
-    result.sql = _edited(sql, [*edits, *_definer(words)])
+    result.sql = _edited(sql, [*edits, *_definer(words), *linear_edits(words, result.notes)])
     if not server.is_mariadb:
         result.sql = unvalidated(read_statement(result.sql))
     return result
@@ -166,6 +166,7 @@ def _of_tidb(read: Words, notes: list[str], *, dumped: bool) -> Iterator[Edit]:
         for column in (column for clause in clauses if _is(clause[0], "ADD") for column in _columns(clause)):
             yield from decimal_edits(read.sql, column)
     if statement.kind in {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE}:
+        yield from ttl_edits(read.words, notes)
         for clause in clauses:
             yield from sequence_edits(read.sql, clause, notes)
 

@@ -115,7 +115,8 @@ def test_values_are_what_ticdc_sends(fed: Feed, origin: Origin) -> None:
     created = origin.create(TYPES, "ty")
     ts = origin.run(
         f"INSERT INTO {origin.database}.ty (id, k, f, d, de, b, e, bi, bl, j, y, z, dt, ts, ti, c, v) VALUES"
-        " (18446744073709551615, 0x00ff6b, 1.2345678e20, 1.25e-7, 1.5, 5, 'b', 'ab', 0x00ff80, '{\"b\": [1, 2.5], \"a\": 1}',"
+        " (18446744073709551615, 0x00ff6b, 1.2345678e20, 1.25e-7, 1.5, 5, 'b', 'ab', 0x00ff80,"
+        ' \'{"b": [1, 2.5], "a": 1}\','
         " 0, 7, '2026-01-02 03:04:05.678', '2026-01-02 03:04:05.678901', '-838:59:59', 'x', 'é😀''\\\\')"
     )
     key = {"id": SENT["id"], "k": SENT["k"]}
