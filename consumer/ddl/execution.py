@@ -18,7 +18,15 @@ from consumer.ddl.lost_keys import WHY_KEPT, LostKey, dropped_indexes, kept_afte
 from consumer.ddl.merged.shards import RoutedDdl
 from consumer.ddl.moved_columns import refuse_moved_columns
 from consumer.ddl.never_made import may_mean_another, tables_of, was_never_made
-from consumer.ddl.policy import WHY_THERE, last_keys, no_index, replicated, why_ignored, without_idle_clauses
+from consumer.ddl.policy import (
+    WHY_THERE,
+    is_left_out,
+    last_keys,
+    no_index,
+    replicated,
+    why_ignored,
+    without_idle_clauses,
+)
 from consumer.ddl.routing import after, left, passed_over, routed, shards
 from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
@@ -243,6 +251,8 @@ class Execution:
 
     def _here(self, ddl: DdlEvent, progress: Progress) -> PlacedDdl:
         """A DDL of which nothing is executed, by the target's names; without a statement where it can't be said."""
+        if is_left_out(ddl, self.wanted.tables):  # what has its name here is none of this changefeed's
+            return NOTHING_HERE
         if not self.routes.rules:
             return placed(ddl)
         try:

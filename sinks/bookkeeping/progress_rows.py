@@ -150,11 +150,11 @@ class ProgressTable:
         return None if found is None else int(found)
 
     def slowest(self) -> tuple[str, int] | None:
-        """Of all changefeeds the one with the lowest `applied`, and that; None where nothing is known of any."""
+        """Of all changefeeds that have applied something the one with the lowest `applied`, and that; None of none."""
         if not self._book.has("checkpoint"):
             return None
         rows = self._book.query(f"SELECT changefeed, checkpoint_ts FROM {self._book.place('checkpoint')}", ())  # noqa: S608 constants
-        known = [(int(ts), str(changefeed)) for changefeed, ts in rows if ts is not None]
+        known = [(int(ts), str(changefeed)) for changefeed, ts in rows if ts]  # 0: it was reset, or has not begun
         lowest = min(known, default=None)
         return None if lowest is None else (lowest[1], lowest[0])
 

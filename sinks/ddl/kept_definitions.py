@@ -33,7 +33,7 @@ from sinks.ddl.model import (
 from sinks.ddl.name_resolution import respelled
 from sinks.ddl.parse.options import read_collation, read_database_collation
 from sinks.ddl.parse.partitions import Partitioning, read_change
-from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
+from sinks.ddl.parse.statement import MALFORMED, DdlKind, Statement, named, read_statement
 from sinks.ddl.parse.tables import column_in, in_database, read_changes, read_table
 from sinks.rows.schema import Catalog, Column
 
@@ -225,9 +225,10 @@ class Definitions:
             return
         try:
             rule(read_statement(respelled(ddl.sql, own, catalog)).placed(own, lambda _: own))
-        except InputError as error:
+        except (InputError, *MALFORMED) as error:
             log.warning("what a DDL that was not executed has changed is not known", because=str(error))
-            self.forget(catalog.spelled(TableName(own, ddl.table)))
+            if ddl.table:  # else it is about a database, whose tables it leaves as they are
+                self.forget(catalog.spelled(TableName(own, ddl.table)))
 
     def _pass_over(self, statement: Statement) -> None:
         kind = statement.kind

@@ -10,12 +10,12 @@ from itertools import islice
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
 from sinks.ddl.parse.lexer import Canonical
-from sinks.ddl.parse.statement import DdlKind, Statement, TableReference
+from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, read_statement
 from sinks.ddl.parse.views import CannotSayError, read_view
 from sinks.ddl.parse.words import Word, WordKind, Words
 from sinks.rows.schema import Catalog
 
-_INTRODUCING = {"TABLE", "EXISTS", "LIKE", "VIEW", "TRUNCATE"}
+_INTRODUCING = {"TABLE", "VIEW"}
 """Words before the name of a table; `ON` only in CREATE and DROP INDEX, a comma only between whole tables."""
 
 
@@ -26,12 +26,12 @@ def respelled(given: str, database: str, catalog: Catalog, *, features: bool = F
     """
     read = Words(given, features=features)
     sql = str(read.sql)
-    for word, name in reversed(list(_edits(read.words, database, catalog))):
+    for word, name in reversed(list(_edits(sql, read.words, database, catalog))):
         sql = f"{sql[: word.start]}`{name.replace('`', '``')}`{sql[word.stop :]}"
     return Canonical(sql)
 
 
-def _edits(words: Sequence[Word], database: str, catalog: Catalog) -> Iterator[tuple[Word, str]]:
+def _edits(sql: str, words: Sequence[Word], database: str, catalog: Catalog) -> Iterator[tuple[Word, str]]:
     """The names that the target spells in another way, and how."""
     first = [word.text.upper() for word in words[:2]]
     if first[-1:] in (["DATABASE"], ["SCHEMA"]):
@@ -39,19 +39,35 @@ def _edits(words: Sequence[Word], database: str, catalog: Catalog) -> Iterator[t
         return
     introducing = _INTRODUCING | ({","} if first in (["DROP", "TABLE"], ["RENAME", "TABLE"]) else set())
     introducing |= {"ON"} if "INDEX" in [word.text.upper() for word in words[:3]] else set()
+    if any(_is_plain(word, "LIKE") for word in words) and read_statement(sql).like is not None:
+        introducing |= {"LIKE"}
     goals = {"TO", "AS"} if first in (["RENAME", "TABLE"], ["ALTER", "TABLE"]) else set()
     for before, at in zip(words, range(1, len(words)), strict=False):
-        if before.kind is not WordKind.PLAIN or words[at].text.upper() == "IF":
+        if (
+            before.kind is not WordKind.PLAIN
+            or words[at].kind is WordKind.STRING
+            or _is_plain(words[at], "IF", "TABLE")
+        ):
             continue
         verb = before.text.upper()
         qualified = len(words) > at + 2 and words[at + 1].text == "."
-        if verb in introducing:
+        if verb in introducing or (verb == "TRUNCATE" and at == 1) or _ends_condition(words[:at]):
             names = [words[at], words[at + 2]] if qualified else [words[at]]
             meant = TableName(names[0].text if qualified else database, names[-1].text)
             found = catalog.spelled(meant)
             yield from zip(names, found if qualified else found[1:], strict=True) if found != meant else ()
         elif verb in goals and qualified:  # a new name is as it is written
             yield words[at], catalog.database(words[at].text)
+
+
+def _ends_condition(words: Sequence[Word]) -> bool:
+    """Whether words end with TABLE or VIEW IF [NOT] EXISTS: of columns and indexes there is such a condition, too."""
+    texts = [word.text.upper() if word.kind is WordKind.PLAIN else "" for word in words[-4:]]
+    return [text for text in texts if text != "NOT"][-3:] in (["TABLE", "IF", "EXISTS"], ["VIEW", "IF", "EXISTS"])
+
+
+def _is_plain(word: Word, *texts: str) -> bool:
+    return word.kind is WordKind.PLAIN and word.text.upper() in texts
 
 
 def _of_database(words: Sequence[Word], catalog: Catalog) -> Iterator[tuple[Word, str]]:

@@ -209,7 +209,6 @@ def read_statement(sql: str) -> Statement:
 _DATABASE_OPTIONS = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE")
 
 
-@lru_cache(maxsize=256)
 def as_meant(sql: str, database: str) -> str:
     """A DDL's text as messages and files of all versions mean it: two messages are one DDL if these texts are equal.
 
@@ -217,12 +216,15 @@ def as_meant(sql: str, database: str) -> str:
     `naming_database`. What can't be read, or is too long to be an ALTER DATABASE, keeps its text.
     """
     text = sql.rstrip("; \t\r\n") if sql.rstrip().endswith(";") else sql
-    if len(text) > _LONGEST_NAMING:
-        return text
+    return text if len(text) > _LONGEST_NAMING else _named(text, database)
+
+
+@lru_cache(maxsize=256)
+def _named(sql: str, database: str) -> str:
     try:
-        return naming_database(text, database)
+        return naming_database(sql, database)
     except (InputError, *MALFORMED):
-        return text
+        return sql
 
 
 def naming_database(sql: str, database: str) -> str:

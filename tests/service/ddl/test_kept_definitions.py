@@ -3,6 +3,7 @@
 Rows of another partition were deleted, for the target went on with the partitions of before.
 """
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.load.run import Load, LoadOptions
 from consumer.operate.decisions import decide_ddl
 from consumer.operate.progress import reset_progress
+from consumer.wiring import target_of
 from ordering.errors import InputError, TargetError
 from sinks.bookkeeping.ddl_log import DdlState
 from tests.loading.dumping import METADATA
@@ -212,3 +214,28 @@ def test_dates_that_are_all_there_tell_partitions(postgres_feed: Feed) -> None:
     feed.send([*begun(partitions=DAYS, table=BY_DAY), *rows, ddl("d.t", 6, TRUNCATE), *watermarks(9)])
     feed.once()
     assert ids(feed) == [4]
+
+
+def test_a_ddl_that_can_t_be_read_can_be_skipped(feed: Feed) -> None:
+    feed.send(begun(10, 150))
+    feed.once()
+    feed.send([ddl("d.t", 4, "ALTER TABLE `t` PARTITION BY HASH(id) PARTITIONS x"), *watermarks(5)])
+    feed.failing(InputError)
+    decide_ddl(feed.config, at(4), DdlState.SKIP, "")
+    feed.once()
+    feed.send([ddl("d.t", 6, TRUNCATE), *watermarks(7)])
+    feed.failing(TargetError)  # which rows are in it is not known any more
+    assert ids(feed) == [10, 150]
+
+
+def test_a_table_that_is_left_out_has_no_say(feed: Feed) -> None:
+    """Another changefeed may have a table of its name in this target."""
+    feed.send(begun(10, 60, 150))
+    feed.once()
+    feed.with_(filter={"rules": ["*.*", "!d.t"]})
+    feed.send([ddl("d.t", 4, REORGANIZE), *watermarks(5)])
+    feed.once()
+    with closing(target_of(feed.config)) as target:
+        target.connect()
+        ((_, _, known),) = target.definitions.of(lambda _, name: name == "t")
+    assert "100" in known
