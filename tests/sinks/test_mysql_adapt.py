@@ -167,6 +167,10 @@ CHANGED = {
     ),
     "ALTER TABLE `t` RENAME COLUMN `a` TO `A`, ADD COLUMN `b` INT": "ALTER TABLE `t` ADD COLUMN `b` INT",
     "CREATE TABLE `t` (`a` INT,KEY `k`(`a`) INVISIBLE)": "CREATE TABLE `t` (`a` INT,KEY `k`(`a`) IGNORED)",
+    "CREATE TABLE `t` (`linear` INT) PARTITION BY LINEAR HASH (`linear`) PARTITIONS 5": (
+        "CREATE TABLE `t` (`linear` INT) PARTITION BY HASH (`linear`) PARTITIONS 5"
+    ),
+    "ALTER TABLE `t` PARTITION BY LINEAR KEY (`a`) PARTITIONS 3": "ALTER TABLE `t` PARTITION BY KEY (`a`) PARTITIONS 3",
     r"CREATE TABLE `t` (`e` ENUM('back\slash\','x'))": r"CREATE TABLE `t` (`e` ENUM('back\\slash\\','x'))",
 }
 
