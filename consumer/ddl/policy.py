@@ -143,11 +143,20 @@ def both_sides(ddl: DdlEvent) -> tuple[TableName, ...]:
 
 
 def is_left_out(ddl: DdlEvent, tables: TableFilter) -> bool:
-    """Whether the table rules leave the DDL out: they take in none of the tables that it names. Raises InputError."""
+    """Whether the table rules leave the DDL out: they take in none of the tables that it names.
+
+    Raises InputError, and ConfigError where case alone decides.
+    """
     names = {*ddl.removes, *ddl.adds, *both_sides(ddl)}
     if ddl.table:
         names.add(TableName(ddl.database, ddl.table))
-    return not (any(tables(*name) for name in names) if names else tables.accepts_database(ddl.database))
+    if any(tables(*name) for name in names) if names else tables.accepts_database(ddl.database):
+        return False
+    for name in names:
+        tables.of_message(*name)
+    if not names:
+        tables.check_database(ddl.database)
+    return True
 
 
 def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:

@@ -88,12 +88,7 @@ class TableFilter:
             if rule.matches(database, table):
                 return
             if rule.accepts != answer and rule.uncased is not None and rule.uncased.matches(database, table):
-                raise ConfigError(
-                    f"messages name table {database}.{table}, which {rule.text!r} would match but for case",
-                    where="filter.case-sensitive",
-                    hint="set filter.case-sensitive = false: TiCDC spells databases in lower case after a RENAME TABLE;"
-                    " or spell the rule as the messages do",
-                )
+                raise _by_case_alone(f"table {database}.{table}", rule)
 
     def _decide(self, database: str, table: str) -> bool:
         if database.lower() in SYSTEM_SCHEMAS:
@@ -112,6 +107,12 @@ class TableFilter:
                 return rule.accepts
         return False
 
+    def check_database(self, database: str) -> None:
+        """Raise ConfigError for a database that is left out, but for case."""
+        for rule in reversed(self.rules):
+            if rule.accepts and rule.uncased is not None and rule.uncased.schema.search(database):
+                raise _by_case_alone(f"database {database}", rule)
+
     def may_take_of(self, database: str) -> bool:
         """Whether some table of the database may count."""
         return database.lower() not in SYSTEM_SCHEMAS and any(
@@ -123,10 +124,19 @@ class TableFilter:
         last = next((rule for rule in reversed(self.rules) if rule.schema.search(database)), None)
         return last is not None and last.accepts and last.whole_schema
 
-    def digest_of(self, count: int) -> str:
+    def digest_of(self, count: int, *, cased: bool | None = None) -> str:
         """Short text that differs when the first `count` rules differ in text or in how they take upper case."""
-        flag = "cased" if self.case_sensitive else "uncased"
+        flag = "cased" if (self.case_sensitive if cased is None else cased) else "uncased"
         return digest((flag, *self.texts[:count]))
+
+
+def _by_case_alone(what: str, rule: _Rule) -> ConfigError:
+    return ConfigError(
+        f"messages name {what}, which {rule.text!r} would match but for case",
+        where="filter.case-sensitive",
+        hint="set filter.case-sensitive = false: TiCDC spells databases in lower case after a RENAME TABLE;"
+        " or spell the rule as the messages do",
+    )
 
 
 def digest(texts: Iterable[str]) -> str:

@@ -213,3 +213,26 @@ def test_a_table_that_a_rule_names_in_another_case_is_no_table_without_rows(made
     made.with_(filter={"rules": rules, "case-sensitive": True})
     made.send([*begun(), insert("d.t", 4, id=2, v=2, s="x"), *watermarks(5)])
     assert made.failing(ConfigError).where == "filter.case-sensitive"
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ddl("shop.t", 6, "TRUNCATE TABLE `t`", kind="TRUNCATE"),
+        ddl("shop.t", 6, "DROP TABLE `shop`.`t`", kind="ERASE"),
+        ddl("shop.", 6, "DROP DATABASE `shop`", kind="QUERY"),
+    ],
+)
+def test_a_ddl_that_case_alone_leaves_out_stops_the_run(made: LocalFeed, statement: Message) -> None:
+    """Its rows would stay; with the advice followed, it goes on."""
+    rules = ["Shop.*"]
+    made.with_(filter={"rules": rules, "case-sensitive": True})
+    made.send([ddl("Shop.", 1, "CREATE DATABASE `Shop`", kind="QUERY")])
+    made.send([ddl("Shop.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY)"), insert("Shop.t", 3, id=1), *watermarks(5)])
+    made.apply()
+    made.send([statement, *watermarks(7)])
+    assert made.failing(ConfigError).where == "filter.case-sensitive"
+    made.with_(filter={"rules": rules, "case-sensitive": False})
+    made.apply()
+    assert not made.cells.tables(["Shop"]).get("Shop.t", ([], []))[1]
