@@ -15,6 +15,7 @@ from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
 from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind
+from sinks.ddl.parse.left_out import without, without_idle
 from sinks.ddl.parse.statement import (
     MALFORMED,
     DdlKind,
@@ -24,7 +25,7 @@ from sinks.ddl.parse.statement import (
     exchange_of,
     read_statement,
 )
-from sinks.ddl.parse.tables import read_changes, read_table, without, without_idle
+from sinks.ddl.parse.tables import read_changes, read_table
 from sinks.ddl.ticdc_allow_list import Clauses, Event, clauses_of, replicates
 from sinks.rows.schema import Catalog, TableSchema
 

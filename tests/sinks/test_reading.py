@@ -111,6 +111,11 @@ A = ColumnDef("a", INT)
 CHANGES = {
     "ADD COLUMN `a` INT FIRST, ADD COLUMN `b` INT AFTER `a`": [AddColumn(A), AddColumn(ColumnDef("b", INT))],
     "ADD COLUMN (`a` INT, `b` INT)": [AddColumn(A), AddColumn(ColumnDef("b", INT))],
+    "ADD COLUMN IF NOT EXISTS `a` INT": [AddColumn(A)],
+    "ADD COLUMN IF NOT EXISTS (`a` INT, `b` INT)": [
+        AddColumn(A, if_missing=True),
+        AddColumn(ColumnDef("b", INT), if_missing=True),
+    ],
     "DROP COLUMN `a`, DROP INDEX `i`, DROP PRIMARY KEY": [DropColumn("a"), DropIndex("i"), DropIndex("PRIMARY")],
     "MODIFY COLUMN `a` INT AFTER `b`": [ChangeColumn("a", A)],
     "CHANGE COLUMN `x` `a` INT FIRST": [ChangeColumn("x", A)],

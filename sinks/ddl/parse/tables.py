@@ -4,7 +4,6 @@ An own grammar instead of a general parser: TiDB rewrites every statement in few
 `Restore`), and a general one fails on some of them (FLOAT UNSIGNED) and hands others back as unread text.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -39,8 +38,6 @@ from sinks.ddl.parse.options import STORAGE, table_options
 from sinks.ddl.parse.partitions import read_partitioning
 from sinks.ddl.parse.words import WordKind, Words
 
-_CONDITION = re.compile(r"\w+\s+(UNIQUE\s+)?((COLUMN|INDEX|KEY)\s*)?(/\*T!\s*)?IF\s+(NOT\s+)?EXISTS\b", re.IGNORECASE)
-"""How a clause begins that upstream has executed only if something was there, or was not."""
 _KEYS = {"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "VECTOR", "COLUMNAR"}
 _CONSTRAINTS = {"FOREIGN", "CHECK"}
 
@@ -184,44 +181,15 @@ def read_dropped_index(sql: str) -> str:
 
 def read_changes(sql: str) -> list[Change]:
     """The clauses of an ALTER TABLE that is no mere RENAME. Raises InputError."""
-    clauses = [changes for _, changes in _clauses(_altering(sql))]
-    return [change for changes in clauses for change in (map(alone, changes) if len(clauses) == 1 else changes)]
-
-
-def without(sql: str, leaves_out: Callable[[Change], bool]) -> str:
-    """An ALTER TABLE without some of its clauses; "" if none stays. Raises InputError."""
-    words = _altering(sql)
-    head = words.sql[: words.words[words.at - 1].stop]
-    kept = [text for text, changes in _clauses(words) if not any(map(leaves_out, changes))]
-    return Canonical(f"{head} {', '.join(kept)}") if kept else ""
-
-
-def without_idle(sql: str, changes_nothing: Callable[[Change], bool]) -> str:
-    """An ALTER TABLE without those of its clauses with IF EXISTS or IF NOT EXISTS that change nothing.
-
-    "" if none stays. Raises InputError.
-    """
-    words = _altering(sql)
-    head = words.sql[: words.words[words.at - 1].stop]
-    kept: list[str] = []
-    count = 0
-    while not words.ended:
-        first = words.words[words.at]
-        changes = list(_clause(words))
-        last = words.words[words.at - 1]
-        is_idle = _CONDITION.match(sql[first.origin : last.origin]) and changes and all(map(changes_nothing, changes))
-        kept += [] if is_idle else [words.sql[first.start : last.stop]]
-        count += 1
-        if not words.ended:
-            words.expect(",")
-    if len(kept) == count:
-        return sql
-    return Canonical(f"{head} {', '.join(kept)}") if kept else ""
+    found = [changes for _, changes in clauses(altering(sql))]
+    columns = sum(isinstance(change, AddColumn) for changes in found for change in changes)
+    is_alone = len(found) == 1 and columns <= 1
+    return [alone(change) if is_alone else change for changes in found for change in changes]
 
 
 def changed_columns(sql: str) -> Iterator[tuple[ChangeColumn, str]]:
     """The columns that an ALTER TABLE changes, and how the statement writes their types. Raises InputError."""
-    for text, changes in _clauses(_altering(sql)):
+    for text, changes in clauses(altering(sql)):
         for change in changes:
             if isinstance(change, ChangeColumn):
                 words = Words(Canonical(text))
@@ -234,8 +202,8 @@ def changed_columns(sql: str) -> Iterator[tuple[ChangeColumn, str]]:
                 yield change, Canonical(words.sql[start : words.words[words.at - 1].stop])
 
 
-def _altering(sql: str) -> Words:
-    """The words behind the table's name."""
+def altering(sql: str) -> Words:
+    """The words of an ALTER TABLE behind the table's name. Raises InputError."""
     words = Words(sql)
     words.expect("ALTER", "TABLE")
     words.name()
@@ -244,17 +212,18 @@ def _altering(sql: str) -> Words:
     return words
 
 
-def _clauses(words: Words) -> Iterator[tuple[str, list[Change]]]:
-    """Each clause as it is written, and what it does."""
+def clauses(words: Words) -> Iterator[tuple[str, list[Change]]]:
+    """Each clause as it is written, and what it does. Raises InputError."""
     while not words.ended:
         start = words.words[words.at].start
-        changes = list(_clause(words))
+        changes = list(clause(words))
         yield words.sql[start : words.words[words.at - 1].stop], changes
         if not words.ended:
             words.expect(",")
 
 
-def _clause(words: Words) -> Iterator[Change]:
+def clause(words: Words) -> Iterator[Change]:
+    """What the clause does that comes next; steps over it. Raises InputError."""
     first = words.peek()
     if words.peek(1) in {"PARTITION", "PARTITIONING"} or first == "PARTITION":
         start = words.at
@@ -284,14 +253,15 @@ def _add(words: Words) -> Iterator[Change]:
     words.skip("COLUMN")
     if_missing = words.skip("IF", "NOT", "EXISTS")
     several = words.skip("(")
-    yield from _added(words, if_missing=if_missing)
+    yield from added_column(words, if_missing=if_missing)
     while several and words.skip(","):
-        yield from _added(words, if_missing=if_missing)
+        yield from added_column(words, if_missing=if_missing)
     if several:
         words.expect(")")
 
 
-def _added(words: Words, *, if_missing: bool) -> Iterator[Change]:
+def added_column(words: Words, *, if_missing: bool) -> Iterator[Change]:
+    """A column of an ADD COLUMN, and the keys that are made with it. Raises InputError."""
     column, keys = read_column(words)
     _skip_place(words)
     yield AddColumn(column, if_missing)

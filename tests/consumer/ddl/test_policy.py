@@ -286,6 +286,10 @@ def test_a_part_of_a_statement_about_several_tables_ends_without_its_semicolon(
         ("CHANGE COLUMN /*T! IF EXISTS  */`b` `d` INT, COMMENT = 'IF EXISTS'", "COMMENT = 'IF EXISTS'"),
         ("ADD COLUMN `id` INT COMMENT 'IF NOT EXISTS', DROP COLUMN `b`", ""),
         ("ADD COLUMN /*T! IF NOT EXISTS  */`id` INT", ""),
+        ("ADD COLUMN /*T! IF NOT EXISTS  */(`ID` INT, `b` INT DEFAULT 3)", "ADD COLUMN  (`b` INT DEFAULT 3)"),
+        ("ADD COLUMN IF NOT EXISTS (`b` INT, `id` INT, `c` INT)", "ADD COLUMN IF NOT EXISTS (`b` INT, `c` INT)"),
+        ("ADD COLUMN IF NOT EXISTS (`b` INT, `c` INT)", ""),
+        ("ADD COLUMN (`b` INT, `id` INT)", ""),
     ],
 )  # fmt: skip
 def test_clauses_that_had_nothing_to_do_upstream_are_left_out(clauses: str, kept: str) -> None:

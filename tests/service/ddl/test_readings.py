@@ -187,7 +187,12 @@ def index_texts(made: LocalFeed) -> list[str]:
 
 @pytest.mark.parametrize(
     "clause",
-    ["INDEX IF NOT EXISTS `u` (`x`)", "KEY IF NOT EXISTS `k` (`x`)", "COLUMN IF NOT EXISTS `g` INT DEFAULT 3"],
+    [
+        "INDEX IF NOT EXISTS `u` (`x`)",
+        "KEY IF NOT EXISTS `k` (`x`)",
+        "COLUMN IF NOT EXISTS `g` INT DEFAULT 3",
+        "COLUMN IF NOT EXISTS (`g` INT DEFAULT 3, `x` INT)",
+    ],
 )
 @pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
 def test_a_clause_for_what_upstream_had_changes_nothing(made: LocalFeed, clause: str) -> None:
@@ -207,6 +212,26 @@ def test_a_clause_for_what_upstream_had_changes_nothing(made: LocalFeed, clause:
     assert index_texts(made) == before
     columns, rows = made.cells.tables({"d"})["d.t"]
     assert (columns, len(rows)) == (["id", "v", "x", "a"], len(before[:2]))
+
+
+@pytest.mark.cells("made", "clause")
+@pytest.mark.parametrize(
+    "clause", ["IF NOT EXISTS (`g` INT DEFAULT 3", "IF NOT EXISTS (`v` INT", "/*T! IF NOT EXISTS  */(`v` INT"]
+)
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_of_several_columns_in_brackets_those_are_added_that_upstream_lacked(made: LocalFeed, clause: str) -> None:
+    """It is the only clause, and half of it was done: the virtual column became a plain one, the plain one an error."""
+    table = "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT,`g` INT GENERATED ALWAYS AS (`v` + 1) VIRTUAL)"
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, table), insert("d.t", 3, id=1, v=1), *watermarks(4)])
+    made.apply()
+    sql = f"ALTER TABLE `t` ADD COLUMN {clause}, `a` INT DEFAULT 7)"
+    made.send([ddl("d.t", 5, sql, "ALTER"), insert("d.t", 6, id=2, v=2, a=1), *watermarks(7)])
+    made.apply()
+    columns, rows = made.cells.tables({"d"})["d.t"]
+    assert [column for column in columns if column != "g"] == ["id", "v", "a"]
+    assert [row["a"] for row in rows] == [7, 1]
+    assert [row.get("g") for row in rows] in ([None, None], [2, 3])
+    assert ("g" in columns) == made.uri.startswith("mysql")
 
 
 def modified(made: LocalFeed, old: str, new: str, value: str) -> object:

@@ -1,0 +1,64 @@
+"""ALTER TABLE statements without some of their clauses."""
+
+import re
+from collections.abc import Callable
+
+from sinks.ddl.model import Change
+from sinks.ddl.parse.lexer import Canonical
+from sinks.ddl.parse.tables import added_column, altering, clause, clauses
+from sinks.ddl.parse.words import Words
+
+_CONDITION = re.compile(r"\w+\s+(UNIQUE\s+)?((COLUMN|INDEX|KEY)\s*)?(/\*T!\s*)?IF\s+(NOT\s+)?EXISTS\b", re.IGNORECASE)
+"""How a clause begins that upstream has executed only if something was there, or was not."""
+
+
+def without(sql: str, leaves_out: Callable[[Change], bool]) -> str:
+    """An ALTER TABLE without some of its clauses; "" if none stays. Raises InputError."""
+    words = altering(sql)
+    head = words.sql[: words.words[words.at - 1].stop]
+    kept = [text for text, changes in clauses(words) if not any(map(leaves_out, changes))]
+    return Canonical(f"{head} {', '.join(kept)}") if kept else ""
+
+
+def without_idle(sql: str, changes_nothing: Callable[[Change], bool]) -> str:
+    """An ALTER TABLE without those of its clauses with IF EXISTS or IF NOT EXISTS that change nothing.
+
+    Of a clause that adds several columns, those stay that upstream has added. "" if none stays. Raises InputError.
+    """
+    words = altering(sql)
+    head = words.sql[: words.words[words.at - 1].stop]
+    kept: list[str] = []
+    is_whole = True
+    while not words.ended:
+        at, first = words.at, words.words[words.at]
+        changes = list(clause(words))
+        end, last = words.at, words.words[words.at - 1]
+        text = left = words.sql[first.start : last.stop]
+        if _CONDITION.match(sql[first.origin : last.origin]) and any(map(changes_nothing, changes)):
+            words.at = at
+            left = "" if all(map(changes_nothing, changes)) else _without_columns(words, changes_nothing) or text
+            words.at = end
+        is_whole &= left == text
+        kept += [left] if left else []
+        if not words.ended:
+            words.expect(",")
+    if is_whole:
+        return sql
+    return Canonical(f"{head} {', '.join(kept)}") if kept else ""
+
+
+def _without_columns(words: Words, changes_nothing: Callable[[Change], bool]) -> str:
+    """An ADD COLUMN (...) without those of its columns that change nothing; "" if it has no such list."""
+    start = words.words[words.at].start
+    words.take()
+    words.skip("COLUMN")
+    words.skip("IF", "NOT", "EXISTS")
+    if not words.skip("("):
+        return ""
+    head, kept = words.sql[start : words.words[words.at - 1].stop], []
+    while True:
+        first = words.words[words.at]
+        column, *_ = added_column(words, if_missing=True)
+        kept += [] if changes_nothing(column) else [words.sql[first.start : words.words[words.at - 1].stop]]
+        if not words.skip(","):
+            return f"{head}{', '.join(kept)})" if kept else ""
