@@ -2,7 +2,8 @@
 
 A literal default is spelled as the value that it is upstream; JSON that may not be NULL fills rows as upstream; a
 STORED generated column is a plain one, for its values are sent: the server would compute others (time zone, scale of
-divisions, rounding of fractions). A dump does not hold them, so a table that is loaded has them computed.
+divisions, rounding of fractions). A dump does not hold them, so a table that is loaded has them computed, where that
+gives the same.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -88,8 +89,8 @@ def column_edits(
     if found is None:
         return
     if found.column.generated is not None:
-        if found.column.virtual:
-            _check_virtual(found.column, types, mariadb=mariadb)
+        if found.column.virtual or computes:
+            _check_computed(found.column, types, mariadb=mariadb)
         yield from _generated(found, notes, mariadb=mariadb, computes=computes)
     elif mariadb and fills and _fills_with_json(found.column):
         notes.append(_NULL_JSON)
@@ -182,14 +183,27 @@ def _generated(clause: _Clause, notes: list[str], *, mariadb: bool, computes: bo
         yield clause.words[first].start, clause.words[last].stop, ""
 
 
-def _check_virtual(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> None:
-    """Raise TargetError for a column that the server may compute otherwise, and whose values no message has."""
-    if reason := unlike(column, types, mariadb=mariadb):
-        server = "MariaDB" if mariadb else "MySQL"
+def _check_computed(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> None:
+    """Raise TargetError for a column that the server may compute otherwise, and whose values nothing has."""
+    reason = unlike(column, types, mariadb=mariadb)
+    server = "MariaDB" if mariadb else "MySQL"
+    if reason and not column.virtual:
+        raise not_dumped(server, column.name, reason)
+    if reason:
         raise TargetError(
             f"{server} may compute VIRTUAL column {column.name!r} otherwise than TiDB ({reason})",
             hint="make it STORED upstream: its values are then sent; or make the change in the target by hand",
         )
+
+
+def not_dumped(server: str, column: str, reason: str) -> TargetError:
+    """The error for a STORED column of a dump that the server may compute otherwise than upstream did."""
+    return TargetError(
+        f"{server} may compute STORED column {column!r} otherwise than upstream did ({reason}), and a dump lacks its"
+        " values",
+        hint="make the table in the target by hand, with an expression that gives the same values there, then go on; or"
+        " leave it out with filter.rules",
+    )
 
 
 def _without_default(clause: _Clause) -> Iterator[Edit]:

@@ -21,6 +21,7 @@ from sinks.mysql.ddl.columns import (
     column_edits,
     decimal_edits,
     end_of_options,
+    not_dumped,
     plain_edits,
     sequence_edits,
     zoned_columns,
@@ -145,8 +146,8 @@ def _types_in(sql: str) -> dict[str, str]:
 def for_tidb(sql: str, *, dumped: bool = False) -> Adapted:
     """The statement for TiDB: a view runs under the user that makes it, new DECIMALs have defaults of their own scale.
 
-    Stored columns that go by the session's time zone are plain ones, but of a table that comes by a dump, which lacks
-    their values. Raises InputError if it can't be read.
+    Stored columns that go by the session's time zone are plain ones. Raises InputError if it can't be read, TargetError
+    for such a column of a dump, which lacks its values.
     """
     read = Words(sql)
     result = Adapted(read.sql)
@@ -158,8 +159,10 @@ def _of_tidb(read: Words, notes: list[str], *, dumped: bool) -> Iterator[Edit]:
     statement = read_statement(read.sql)
     clauses = [clause for some in _lists(read.words) for clause in some if clause]
     stores = any(_is(word, "STORED", "PERSISTENT") for word in read.words)
-    if statement.kind is DdlKind.CREATE_TABLE and statement.like is None and stores and not dumped:
+    if statement.kind is DdlKind.CREATE_TABLE and statement.like is None and stores:
         names = zoned_columns(read_table(read.sql))
+        if names and dumped:
+            raise not_dumped("TiDB", min(names), "it goes by the time zone of a session")
         for clause in clauses if names else ():
             yield from plain_edits(read.sql, clause, names, notes)
     if statement.kind is DdlKind.ALTER_TABLE:

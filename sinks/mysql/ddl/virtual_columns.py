@@ -1,5 +1,7 @@
 """Which VIRTUAL columns MySQL and MariaDB compute as TiDB does: no message has their values, so others are refused.
 
+So are STORED ones of a dump, which lacks their values.
+
 Both spell DOUBLE and FLOAT in another way where these become texts, MySQL also JSON objects. MariaDB divides DOUBLEs
 with the scale of DECIMALs, cuts fractions of seconds where TiDB rounds, and its session has a time zone of its own.
 MySQL divides whole numbers to fewer digits, and rounds a moment to a day where TiDB cuts it. What is listed here gave
@@ -50,7 +52,7 @@ _NUMERIC = INTEGERS | REALS | {"decimal", "bit", "year"}
 
 
 def unlike(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> str:
-    """What in a VIRTUAL column the server may compute otherwise; empty for nothing.
+    """What in a generated column the server may compute otherwise; empty for nothing.
 
     `types`: of the table's columns, as far as they are known, by their names in lower case.
     """
