@@ -6,7 +6,7 @@ from typing import Any
 from consumer.cli.ddl import ddl_line
 from consumer.cli.shared import cut
 from consumer.proof.report import ProofVerdict, repair_hint
-from sinks.bookkeeping.ddl_log import DECIDED, DdlState
+from sinks.bookkeeping.ddl_log import DECIDED, REPLACED, DdlState
 from sinks.wording import plural
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -97,12 +97,13 @@ def _running(found: dict[str, Any], lease_s: float) -> str:
 
 def verdict(found: dict[str, Any], lease_s: float) -> str:
     """What a person wants to know first: is it running, and if not, why."""
-    failed = [one for one in found["ddl_history"] if one["state"] == DdlState.FAILED.value]
+    ahead = [one for one in found["ddl_history"] if one["commit_ts"] >= found["checkpoint_ts"]]
+    failed = [x["commit_ts"] for x in ahead if x["state"] == DdlState.FAILED.value and x["reason"] != REPLACED]
     if failed:
-        return f"stopped by the DDL at {failed[0]['commit_ts']}: see `reconciler ddl list CONFIG`"
-    decided = [one for one in found["ddl_history"] if one["state"] in _DECIDED]
+        return f"stopped by the DDL at {min(failed)}: see `reconciler ddl list CONFIG`"
+    decided = [one["commit_ts"] for one in ahead if one["state"] in _DECIDED]
     if decided and not _is_led(found, lease_s):
-        return f"not running; the DDL at {decided[0]['commit_ts']} that stopped it is decided: start it again"
+        return f"not running; the DDL at {min(decided)} that stopped it is decided: start it again"
     if found["state"] == "new":
         stopped = f"{_running(found, lease_s)}; " if found["last_stop"] is not None else ""
         return f"new: {stopped}nothing has been applied yet"

@@ -100,10 +100,12 @@ def decide_ddl(config: Config, commit_ts: int, decision: DdlState, reason: str) 
 
 
 def ddl_log(config: Config, limit: int) -> list[DdlRecord]:
-    """The latest DDLs, newest first."""
+    """The latest DDLs: those that stop it first, then the newest."""
     target = target_of(config)
     try:
-        return [] if target.stored(config.changefeed) is None else target.ddl_log.latest(config.changefeed, limit)
+        stored = target.stored(config.changefeed)
+        checkpoint_ts = 0 if stored is None else stored.progress.checkpoint_ts
+        return [] if stored is None else target.ddl_log.told(config.changefeed, limit, checkpoint_ts)
     finally:
         target.close()
 

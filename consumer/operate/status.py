@@ -51,7 +51,7 @@ def known_of(target: Target, changefeed: str) -> TargetState:
     stored, stop = target.stored(changefeed), target.stops.last(changefeed)
     if stored is None:
         return TargetState(None, [], states([]), [], stop=stop)
-    ddls = target.ddl_log.latest(changefeed, _DDLS)
+    ddls = target.ddl_log.told(changefeed, _DDLS, stored.progress.checkpoint_ts)
     proven = state_of(target.proofs.state(changefeed))
     judged = {} if proven is None else proven.judged
     quarantined, running = states(target.quarantine.all(changefeed)), target.running(changefeed)

@@ -42,6 +42,8 @@ class DdlState(Enum):
 DECIDED = {DdlState.SKIP: DdlState.SKIPPED, DdlState.TAKE: DdlState.DONE}
 """What an operator decided -> what it is once the next run has met the DDL."""
 
+REPLACED = "an operator replaced the progress"
+"""Why a DDL is open of which nothing is known any more: it has failed only once a run meets it again."""
 _UNDER_WAY = {state.value for state in (DdlState.INTENT, *DECIDED)}
 
 SAME_PLACE = "sink.dispatchers give its table the same name as before"
@@ -121,6 +123,16 @@ class DdlLog:
             (changefeed, limit),
         )
         return [_line(*row) for row in rows]
+
+    def told(self, changefeed: str, limit: int, checkpoint_ts: int) -> list[DdlRecord]:
+        """The latest DDLs for people: open ones that the checkpoint does not cover first, then the newest.
+
+        Before a reset there may have been many of a later commitTs than the one that stops the changefeed now.
+        """
+        running = DdlState.RUNNING.value
+        waiting = [x for x in self.unsettled(changefeed) if x.commit_ts >= checkpoint_ts or x.state == running]
+        rest = [line for line in self.latest(changefeed, limit) if line not in waiting]
+        return (waiting + rest)[: max(limit, len(waiting))]
 
     def unsettled(self, changefeed: str) -> list[DdlRecord]:
         """What killed runs left, what failed, what an operator decided and no run has met yet; newest first."""
@@ -239,7 +251,7 @@ class DdlLog:
         self._book.run(
             f"UPDATE {self._table} SET state = 'failed', reason = ?, updated_at = ?"  # noqa: S608 constants
             f" WHERE changefeed = ? AND state IN ({states})",
-            ("an operator replaced the progress", self._book.now(), changefeed),
+            (REPLACED, self._book.now(), changefeed),
         )
 
     def judge(self, line: int, state: DdlState, reason: str) -> None:

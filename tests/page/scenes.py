@@ -229,6 +229,7 @@ def failed(name: str = "billing") -> Status:
         leads=False,
         error=error,
         leader=None,
+        checkpoint_ts=tso(NOW - 5120),
         lag_now_seconds=5120.0,
         source=seen,
         held_events=10_000,

@@ -310,6 +310,15 @@ def test_a_ddl_that_is_decided_is_not_to_be_decided_again(browser: Browser, stat
         assert "Leave out, or Done by hand" not in page.text(".advice")
 
 
+def test_a_ddl_that_the_checkpoint_has_passed_is_not_to_be_decided(browser: Browser) -> None:
+    """It failed before the progress was reset; what stops the changefeed now is something else."""
+    old = scenes.ddl("DROP VIEW `v`", "failed", table="v", commit_ts=scenes.tso(scenes.NOW - 5121))
+    with shown(browser, Scene.of(scenes.failed().model_copy(update={"ddl_history": [old]}))) as (_, page):
+        page.wait(LIVE)
+        assert "Leave out, or Done by hand" not in page.text(".advice")
+        assert page.run("document.querySelector('.ddls button') === null")
+
+
 def test_charts_are_read_by_key_by_pointer_and_as_a_table(browser: Browser) -> None:
     with shown(browser, Scene.of(status())) as (_, page):
         page.run("document.getElementById('plots').focus()")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from consumer.cli.status_text import duration, status_lines, verdict
+from sinks.bookkeeping.ddl_log import REPLACED
 
 FOUND: dict[str, Any] = {
     "changefeed": "c", "target": "t", "state": "known", "checkpoint_ts": 1, "checkpoint_time": "then",
@@ -49,6 +50,10 @@ FAILED = {
         ),
         ({"source": {"state": "gone"}}, "running; how far it is behind is unknown: see the line `kafka` below"),
         ({"ddl_history": [FAILED]}, "stopped by the DDL at 7"),
+        ({"ddl_history": [FAILED | {"commit_ts": 9}, FAILED], "checkpoint_ts": 7}, "stopped by the DDL at 7"),
+        ({"ddl_history": [FAILED], "checkpoint_ts": 8}, "running; everything"),
+        ({"ddl_history": [FAILED | {"reason": REPLACED}]}, "running; everything"),
+        ({"ddl_history": [FAILED | {"state": "skip"}], "checkpoint_ts": 8, "leader": None}, "not running; everything"),
         *(
             ({"ddl_history": [FAILED | {"state": state}], "leader": None, "last_stop": STOP}, "is decided: start it")
             for state in ("skip", "take")

@@ -5,12 +5,18 @@ from contextlib import closing
 
 import pytest
 
+from consumer.cli.status_text import verdict
 from consumer.operate.decisions import ddl_log
+from consumer.operate.progress import reset_progress
+from consumer.operate.status import status_of
 from ordering.errors import TargetError
 from sinks.bookkeeping import ddl_log as log_module
+from tests.service.ddl.test_ddl import made
 from tests.service.lab import Feed
+from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, watermarks
 
+__all__ = ["made"]
 pytestmark = pytest.mark.service
 DESCENDING = (
     "CREATE TRIGGER descending AFTER INSERT ON ddl BEGIN"
@@ -65,3 +71,24 @@ def test_of_one_commit_ts_as_many_are_kept(descending: Feed, monkeypatch: pytest
     ])  # fmt: skip
     feed.once()
     assert lines(feed) == [(at(4), "done")] * 4  # the last one too, until the next comes: nothing above it is gone
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_the_ddl_that_stops_it_is_told_first_after_a_reset(made: LocalFeed) -> None:
+    """There are more lines of later commitTs, of before the reset, than are told."""
+    feed = made
+    later = [ddl("d.t", 4 + n, TRUNCATE, kind="TRUNCATE") for n in range(25)]
+    feed.send([*begun(), *later, *watermarks(40)])
+    feed.apply()
+    reset_progress(feed.config)
+    with pytest.raises(TargetError):
+        feed.apply()  # the table is still there
+    found = status_of(feed.config)
+    first = ddl_log(feed.config, 5)
+    assert (first[0].commit_ts, first[0].state, first[1].commit_ts) == (at(2), "failed", at(28))
+    assert len(first) == 5
+    assert found["ddl_history"][0]["commit_ts"] == at(2)
+    assert f"stopped by the DDL at {at(2)}" in verdict(found, 6.0)
+    feed.cells.run("d", "DROP TABLE t")
+    feed.apply()
+    assert "stopped by" not in verdict(status_of(feed.config), 6.0)

@@ -29,9 +29,9 @@ function fault(feed) {
 }
 
 function stepsAfter(feed, error) {
-  if (feed.ddls.some((one) => one.state === "skip" || one.state === "take")) return ["This DDL is decided, as DDL history shows. Press Resume."];
+  if (feed.waiting.some((one) => one.state === "skip" || one.state === "take")) return ["This DDL is decided, as DDL history shows. Press Resume."];
   const decide = "The same can be decided on this page, under DDL history: Leave out, or Done by hand.";
-  const here = feed.ddls.some((one) => one.state === "failed") ? [decide] : [];
+  const here = feed.waiting.some((one) => one.state === "failed") ? [decide] : [];
   return [capital(error.hint), ...here, "Then press Resume."].filter(Boolean);
 }
 

@@ -97,6 +97,7 @@ export function feedOf(told) {
     stalled,
     stalledAfter: told.stalled_after_seconds,
     ddls: told.ddl_history,
+    waiting: told.ddl_history.filter((one) => BigInt(one.commit_ts) >= BigInt(told.checkpoint_ts)),
     windows: told.last_windows,
     targetSeen: told.target_seen_seconds_ago,
     targetSilent: isNumber(told.target_seen_seconds_ago) && told.target_seen_seconds_ago > TARGET_SILENT_S,

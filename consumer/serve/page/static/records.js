@@ -74,7 +74,7 @@ function unproven(one) {
 
 /** DDLs, newest first, each with its statement as it came. */
 export function ddls(feed, ui, act) {
-  const open = feed.ddls.filter((one) => one.state === "failed");
+  const open = feed.waiting.filter((one) => one.state === "failed");
   const shown = ui.allDdls ? feed.ddls : [...open, ...feed.ddls.filter((one) => !open.includes(one))].slice(0, Math.max(DDLS_SHOWN, open.length));
   const items = shown.map((one) => h("li", { key: `${one.commit_ts} ${one.database} ${one.table} ${one.statement}` }, ddl(one, feed, ui, act)));
   return section("ddls", "DDL history", [
@@ -84,7 +84,7 @@ export function ddls(feed, ui, act) {
 }
 
 function ddl(one, feed, ui, act) {
-  return [ddlEntry(one), one.state === "failed" ? decisions(one, feed, ui, act) : null];
+  return [ddlEntry(one), one.state === "failed" && feed.waiting.includes(one) ? decisions(one, feed, ui, act) : null];
 }
 
 /** A DDL: what became of it, its statement, what was executed. */
