@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from ordering.errors import TargetError
+from sinks.ddl.model import TypeDef
 from sinks.mysql.ddl.translate import Adapted, Server, adapted, for_tidb
 
 MARIADB_KNOWS = {"utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_nopad_bin", "ascii_bin"}
@@ -253,7 +254,7 @@ def test_a_real_that_becomes_a_text_in_a_virtual_column_is_refused(
     kind = real.partition("(")[0].lower()
     made = f"CREATE TABLE `t` (`a` INT,`d` {real},`g` {column} VIRTUAL)"
     added = f"ALTER TABLE `t` ADD COLUMN `g` {column} VIRTUAL"
-    for sql, there in (made, server), (added, replace(server, types={"a": "int", "d": kind})):
+    for sql, there in (made, server), (added, replace(server, types={"a": TypeDef("int"), "d": TypeDef(kind)})):
         if differs:
             with pytest.raises(TargetError, match=rf"VIRTUAL column 'g' .*\({kind.upper()} as text\)"):
                 adapted(sql, there)

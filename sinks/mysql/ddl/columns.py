@@ -75,7 +75,7 @@ def column_edits(
     sql: str,
     clause: Sequence[Word],
     notes: list[str],
-    types: Mapping[str, str],
+    types: Mapping[str, TypeDef],
     *,
     fills: bool,
     mariadb: bool,
@@ -183,7 +183,7 @@ def _generated(clause: _Clause, notes: list[str], *, mariadb: bool, computes: bo
         yield clause.words[first].start, clause.words[last].stop, ""
 
 
-def _check_computed(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> None:
+def _check_computed(column: ColumnDef, types: Mapping[str, TypeDef], *, mariadb: bool) -> None:
     """Raise TargetError for a column that the server may compute otherwise, and whose values nothing has."""
     reason = unlike(column, types, mariadb=mariadb)
     server = "MariaDB" if mariadb else "MySQL"

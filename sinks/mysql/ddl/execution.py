@@ -13,7 +13,7 @@ from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, Entered, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.kept_definitions import PlacedDdl
-from sinks.ddl.model import ColumnDef
+from sinks.ddl.model import ColumnDef, TypeDef
 from sinks.ddl.name_resolution import respelled
 from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
 from sinks.ddl.rows.default_values import Filling, filling_of, unknown_here
@@ -26,6 +26,7 @@ from sinks.mysql.ddl.partitions import by_key
 from sinks.mysql.ddl.pre_conversion import prepared
 from sinks.mysql.ddl.rehearsal import Rehearsal, Settings
 from sinks.mysql.ddl.translate import Adapted, adapted, server_of
+from sinks.mysql.ddl.virtual_columns import DATABASE_COLLATION, TABLE_COLLATION, TYPES, may_compute
 from sinks.rows.schema import TableSchema
 from sinks.rows.values import ValueRules
 from sinks.steps import Observer, Step
@@ -184,9 +185,19 @@ class MysqlDdl:
 
     def _fitted(self, sql: str, ddl: DdlEvent) -> Adapted:
         server = replace(server_of(self._at.db), computes=ddl.dumped)
-        if (table := self._altered(read_statement(sql), ddl)) is not None:
+        statement = read_statement(sql)
+        if (table := self._altered(statement, ddl)) is not None:
             server = replace(server, types=self._types(table), foreign_keys=self._foreign_keys(sql, table))
+        if may_compute(sql):
+            collation = self._at.db.value(TABLE_COLLATION, table) if table else self._collation(statement, ddl)
+            server = replace(server, collation=str(collation or ""))
         return adapted(sql, server)
+
+    def _collation(self, statement: Statement, ddl: DdlEvent) -> object:
+        """Of the database in which a statement makes a table; None for another statement."""
+        if statement.kind is not DdlKind.CREATE_TABLE:
+            return None
+        return self._at.db.value(DATABASE_COLLATION, (statement.tables[0].database or ddl.own_database,))
 
     def _altered(self, statement: Statement, ddl: DdlEvent) -> TableName | None:
         """The table that an ALTER TABLE changes."""
@@ -196,11 +207,10 @@ class MysqlDdl:
         database = reference.database or recovery.session_database(statement, ddl, catalog) or ""
         return catalog.spelled(TableName(database, reference.table))
 
-    def _types(self, table: TableName) -> dict[str, str]:
+    def _types(self, table: TableName) -> dict[str, TypeDef]:
         """Of its columns, by their names in lower case."""
-        schema = self._at.catalog().get(table)
-        columns = schema.columns if schema is not None else ()
-        return {column.name.lower(): column.type.lower().partition("(")[0].partition(" ")[0] for column in columns}
+        rows = self._at.db.query(TYPES, table)
+        return {str(name).lower(): TypeDef(str(base).lower(), charset=charset or "") for name, base, charset in rows}
 
     def _foreign_keys(self, sql: str, table: TableName) -> tuple[str, ...] | None:
         """The names of its foreign keys, if a statement may drop one."""

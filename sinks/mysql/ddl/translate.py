@@ -10,10 +10,10 @@ from functools import cache
 from itertools import pairwise, takewhile
 
 from sinks.ddl.collations import of_charset
-from sinks.ddl.model import AddColumn, ChangeColumn, ColumnDef
+from sinks.ddl.model import AddColumn, ChangeColumn, ColumnDef, TypeDef
 from sinks.ddl.parse.lexer import Canonical
 from sinks.ddl.parse.statement import DdlKind, read_statement
-from sinks.ddl.parse.tables import read_changes, read_table, renames_nothing
+from sinks.ddl.parse.tables import column_in, in_database, read_changes, read_table, renames_nothing
 from sinks.ddl.parse.words import Word, WordKind, Words
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.columns import (
@@ -29,6 +29,7 @@ from sinks.mysql.ddl.columns import (
 from sinks.mysql.ddl.constraints import automatic, named_here, why_constraint_left_out, without_check
 from sinks.mysql.ddl.own_options import linear_edits, ttl_edits, value_of, why_left_out, without_own_options
 from sinks.mysql.ddl.partitions import unvalidated
+from sinks.mysql.ddl.virtual_columns import may_compute
 
 NEAREST = {
     "utf8mb4_0900_ai_ci": ("utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_general_nopad_ci"),
@@ -61,8 +62,10 @@ class Server:
     knows_charset: Callable[[str], bool]
     computes: bool = False
     """Whether it has to compute what upstream computes and stores: rows of a dump lack it."""
-    types: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, TypeDef] = field(default_factory=dict)
     """Of the columns of the table that a statement changes, by their names in lower case."""
+    collation: str = ""
+    """Of new columns of which nothing is said: the table's, or the database's."""
     foreign_keys: Sequence[str] | None = None
     """The names of those of the table that a statement changes; None where none of them is dropped."""
     automatic: frozenset[str] = frozenset()
@@ -110,7 +113,7 @@ def adapted(sql: str, server: Server) -> Adapted:
     if verb.split(" ")[0] not in {"CREATE", "ALTER", "DROP"}:
         return result
     edits: list[Edit] = []
-    server = replace(server, types={**server.types, **_types_in(sql)})
+    server = replace(server, types={**server.types, **_types_in(sql, server.collation)})
     for clauses in _lists(words):
         kept, server = 0, replace(server, automatic=automatic(clauses))
         for at, clause in enumerate(clauses):
@@ -130,17 +133,18 @@ def adapted(sql: str, server: Server) -> Adapted:
     return result
 
 
-def _types_in(sql: str) -> dict[str, str]:
-    """Of the columns that a statement defines, where some are VIRTUAL: what they read may be among them."""
+def _types_in(sql: str, collation: str) -> dict[str, TypeDef]:
+    """Of the columns that a statement defines, where some are generated: what they read may be among them."""
     statement = read_statement(sql)
-    if " AS" not in sql.upper():
+    if not may_compute(sql):
         return {}
     columns: list[ColumnDef] = []
     if statement.kind is DdlKind.CREATE_TABLE and statement.like is None:
-        columns += read_table(sql).columns
+        columns += in_database(read_table(sql), collation).columns
     elif statement.kind is DdlKind.ALTER_TABLE and not statement.renames:
-        columns += [change.column for change in read_changes(sql) if isinstance(change, AddColumn | ChangeColumn)]
-    return {column.name.lower(): column.type.base for column in columns}
+        changes = (change for change in read_changes(sql) if isinstance(change, AddColumn | ChangeColumn))
+        columns += [column_in(change.column, collation) for change in changes]
+    return {column.name.lower(): column.type for column in columns}
 
 
 def for_tidb(sql: str, *, dumped: bool = False) -> Adapted:

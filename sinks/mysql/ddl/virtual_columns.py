@@ -8,12 +8,13 @@ MySQL divides whole numbers to fewer digits, and rounds a moment to a day where 
 the same in `tests.differential`, or side by side on TiDB and MySQL. Pure.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping
 
-from sinks.ddl.model import ColumnDef
+from sinks.ddl.model import ColumnDef, TypeDef
 from sinks.ddl.parse.lexer import Canonical
 from sinks.ddl.parse.words import Word, WordKind, Words
-from sinks.ddl.rows.default_values import INTEGERS, REALS
+from sinks.ddl.rows.default_values import BYTES, INTEGERS, REALS
 
 _FUNCTIONS = frozenset({
     "ABS", "ASCII", "CASE", "CHARACTER_LENGTH", "CHAR_LENGTH", "COALESCE", "CONCAT", "CONCAT_WS", "CRC32", "DATE",
@@ -37,6 +38,7 @@ _ON_MYSQL = frozenset({
 """What is alike on MySQL besides."""
 _ROUNDED = frozenset({"time", "datetime", "timestamp", "float"})
 """Types into which MariaDB and TiDB convert in different ways."""
+_AS = re.compile(r"\bAS\b", re.IGNORECASE)
 _DAYS = frozenset({"DATE", "CAST", "LAST_DAY", "FROM_DAYS"})
 """Functions that give days, so that no moment is left to become one."""
 
@@ -48,10 +50,30 @@ _OF_NUMBERS = frozenset({
 """Functions that make no text of a number."""
 _IN_JSON = frozenset({"JSON_EXTRACT", "JSON_LENGTH", "JSON_VALID", "->", "->>"})
 """What takes a value out of a JSON, which is rarely an object."""
+_OF_BYTES = frozenset({
+    "ASCII", "BINARY", "CRC32", "HEX", "LENGTH", "MD5", "OCTET_LENGTH", "SHA", "SHA1", "SHA2", "TO_BASE64", "UNHEX",
+})  # fmt: skip
+"""What shows how a text is encoded."""
+_ALIKE_ENCODED = frozenset({"", "ascii", "binary", "utf8", "utf8mb3", "utf8mb4"})
+"""Character sets whose texts have the same bytes everywhere: TiDB keeps latin1 in UTF-8, MariaDB has no gb18030."""
 _NUMERIC = INTEGERS | REALS | {"decimal", "bit", "year"}
 
 
-def unlike(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> str:
+TYPES = """
+SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"""
+TABLE_COLLATION = """
+SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"""
+DATABASE_COLLATION = "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s"
+"""What a server says of columns, and of what is said of none."""
+
+
+def may_compute(sql: str) -> bool:
+    """Whether a statement may define a column that is computed."""
+    return _AS.search(sql) is not None
+
+
+def unlike(column: ColumnDef, types: Mapping[str, TypeDef], *, mariadb: bool) -> str:
     """What in a generated column the server may compute otherwise; empty for nothing.
 
     `types`: of the table's columns, as far as they are known, by their names in lower case.
@@ -64,17 +86,26 @@ def unlike(column: ColumnDef, types: Mapping[str, str], *, mariadb: bool) -> str
         return base.upper()
     alike = _FUNCTIONS | _OPERATORS if mariadb else _FUNCTIONS | _OPERATORS | _ON_MYSQL
     unknown = next((word.text.upper() for word in words if not _is_alike(word, alike)), "")
-    return unknown or _spelled_otherwise(base, words, types, mariadb=mariadb)
-
-
-def _spelled_otherwise(base: str, words: Sequence[Word], types: Mapping[str, str], *, mariadb: bool) -> str:
-    """The type of a column that becomes a text which the server spells otherwise; empty if none does."""
-    read = {types.get(word.text.lower(), "") for word in words if word.kind is WordKind.NAME}
+    read = [types[word.text.lower()] for word in words if word.kind is WordKind.NAME and word.text.lower() in types]
     plain = {word.text.upper() for word in words if word.kind is WordKind.PLAIN}
-    is_text = base not in _NUMERIC or bool(plain & (_FUNCTIONS | _ON_MYSQL) - _OF_NUMBERS) or "LIKE" in plain
+    return unknown or _spelled_otherwise(base, plain, read, mariadb=mariadb) or _encoded_otherwise(base, plain, read)
+
+
+def _encoded_otherwise(base: str, plain: Collection[str], types: Iterable[TypeDef]) -> str:
+    """The character set of a column whose bytes are looked at and are others upstream; empty if none are."""
+    if base not in BYTES and not _OF_BYTES & set(plain):
+        return ""
+    charsets = {kind.charset or kind.collation.partition("_")[0] for kind in types}
+    return next((f"bytes of {charset}" for charset in sorted(charsets - _ALIKE_ENCODED)), "")
+
+
+def _spelled_otherwise(base: str, plain: Collection[str], types: Iterable[TypeDef], *, mariadb: bool) -> str:
+    """The type of a column that becomes a text which the server spells otherwise; empty if none does."""
+    read = {kind.base for kind in types}
+    is_text = base not in _NUMERIC or bool(((_FUNCTIONS | _ON_MYSQL) - _OF_NUMBERS) & set(plain)) or "LIKE" in plain
     if is_text and (reals := read & REALS):
         return f"{min(reals).upper()} as text"
-    if not mariadb and is_text and base != "json" and "json" in read and not plain & _IN_JSON:
+    if not mariadb and is_text and base != "json" and "json" in read and not _IN_JSON & set(plain):
         return "JSON as text"
     return ""
 

@@ -1,0 +1,53 @@
+"""VIRTUAL columns over texts that a MySQL-family server encodes in another way than TiDB."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ordering.errors import TargetError
+from tests.embedded import MariaDbServer
+from tests.service.cells import MariaDbCells
+from tests.service.ddl.test_ddl import local
+from tests.service.local import LocalFeed
+from tests.service.messages import ddl, watermarks
+
+pytestmark = pytest.mark.service
+LENGTH = "`g` INT GENERATED ALWAYS AS(LENGTH(`v`)) VIRTUAL"
+ADDED = f"ALTER TABLE `t` ADD COLUMN {LENGTH}"
+DATABASE, LATIN = "CREATE DATABASE `x`", "CREATE DATABASE `x` CHARACTER SET = latin1"
+SCRIPTS = {
+    "a column's": [DATABASE, "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` TEXT CHARSET LATIN1)", ADDED],
+    "a table's": [
+        DATABASE,
+        "CREATE TABLE `t` (`id` INT PRIMARY KEY) CHARSET=LATIN1",
+        f"ALTER TABLE `t` ADD COLUMN `v` TEXT, ADD COLUMN {LENGTH}",
+    ],
+    "a database's": [LATIN, f"CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` TEXT,{LENGTH})"],
+    "of a table in it": [LATIN, "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` TEXT)", ADDED],
+}
+
+
+@pytest.fixture
+def feed(mariadb_server: MariaDbServer, tmp_path: Path) -> Iterator[LocalFeed]:
+    with closing(MariaDbCells(mariadb_server.uri)) as cells:
+        before = cells.databases()
+        yield local(mariadb_server.uri, cells, tmp_path)
+        cells.drop(cells.databases() - before)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_bytes_of_texts_that_upstream_keeps_in_utf8_are_not_looked_at(feed: LocalFeed, script: str) -> None:
+    statements = SCRIPTS[script]
+    feed.send(ddl("x." if "DATABASE" in sql else "x.t", number, sql) for number, sql in enumerate(statements, 1))
+    feed.send(watermarks(len(statements)))
+    with pytest.raises(TargetError, match=r"VIRTUAL column 'g' .*\(bytes of latin1\)"):
+        feed.apply()
+
+
+def test_texts_in_utf8_are_computed(feed: LocalFeed) -> None:
+    feed.send([ddl("x.", 1, DATABASE), ddl("x.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` TEXT)")])
+    feed.send([ddl("x.t", 3, ADDED), *watermarks(3)])
+    feed.apply()
+    assert feed.cells.tables({"x"})["x.t"][0] == ["id", "v", "g"]
