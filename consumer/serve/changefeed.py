@@ -44,6 +44,8 @@ class Feed:
         self.late = 0
         self.operating = threading.Lock()
         """Held by the operation that is done at it."""
+        self.set_aside = False
+        """Whether an operation has asked it to stop, and no operator: what ends that operation starts it again."""
         self.questions, self.orders = ServerRequests(), ServerRequests(ORDER_S)
         """What the API asks its servers; and what it is told to do, for which there is room whatever is asked."""
         self._error: tuple[BaseException, float] | None = None
@@ -76,7 +78,7 @@ class Feed:
         if self.is_running:
             hint = "wait until its window is finished or rolled back, then try again"
             raise ConflictError("its last run has not ended yet", where=f"changefeed {self.name}", hint=hint)
-        self._paused, self._error, self._next_try = False, None, None
+        self._paused, self._error, self._next_try, self.set_aside = False, None, None, False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._stopping,), name=f"feed-{self.name}", daemon=True)
         self._thread.start()
@@ -112,6 +114,11 @@ class Feed:
     def goes_on(self) -> bool:
         """Whether it runs, and nobody has asked it to stop: its last window may take long to end."""
         return self.is_running and not self._stopping.is_set()
+
+    @property
+    def is_to_run(self) -> bool:
+        """Whether it goes on, or an operation alone keeps it from that: not an operator, nor an error."""
+        return self.goes_on or (self.set_aside and self._error is None)
 
     @property
     def error(self) -> BaseException | None:

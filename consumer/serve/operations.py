@@ -123,7 +123,7 @@ class Operations:
         old = _parsed(read_text(feed.path))
         change = change_to(shown(old), _parsed(edited))
         _, keys = self._allowed(feed, change)
-        return Preview(change, differences(shown(old), shown(merged(old, change)), keys), restarts=feed.goes_on)
+        return Preview(change, differences(shown(old), shown(merged(old, change)), keys), restarts=feed.is_to_run)
 
     def _allowed(self, feed: Feed, change: Mapping[str, Any]) -> tuple[str, list[str]]:
         """The file's text after a change, and the keys that differ. Raises ConfigError, RequestError, ConflictError."""
@@ -140,6 +140,7 @@ class Operations:
         """Stop it until it is resumed, also across a restart of the process."""
         with _alone(feed):
             self._fleet.set_paused(feed.name, paused=True)
+            feed.set_aside = False
             feed.ask_to_stop()
             feed.join(time.monotonic() + STOP_S)
             log.info("paused", changefeed=feed.name)
@@ -258,8 +259,11 @@ def _alone(feed: Feed) -> Iterator[None]:
 
 @contextmanager
 def _at_rest(feed: Feed, *, restart_if_done: bool = True) -> Iterator[bool]:
-    """Stop it meanwhile; whether it ran. Raises ConflictError if its window does not end in time."""
-    ran = feed.goes_on
+    """Stop it meanwhile; whether it ran. Raises ConflictError if its window does not end in time.
+
+    The next operation that succeeds then starts it, as this one would have.
+    """
+    ran = feed.set_aside = feed.is_to_run
     feed.ask_to_stop()
     _await_end(feed, "it is paused now; resume it once its state says that it has ended, or try again")
     done = False

@@ -14,6 +14,8 @@ from consumer.serve.operations import Operations
 from tests.service.lab import eventually
 from tests.serving.test_serving_rules import TEXT
 
+CHANGE = {"limits": {"window-rows": 5000}}
+
 
 class Runs:
     """Runs whose first one does not end before it may, though it was asked to stop."""
@@ -74,8 +76,46 @@ def test_a_change_does_not_start_one_that_is_paused_and_still_ends(
 ) -> None:
     monkeypatch.setattr(doing, "STOP_S", 30.0)
     threading.Timer(0.1, runs.may_end.set).start()
-    assert not Operations(fleet).change(paused, {"limits": {"window-rows": 5000}}).restarted
+    assert not Operations(fleet).change(paused, CHANGE).restarted
     assert (paused.is_running, paused.state, len(runs.files)) == (False, "stopped", 1)
+
+
+@pytest.fixture
+def set_aside(fleet: Fleet, folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Feed:
+    """A changefeed that a change has asked to stop, which gave up waiting for that."""
+    monkeypatch.setattr(doing, "STOP_S", 0.05)
+    (folder / "x.toml").write_text(TEXT.replace("/tmp/x", str(folder / "target")))
+    feed = fleet.add(folder / "x.toml")
+    feed.start()
+    eventually("it runs", lambda: bool(runs.files))
+    with pytest.raises(ConflictError, match="did not end"):
+        Operations(fleet).change(feed, CHANGE)
+    return feed
+
+
+def test_a_change_that_is_tried_again_starts_what_it_has_stopped(fleet: Fleet, set_aside: Feed, runs: Runs) -> None:
+    with pytest.raises(ConflictError, match="did not end"):
+        Operations(fleet).change(set_aside, CHANGE)
+    runs.may_end.set()
+    eventually("it has ended", lambda: not set_aside.is_running)
+    assert Operations(fleet).preview(set_aside, set_aside.path.read_text() + "\n[limits]\nwindow-rows = 9\n").restarts
+    assert Operations(fleet).change(set_aside, CHANGE).restarted
+    eventually("it runs again", lambda: len(runs.files) == 2)
+    assert set_aside.goes_on
+
+
+@pytest.mark.parametrize("how", ["paused", "failed"])
+def test_a_change_that_is_tried_again_starts_none_that_waits_for_a_person(
+    fleet: Fleet, set_aside: Feed, runs: Runs, how: str
+) -> None:
+    if how == "paused":
+        Operations(fleet).pause(set_aside)
+    runs.may_end.set()
+    eventually("it has ended", lambda: not set_aside.is_running)
+    if how == "failed":
+        set_aside.fail(RequestError("broken", where="x"))
+    assert not Operations(fleet).change(set_aside, CHANGE).restarted
+    assert (set_aside.is_running, len(runs.files)) == (False, 1)
 
 
 @pytest.mark.parametrize("names", [("a.toml", "orders.toml"), ("z.toml", "orders.toml")])
