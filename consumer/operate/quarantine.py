@@ -36,7 +36,7 @@ from ordering.quarantine import UNDECIDED, Changes, Quarantined, QuarantineState
 from ordering.rows.identity import table_of
 from ordering.rows.net_effect import KeyChange
 from ordering.rows.split_update import split
-from ordering.timestamps import MAX_TSO, CommitTs, utc_text
+from ordering.timestamps import MAX_TSO, CommitTs, physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import KEPT, reaches_back
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.rows.spool import Spool
@@ -52,6 +52,8 @@ class Verdict:
     why: str
 
 
+_CLOCKS_MS = 24 * 60 * 60 * 1000
+"""Clocks of brokers and of TiCDC, and PD's, are taken to differ by less."""
 _NOT_APPLIED = {QuarantineState.HELD, QuarantineState.DISCARDED}
 
 
@@ -216,19 +218,31 @@ class _Replay:
     def _check_unread(self, one: Quarantined, ts: int) -> None:
         """Raise where a message that could not be decoded may be a later one of the row.
 
-        It is none if its partition held it before the row's message, of which copies may have come again.
+        It is none if its partition held it before the row's message, of which copies may have come again; nor if Kafka
+        held it a day before the row was committed; nor if it is about no row, as can be read by now.
         """
         first = min(
             c.position for c in self._all if (c.row, c.commit_ts) == (one.row, one.commit_ts) and _beside(c, one)
         )
         for other in self._all:
+            if other.row is not None or other.state not in _NOT_APPLIED:
+                continue
             is_before = _beside(other, one) and other.position < first
-            if other.row is None and other.state in _NOT_APPLIED and not is_before:
+            if not (is_before or _was_held_before(other, one, ts) or self._is_about_no_row(other.position)):
                 raise _Undecided(
                     f"the message at {other.position} could not be decoded ({other.state.value}) and may be a later one"
                     f" of this row: `reconciler progress rewind CONFIG {ts - 1}` applies all from here on again, once"
                     " that message can be decoded; else write the row by hand as upstream has it, then discard this one"
                 )
+
+    def _is_about_no_row(self, position: Position) -> bool:
+        """Whether it can be read by now, and is a DDL or a watermark."""
+        other = _known(self._target, self._config, position)
+        try:
+            message = canal_json.decode(self._value(other), position)
+        except InputError:
+            return False
+        return message.is_ddl or message.type == canal_json.WATERMARK
 
     def _check_place(self, name: TableName) -> None:
         """Whether its table's place is known to be no other table's."""
@@ -249,6 +263,16 @@ class _Replay:
 def _beside(one: Quarantined, other: Quarantined) -> bool:
     """Whether both lie in one partition."""
     return one.position[:2] == other.position[:2]
+
+
+def _was_held_before(other: Quarantined, one: Quarantined, ts: int) -> bool:
+    """Whether Kafka held it well before the commitTs of one whose time tells no other clock: what it holds is older.
+
+    Watermarks don't tell: they bound what follows them from below, and nothing from above.
+    """
+    if other.timestamp is None or one.timestamp is None:
+        return False
+    return other.timestamp + _CLOCKS_MS < physical_ms(ts) <= one.timestamp + _CLOCKS_MS
 
 
 @contextmanager
