@@ -76,8 +76,8 @@ def lost_keys(ddl: DdlEvent, kept: KeptKeys, catalog: Catalog, begun: Collection
     if not keys or schema is None:
         return []
     changes = list(changes_of(read_statement(ddl.sql)))
-    replaced = {folded(index.known_as) for index in _made(changes) if _replaces(index)}
-    in_the_way = set(keys) - replaced if makes_key(schema, changes, catalog) else set(keys) & _taken(changes)
+    in_the_way = set(keys) if makes_key(schema, changes, catalog) else set(keys) & _taken(changes)
+    in_the_way -= {folded(index.known_as) for index in _made(changes) if _is_as_made(index, schema, catalog)}
     found = (_lost(ddl, name, keys[name], schema, catalog) for name in sorted(in_the_way))
     return [lost for lost in found if lost is not None and (_is_there(lost, schema, catalog) or lost.ddl.sql in begun)]
 
@@ -123,14 +123,17 @@ def _made(changes: Iterable[Change]) -> list[IndexDef]:
 
 
 def _taken(changes: Iterable[Change]) -> set[str]:
-    """Names that indexes get which the target does not make room for: by RENAME, and where upstream chooses them."""
-    made = {index.known_as for index in _made(changes) if not _replaces(index)}
+    """Names that indexes get."""
+    made = {index.known_as for index in _made(changes)}
     return set(map(folded, made | {change.new for change in changes if isinstance(change, RenameIndex)}))
 
 
-def _replaces(index: IndexDef) -> bool:
-    """Whether the target makes room for it by itself."""
-    return index.kind is IndexKind.PRIMARY or bool(index.name and not index.if_missing)
+def _is_as_made(index: IndexDef, schema: TableSchema, catalog: Catalog) -> bool:
+    """Whether the table has it as it would be made: it stays."""
+    if index.if_missing or not (index.name or index.kind is IndexKind.PRIMARY) or not index.kind.unique:
+        return False
+    there = schema.columns_of(_here(folded(index.known_as), schema, catalog))
+    return list(map(folded, there)) == [folded(part.column) for part in index.parts]
 
 
 def _drop(table: str, name: str) -> str:

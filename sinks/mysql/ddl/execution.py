@@ -101,7 +101,8 @@ class MysqlDdl:
         session = recovery.session_database(statement, ddl, self._at.catalog())
         self._await_jobs(recovery.subjects(statement, session))
         self._end_running(lease, recovery.subjects(statement, session))
-        for left_over in kept_indexes.drops(self._at.db.query, statement, session, self._at.catalog()):
+        sent, catalog = read_statement(ddl.sql), self._at.catalog()
+        for left_over in kept_indexes.drops(self._at.db.query, statement, sent, session, catalog):
             self._change(left_over, lease)
         with self._at.led_transaction(lease):
             return self._log.enter(ddl, fitted.logged, lease.changefeed, self._there(statement, session))

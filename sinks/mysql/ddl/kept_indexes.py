@@ -1,12 +1,14 @@
 """Indexes that upstream has dropped and the target has kept: TiCDC does not replicate the loss of a last valid index.
 
-A later statement that makes one of the same name, or another primary key, finds the old one in its way. It is dropped
-before the intent is recorded: after a crash in between it is simply gone, and one that is as wanted is left alone.
+A later statement that makes one of the same name finds the old one dropped by a DDL of its own (`consumer.ddl`), but
+for one that the same statement drops. That goes before the intent is recorded: after a crash in between it is simply
+gone. One that is as wanted is left alone; any other one is an operator's, and never dropped.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.ddl.model import AddIndex, DropIndex, IndexDef, IndexKind
 from sinks.ddl.parse.statement import DdlKind, Statement, named
@@ -16,16 +18,32 @@ from sinks.rows.schema import Catalog
 
 Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 _PARTS = """
-SELECT NON_UNIQUE, LOWER(COLUMN_NAME) FROM information_schema.STATISTICS
+SELECT NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND LOWER(INDEX_NAME) = LOWER(%s) ORDER BY SEQ_IN_INDEX"""
 
 
-def drops(query: Query, statement: Statement, session: str | None, catalog: Catalog) -> Iterator[str]:
-    """Statements that drop what is left over."""
+def drops(query: Query, statement: Statement, sent: Statement, session: str | None, catalog: Catalog) -> Iterator[str]:
+    """Statements that drop what is left over. `sent`: the statement with what TiCDC leaves out of it.
+
+    Raises TargetError for an index that no statement of upstream's has made.
+    """
+    left_out = {change.name.lower() for change in _changes(sent) if isinstance(change, DropIndex)}
     for name, index in _made(statement, session, catalog):
-        if _parts(query, name, index) not in ([], _wanted(index)):
+        there = _parts(query, name, index)
+        if there not in ([], _wanted(index)):
+            if index.known_as.lower() not in left_out:
+                raise _not_upstreams(name, index, there)
             key = "PRIMARY KEY" if index.kind is IndexKind.PRIMARY else f"INDEX {quoted(index.known_as)}"
             yield f"ALTER TABLE {quoted(name.database)}.{quoted(name.table)} DROP {key}"
+
+
+def _not_upstreams(table: TableName, index: IndexDef, there: list[Any]) -> TargetError:
+    columns = ", ".join(column or "an expression" for column in there[1:])
+    return TargetError(
+        f"upstream makes index {index.known_as!r} of {table}, and the target has another one of that name, over"
+        f" {columns}",
+        hint="rename it in the target, or drop it if rows may be equal in these columns, then start again",
+    )
 
 
 def all_there(query: Query, statement: Statement, session: str | None, catalog: Catalog) -> bool:
@@ -56,7 +74,7 @@ def _made(statement: Statement, session: str | None, catalog: Catalog) -> Iterat
 
 def _parts(query: Query, table: TableName, index: IndexDef) -> list[Any]:
     rows = query(_PARTS, (*table, index.known_as))
-    return [not int(rows[0][0]), *(column for _, column in rows)] if rows else []
+    return [not int(rows[0][0]), *(column.lower() if column else None for _, column in rows)] if rows else []
 
 
 def _wanted(index: IndexDef) -> list[Any]:

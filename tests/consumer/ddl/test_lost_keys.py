@@ -139,7 +139,10 @@ def test_names_fold_as_those_of_tidb() -> None:
         ("ALTER TABLE `t` ADD INDEX (`u`,`w`), ADD INDEX `i`(`w`)", True),
         ("ALTER TABLE `t` RENAME INDEX `n` TO `U`", True),
         ("ALTER TABLE `t` RENAME INDEX `n` TO `m`", False),
-        ("ALTER TABLE `t` ADD UNIQUE `u`(`w`)", False),  # what has its name is replaced
+        ("ALTER TABLE `t` ADD UNIQUE `U`(`w`)", True),
+        ("ALTER TABLE `t` ADD INDEX `u`(`n`)", True),
+        ("ALTER TABLE `t` ADD INDEX `u`(`u`)", True),
+        ("ALTER TABLE `t` ADD UNIQUE `U`(`U`)", False),  # it is so already
         ("ALTER TABLE `t` ADD UNIQUE (`u`,`w`)", True),  # it would get another name
         ("ALTER TABLE `t` ADD COLUMN `x` INT NOT NULL, ADD UNIQUE `x`(`x`)", True),
         ("CREATE TABLE `t` (`w` INT PRIMARY KEY)", False),
