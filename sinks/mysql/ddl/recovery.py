@@ -14,6 +14,7 @@ from datetime import UTC
 from enum import Enum
 from typing import Any
 
+from ordering.errors import TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.timestamps import physical_ms
 from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, ColumnDef, DropColumn, DropIndex
@@ -106,14 +107,25 @@ def exchanged(statement: Statement, session: str | None) -> tuple[TableName, str
 
 
 def checksum(connection: MysqlConnection, table: TableName, partition: str = "") -> str:
-    """Of the rows of a table or of one of its partitions: how many, and a sum of their contents, of equal rows too."""
+    """Of the rows of a table or of one of its partitions: how many, and a sum of their contents, of equal rows too.
+
+    Each value is hashed by itself: what is longer than max_allowed_packet becomes NULL, which is no part of a sum.
+    Raises TargetError where a row's digest is NULL even so.
+    """
     look = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-    columns = [f"QUOTE({quoted(name)})" for (name,) in connection.query(f"{look} ORDER BY ORDINAL_POSITION", table)]
+    names = [quoted(name) for (name,) in connection.query(f"{look} ORDER BY ORDINAL_POSITION", table)]
+    columns = [f"IF({name} IS NULL, '-', SHA2({name}, 256))" for name in names]
     digest = f"CAST(CONV(LEFT(SHA2(CONCAT({', '.join(columns) or repr('')}), 256), 15), 16, 10) AS UNSIGNED)"
     place = f"{quoted(table.database)}.{quoted(table.table)}" + (
         f" PARTITION ({quoted(partition)})" if partition else ""
     )
-    ((count, total),) = connection.query(f"SELECT COUNT(*), SUM({digest}) FROM {place}")  # noqa: S608 quoted
+    look = f"SELECT COUNT(*), COUNT({digest}), SUM({digest}) FROM {place}"  # noqa: S608 quoted
+    ((count, known, total),) = connection.query(look)
+    if count != known:
+        raise TargetError(
+            f"{count - known} rows of {table} are too long for the server to compute a digest of them",
+            hint="raise its max_allowed_packet (SET GLOBAL, and its file), then start again",
+        )
     return f"{count}/{total}"
 
 
