@@ -78,7 +78,7 @@ def test_refused_and_undecodable_messages(quarantining: Feed) -> None:
     feed.once()
     bad = row_value("INSERT", "d.t", at(4), {"id": 3, "v": None, "s": "bad"})
     feed.send([insert("d.t", 4, 1, id=2, v=2, s="two")])
-    feed.send_raw(1, encoded(bad), b"{", encoded(bad))
+    feed.send_raw(1, b"{", encoded(bad), encoded(bad))  # the first can be no later one of the row
     # row 1's new state is refused: it is missing, so that row 4 may take its unique value
     feed.send(
         [
@@ -93,7 +93,7 @@ def test_refused_and_undecodable_messages(quarantining: Feed) -> None:
     assert states(feed) == [("1/2", "held"), ("1/3", "held"), ("1/4", "held"), ("2/1", "held")]
     status = feed.status()
     assert (status["quarantined"], status["quarantine"]["held"]) == (4, 4)
-    shown = told("quarantine", "show", feed.file(), f"{feed.topic}/1/2")
+    shown = told("quarantine", "show", feed.file(), f"{feed.topic}/1/3")
     assert base64.b64decode(shown["value"]) == encoded(bad)
     assert (shown["commit_ts"], shown["state"]) == (at(4), "held")
     assert "key id='3'" in shown["about"]
@@ -104,17 +104,17 @@ def test_refused_and_undecodable_messages(quarantining: Feed) -> None:
     assert states(feed) == [("1/2", "held"), ("1/3", "held"), ("1/4", "held"), ("2/1", "superseded")]
     verdicts = told("quarantine", "replay", feed.file())
     assert [one["state"] for one in verdicts] == ["held", "held", "held"]
-    assert "still refused" in verdicts[1]["why"] + verdicts[0]["why"]
+    assert "still refused" in verdicts[1]["why"]
     mend(feed)
     verdicts = {one["message"]: one for one in told("quarantine", "replay", feed.file())}
-    assert verdicts[f"{feed.topic}/1/2"]["state"] == verdicts[f"{feed.topic}/1/4"]["state"] == "replayed"
-    assert "undecodable" in verdicts[f"{feed.topic}/1/3"]["why"]
+    assert verdicts[f"{feed.topic}/1/3"]["state"] == verdicts[f"{feed.topic}/1/4"]["state"] == "replayed"
+    assert "undecodable" in verdicts[f"{feed.topic}/1/2"]["why"]
     assert rows(feed) == [(1, 7, "good"), (2, 2, "two"), (3, None, "bad"), (4, 1, "four")]
-    one = f"{feed.topic}/1/3"
+    one = f"{feed.topic}/1/2"
     assert told("quarantine", "discard", feed.file(), "--offset", one, "--reason", "junk")[0]["state"] == "discarded"
     assert told("quarantine", "show", feed.file(), one)["note"] == "junk"
     assert feed.once().checkpoint_ts == at(8)
-    assert [state for _, state in states(feed)] == ["replayed", "discarded", "replayed", "superseded"]
+    assert [state for _, state in states(feed)] == ["discarded", "replayed", "replayed", "superseded"]
 
 
 class Died(Exception):  # noqa: N818 the process is gone
