@@ -151,6 +151,11 @@ def settled(lines: Iterable[DdlRecord], at: int) -> frozenset[int]:
     return frozenset(line.id for line in lines if line.commit_ts == at and line.state in _SETTLED)
 
 
+def ended(lines: Iterable[DdlRecord]) -> frozenset[int]:
+    """All DDLs that are done with; of a progress that has not begun they are of before its reset."""
+    return frozenset(line.id for line in lines if line.state in _SETTLED)
+
+
 def since(lines: Iterable[DdlRecord], low: int, before: Collection[int]) -> Iterator[DdlRecord]:
     """DDLs that may have been executed since a checkpoint; `before`: those that were settled at it.
 

@@ -96,7 +96,7 @@ class Expectations:
     def lost(self, name: TableName) -> str:
         """Why it is no longer known what a table has to hold; "" if it is, or has not been known for long."""
         expected, reason = self.of(name)
-        news = self._known(name) is not None or self.state is None or name not in self.state.judged
+        news = self.state is None or name in self.state.tables or name not in self.state.judged
         doubt = self.doubt(name)
         return "" if expected is not None or not news else reason + (f"; {doubt}" if doubt else "")
 
@@ -186,7 +186,7 @@ class Expectations:
     def _own_doubt(self, name: TableName) -> str:
         known = self._known(name)
         if known is None:
-            last = None if self.state is None else self.state.judged.get(name)
+            last = None if self.state is None or self._is_made_anew(name) else self.state.judged.get(name)
             return "" if last is None else last.doubt
         return known.doubt or ("" if not known.differs else _DIFFERED if known.signature else _WAS_GONE)
 
@@ -226,7 +226,12 @@ class Expectations:
         return tuple(self.tables[name].rows.signature)
 
     def _known(self, name: TableName) -> ExpectedTable | None:
-        return None if self.state is None else self.state.tables.get(name)
+        return None if self.state is None or self._is_made_anew(name) else self.state.tables.get(name)
+
+    def _is_made_anew(self, name: TableName) -> bool:
+        """Whether it may rightly have been missing at the last proof, and a DDL has made it since."""
+        one = None if self.state is None else self.state.tables.get(name)
+        return one is not None and not one.signature and not one.differs and any(map(creates, self._about(name)))
 
 
 def _why_untold(known: ExpectedTable | None, lost: str) -> str:

@@ -11,7 +11,7 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
-from consumer.proof.ddls import settled
+from consumer.proof.ddls import ended, settled
 from consumer.verify.sides import Side, open_target_side
 from consumer.wiring import values_of
 from ordering.errors import TargetBusyError
@@ -36,6 +36,8 @@ class Present:
     ddls: list[DdlRecord]
     rows: dict[TableName, CanonicalRows] = field(default_factory=dict)
     settled: frozenset[int] = frozenset()
+    past: frozenset[int] = frozenset()
+    """Lines that say nothing of what is executed from here on: also those of before a reset."""
     """The DDLs of just its checkpoint that were done with in it."""
 
     @property
@@ -97,7 +99,8 @@ def present_of(config: Config, side: Side, progress: Progress) -> Present:
         if accepts(*name)
     }
     ddls = side.targets[0].ddl_log.latest(config.changefeed, KEPT)
-    return Present(progress, ddls, rows, settled(ddls, int(progress.checkpoint_ts)))
+    done = settled(ddls, int(progress.checkpoint_ts))
+    return Present(progress, ddls, rows, done, done | (ended(ddls) if progress.untouched else frozenset()))
 
 
 def _lacking(progress: Progress, schema: TableSchema, columns: Iterable[str]) -> frozenset[str]:

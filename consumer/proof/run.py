@@ -90,7 +90,7 @@ class Proving:
             if upstream is not None:
                 self._ask(upstream, proof, present)
             proof.seconds = round(time.monotonic() - begun, 3)
-            done, judged = present.settled, proof.judgements()
+            done, judged = present.past, proof.judgements()
             kept = ProofState.at(
                 present.progress, done, proof.expected, judged, expectations.starts, expectations.passed
             )

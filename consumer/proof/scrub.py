@@ -213,7 +213,7 @@ class Scrub:
         judged = known | proof.judgements()
         self._state = ProofState.at(
             present.progress,
-            present.settled,
+            present.past,
             expected | proof.expected,
             judged,
             expectations.starts,

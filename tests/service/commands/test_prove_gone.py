@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from consumer.cli import verify
 from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.operate.progress import reset_progress
 from consumer.proof import expectation, present, run
 from consumer.proof.run import Proving
 from ordering.events import Partition, TableName
@@ -89,6 +90,35 @@ def test_what_a_ddl_has_dropped_at_last_is_not_expected(feed: LocalFeed, stateme
     follows(feed, 5, *statements)
     assert set(verdicts(prove(feed))) <= {"u"}
     assert set(verdicts(prove(feed)).values()) <= {"equal"}
+
+
+@pytest.mark.parametrize("is_scrub", [False, True], ids=["prove", "scrub"])
+def test_a_table_that_was_gone_after_a_reset_is_proven_once_it_is_made_anew(feed: LocalFeed, *, is_scrub: bool) -> None:
+    """A proof between the reset and the run that makes the tables left them unproven for good."""
+    filled(feed)
+    follows(feed, 5, "ALTER TABLE `t` ADD COLUMN `x` INT")
+    assert verdicts(prove(feed)) == {"t": "base", "u": "equal"}
+    reset_progress(feed.config)
+    for table in ("t", "u"):
+        feed.cells.run("d", f"DROP TABLE {table}")
+    assert verdicts(prove(feed)) == {"t": "unproven", "u": "unproven"}
+    feed.apply()
+    found = rounds(scrub_of(feed, Clock())) if is_scrub else prove(feed)
+    assert verdicts(found) == {"t": "base", "u": "equal"}
+    feed.cells.run("d", "DELETE FROM u")
+    last = prove(feed)
+    assert verdicts(last) == {"t": "equal", "u": "different"}, last
+
+
+def test_a_table_that_came_back_by_hand_after_a_reset_is_not_taken_for_one_made_anew(feed: LocalFeed) -> None:
+    filled(feed)
+    prove(feed)
+    reset_progress(feed.config)
+    feed.cells.run("d", "ALTER TABLE u RENAME TO kept")
+    assert verdicts(prove(feed))["u"] == "unproven"
+    feed.cells.run("d", "ALTER TABLE kept RENAME TO u")
+    assert verdicts(prove(feed))["u"] == "base"
+    assert verdicts(prove(feed))["u"] == "unproven"
 
 
 def test_where_ddls_may_be_lost_a_missing_table_is_not_forgotten(
