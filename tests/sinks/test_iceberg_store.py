@@ -130,7 +130,8 @@ def test_a_store_that_is_gone_while_files_are_removed_leaves_what_expires(feed: 
     newest = feed.cells.pointers()["d.t"].removeprefix("s3:/")  # type: ignore[attr-defined]
     assert expire(feed, 0).files == 0  # no older than the pointer: a leader may be about to name them
     os.utime(f"{bucket.directory}{newest}")
-    assert expire(feed, 0).files == len(left)
+    # of objects that are deleted one by one, a client may still try some again after it has given up
+    assert expire(feed, 0).files <= len(left)
     assert not left & objects(bucket)
     assert rows(feed) == [(1, 5), (2, 2)]
 
