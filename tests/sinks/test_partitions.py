@@ -265,7 +265,8 @@ def test_texts_of_a_key_partition_are_hashed_without_spaces_where_the_collation_
     columns = (Column("id", "int", Shape.INTEGER), Column("k", "varchar(9)", Shape.TEXT, pads=pads))
     catalog = Catalog({name: TableSchema(name, columns, (), ())})
     statement = read_statement("ALTER TABLE `t` TRUNCATE PARTITION `p1`")
-    made = by_key(lambda *_: [("p0", "`k`"), ("p1", "`k`")], statement, "d", catalog)
+    parts = [("p0", "`k`"), ("p1", "`k`")]
+    made = by_key(lambda sql, _: [] if "LINEAR HASH" in sql else parts, statement, "d", catalog)
     shown = "RTRIM(`k`)" if pads else "`k`"
     assert made is not None
     assert f"CONVERT({shown} USING utf8mb4)" in made
