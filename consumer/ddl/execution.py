@@ -28,7 +28,7 @@ from consumer.ddl.policy import (
     without_idle_clauses,
 )
 from consumer.ddl.routing import after, left, passed_over, routed, shards
-from ordering.errors import TRANSIENT, InputError, ReconcilerError, TargetError
+from ordering.errors import TRANSIENT, ConfigError, InputError, ReconcilerError, TargetError
 from ordering.events import DdlEvent, TableName
 from ordering.kept_keys import beyond_limit
 from ordering.progress import Progress
@@ -251,13 +251,13 @@ class Execution:
 
     def _here(self, ddl: DdlEvent, progress: Progress) -> PlacedDdl:
         """A DDL of which nothing is executed, by the target's names; without a statement where it can't be said."""
-        if is_left_out(ddl, self.wanted.tables):  # what has its name here is none of this changefeed's
-            return NOTHING_HERE
-        if not self.routes.rules:
-            return placed(ddl)
         try:
+            if is_left_out(ddl, self.wanted.tables):  # what has its name here is none of this changefeed's
+                return NOTHING_HERE
+            if not self.routes.rules:
+                return placed(ddl)
             found = self._routed(ddl, progress, torn=True, by_hand=True)
-        except InputError:
+        except (InputError, ConfigError):  # an operator may skip what can't be read, or what case alone leaves out
             return PlacedDdl("", *self._place_of(ddl, progress))
         return _here(found)
 

@@ -171,6 +171,13 @@ TABLE = "(database TEXT NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, 
 """The columns of the table that holds them."""
 
 
+def _readable(sql: str) -> Statement:
+    """The statement. Raises InputError also where there is none: what it said by the target's names is not known."""
+    if not sql:
+        raise InputError("it has no statement by the target's names")
+    return read_statement(sql)
+
+
 class Definitions:
     """The kept definitions of a target. `mark` stands for a value in its statements."""
 
@@ -224,7 +231,7 @@ class Definitions:
         if ddl == NOTHING_HERE:
             return
         try:
-            rule(read_statement(respelled(ddl.sql, own, catalog)).placed(own, lambda _: own))
+            rule(_readable(respelled(ddl.sql, own, catalog)).placed(own, lambda _: own))
         except (InputError, *MALFORMED) as error:
             log.warning("what a DDL that was not executed has changed is not known", because=str(error))
             if ddl.table:  # else it is about a database, whose tables it leaves as they are

@@ -216,10 +216,11 @@ def test_dates_that_are_all_there_tell_partitions(postgres_feed: Feed) -> None:
     assert ids(feed) == [4]
 
 
-def test_a_ddl_that_can_t_be_read_can_be_skipped(feed: Feed) -> None:
+@pytest.mark.parametrize("clause", ["PARTITION BY HASH(id) PARTITIONS x", "EXCHANGE PARTITION", "ADD COLUMN ("])
+def test_a_ddl_that_can_t_be_read_can_be_skipped(feed: Feed, clause: str) -> None:
     feed.send(begun(10, 150))
     feed.once()
-    feed.send([ddl("d.t", 4, "ALTER TABLE `t` PARTITION BY HASH(id) PARTITIONS x"), *watermarks(5)])
+    feed.send([ddl("d.t", 4, f"ALTER TABLE `t` {clause}"), *watermarks(5)])
     feed.failing(InputError)
     decide_ddl(feed.config, at(4), DdlState.SKIP, "")
     feed.once()
