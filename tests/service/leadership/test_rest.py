@@ -5,7 +5,7 @@ Servers of their own, with the limits set low. That a limit has passed shows at 
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,9 @@ def test_a_leader_whose_session_was_killed_is_replaced_and_changes_nothing_more(
 
 
 def ddl(stage: Stage, number: int, sql: str) -> DdlEvent:
-    return DdlEvent(Position("t", 0, number), CommitTs(number), "QUERY", stage.changefeed, "t", sql)
+    """A DDL. The drop of an index of `with_table` is left out of it, as TiCDC leaves out that of a last valid one."""
+    event = DdlEvent(Position("t", 0, number), CommitTs(number), "QUERY", stage.changefeed, "t", sql)
+    return replace(event, replicated=sql.replace("DROP INDEX `left`, ", ""))
 
 
 def with_table(stage: Stage, leader: Actor) -> None:
@@ -220,7 +222,7 @@ def supersede(actor: Actor) -> None:
         "ALTER TABLE `t` ADD COLUMN `x` INT",
         "ALTER TABLE `t` MODIFY COLUMN `w` INT",
         "ALTER TABLE `t` ADD INDEX `i` (`w`)",
-        "ALTER TABLE `t` ADD UNIQUE INDEX `left` (`w`)",
+        "ALTER TABLE `t` DROP INDEX `left`, ADD UNIQUE INDEX `left` (`w`)",
     ],
 )
 def test_who_was_superseded_after_the_intent_executes_nothing(stage: Stage, sql: str) -> None:
@@ -244,10 +246,9 @@ def test_who_was_superseded_before_the_intent_drops_nothing_that_is_left_over(st
     before = shape(other.target)
     supersede(other)
     assert leader.lease is not None
+    again = ddl(stage, 3, "ALTER TABLE `t` DROP INDEX `left`, ADD INDEX `left` (`w`)")
     with pytest.raises(LeadershipLostError):
-        leader.target.execute_ddl(
-            ddl(stage, 3, "ALTER TABLE `t` ADD INDEX `left` (`w`)"), FIRST, leader.lease, lambda _: None
-        )
+        leader.target.execute_ddl(again, FIRST, leader.lease, lambda _: None)
     assert shape(other.target) == before
 
 
