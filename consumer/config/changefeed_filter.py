@@ -72,7 +72,8 @@ class ChangefeedFilter:
         """Digests of the rules, and of them without those at the end that only exclude."""
         count = len(self.tables.texts)
         yield self.tables.digest_of(count)
-        if not self.tables.case_sensitive:  # while case counted, a run stopped at what case alone left out
+        # while case counted, a run stopped at what case alone left out
+        if not (self.tables.case_sensitive or self.tables.tells_case):
             yield self.tables.digest_of(count, cased=True)
         while count and self.tables.texts[count - 1].startswith("!"):
             count -= 1

@@ -151,13 +151,9 @@ def is_left_out(ddl: DdlEvent, tables: TableFilter) -> bool:
     names = {*ddl.removes, *ddl.adds, *both_sides(ddl)}
     if ddl.table:
         names.add(TableName(ddl.database, ddl.table))
-    if any(tables(*name) for name in names) if names else tables.accepts_database(ddl.database):
-        return False
-    for name in names:
-        tables.of_message(*name)
     if not names:
-        tables.check_database(ddl.database)
-    return True
+        return not tables.database_of_message(ddl.database)
+    return not any([tables.of_message(*name) for name in sorted(names)])  # each is asked about
 
 
 def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:

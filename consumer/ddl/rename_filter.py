@@ -6,6 +6,7 @@ one message swaps are refused, as in TiCDC; where a swap's renames come one by o
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from consumer.filters.tables import TableFilter
 from ordering.errors import InputError
@@ -16,13 +17,17 @@ _HINT = "take every name into the filter, under another changefeed id with its o
 
 
 def why_ignored(own: Sequence[Pair], together: Sequence[Pair], tables: TableFilter) -> str:
-    """Why the renames of a message are left out; "" if they are to be executed. Raises InputError.
+    """Why the renames of a message are left out; "" if they are to be executed.
+
+    Raises InputError, and ConfigError where case alone decides.
 
     `together`: those of the whole statement upstream, of which a message mostly holds one.
     """
     pairs = together or own
     taken = [(tables(*old), tables(*new)) for old, new in pairs]
     if not any(old or new for old, new in taken):
+        for name in chain(*pairs):
+            tables.of_message(*name)
         return "filter.rules leave the table out under its old name and its new one"
     if _is_swap(dict(own)):
         hint = "upstream, swap names by several statements; here, execute it by hand"

@@ -126,14 +126,18 @@ class EventFilters:
     _known: dict[tuple[str, str, Kind], bool | _RowRules] = field(default_factory=dict)
 
     def ignores_ddl(self, database: str, table: str, events: Collection[Event], sql: str) -> str:
-        """Why the DDL is left out; "" if it is not. `table`: its name before a RENAME; "" for a database's DDL."""
+        """Why the DDL is left out; "" if it is not. `table`: its name before a RENAME; "" for a database's DDL.
+
+        Raises ConfigError where case alone decides.
+        """
         names = {event.value for event in events}
         if len(events) > 1:
             names = {Event.MULTI_SCHEMA_CHANGE.value}
         if any(event.is_alter for event in events):
             names.add(ALTER_TABLE)
         for number, one in enumerate(self.filters):
-            if not (one.matcher(database, table) if table else one.matcher.accepts_database(database)):
+            matcher = one.matcher
+            if not (matcher.of_message(database, table) if table else matcher.database_of_message(database)):
                 continue
             if hit := sorted(names & one.events) or ([ALL_DDL] if names and ALL_DDL in one.events else []):
                 return f"filter.event-filters.{number} ignores {hit[0]!r}"

@@ -107,11 +107,17 @@ class TableFilter:
                 return rule.accepts
         return False
 
-    def check_database(self, database: str) -> None:
-        """Raise ConfigError for a database that is left out, but for case."""
+    def database_of_message(self, database: str) -> bool:
+        """See `accepts_database`, by its name in a message; raises as `of_message`."""
+        answer = self.accepts_database(database)
         for rule in reversed(self.rules):
-            if rule.accepts and rule.uncased is not None and rule.uncased.schema.search(database):
+            if not (rule.accepts or rule.whole_schema):
+                continue
+            if rule.schema.search(database):
+                break
+            if rule.accepts != answer and rule.uncased is not None and rule.uncased.schema.search(database):
                 raise _by_case_alone(f"database {database}", rule)
+        return answer
 
     def may_take_of(self, database: str) -> bool:
         """Whether some table of the database may count."""
@@ -123,6 +129,11 @@ class TableFilter:
         """Whether every table of the database counts."""
         last = next((rule for rule in reversed(self.rules) if rule.schema.search(database)), None)
         return last is not None and last.accepts and last.whole_schema
+
+    @property
+    def tells_case(self) -> bool:
+        """Whether a rule tells capitals from others by itself, so that nothing stops at what case alone leaves out."""
+        return any(map(_TELLS_CASE.search, self.texts))
 
     def digest_of(self, count: int, *, cased: bool | None = None) -> str:
         """Short text that differs when the first `count` rules differ in text or in how they take upper case."""

@@ -220,7 +220,7 @@ class Load:
 
     def _wanted(self, dump: Dump) -> list[DataFile]:
         """Files of tables that the rules take in; the largest first, so that none is left for the end."""
-        wanted = [file for file in dump.files if self._filter.tables(*file.table)]
+        wanted = [file for file in dump.files if self._filter.tables.of_message(*file.table)]
         return sorted(wanted, key=lambda file: (-file.size, file.name))
 
     def _load(self, dump: Dump, lease: Lease, outcome: LoadOutcome) -> None:

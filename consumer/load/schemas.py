@@ -85,11 +85,11 @@ class Schemas:
     def define(self, dump: Dump, outcome: LoadOutcome) -> None:
         """Make databases and tables that are not there. Raises InputError or TargetError."""
         for database, path in dump.databases.items():
-            if self._filter.tables.accepts_database(database):
+            if self._filter.tables.database_of_message(database):
                 self._execute(ddl_of(path, dump.tso, database))
         held = {file.table for file in dump.files}
         for name, path in dump.tables.items():
-            if not self._filter.tables(*name):
+            if not self._filter.tables.of_message(*name):
                 self._leave(name, "filter.rules leave it out", outcome)
                 continue
             ddl = ddl_of(path, dump.tso, *name)

@@ -180,7 +180,7 @@ class _Replay:
         return self._format.canal(one.value, one.position, self._config.limits.message_bytes)
 
     def _check_wanted(self, one: Quarantined, message: canal_json.Envelope, kind: Kind) -> None:
-        if not self._filter.tables(message.database, message.table):
+        if not self._filter.tables.of_message(message.database, message.table):
             raise _Undecided("filter.rules leave it out", QuarantineState.DISCARDED)
         events = self._filter.for_rows(self._target.catalog())
         value = self._value(one) or b""

@@ -168,7 +168,7 @@ class FeedPlanner:
         return ReadSpec(
             window=window,
             handle_keys=self._options.handle_keys,
-            accepts=self._filter.tables,
+            accepts=self._filter.tables.of_message,
             buckets=1,
             message_bytes=config.limits.message_bytes,
             native=config.spark.native,

@@ -94,3 +94,14 @@ def test_a_file_that_was_ignored_is_not_loaded_afterwards(uri: str, tmp_path: Pa
     assert load(uri, dump, ignored=("d.a.000000001.sql",)).run().finished
     with pytest.raises(ConfigError, match="another dump was loaded"):
         load(uri, dump).run()
+
+
+def test_a_table_that_a_rule_names_in_another_case_is_refused_before_anything_is_begun(
+    uri: str, tmp_path: Path
+) -> None:
+    """Tables of which no row came later stayed empty."""
+    dump = write_dump(tmp_path / "dump")
+    with pytest.raises(ConfigError, match="but for case"):
+        load(uri, dump, filter={"rules": ["D.*"], "case-sensitive": True}).run()
+    assert load(uri, dump, filter={"rules": ["D.*"], "case-sensitive": False}).run().finished
+    assert count(tmp_path, "a") == 2 * ROWS

@@ -37,6 +37,9 @@ def wanted(
         (wanted(["a.*", "!a.b"]), wanted(["a.*"]), "filter.rules"),
         (wanted(["a.*"]), wanted(["a.*", "!a.b", "a.c"]), "filter.rules"),
         (wanted(["a.*"]), wanted(["a.*"], cased=True), "filter.case-sensitive"),
+        (wanted(["a.*"], cased=True), wanted(["a.*"]), ""),
+        (wanted(["/^A$/.*"], cased=True), wanted(["/^A$/.*"]), "filter.case-sensitive"),  # no run stopped at a.t
+        (wanted(["a.*", "[A]*.*"], cased=True), wanted(["a.*", "[A]*.*"]), "filter.case-sensitive"),
         (wanted(), wanted(["*.*"], INSERTS), ""),
         (wanted(["*.*"], INSERTS), wanted(), "filter.event-filters"),
         (wanted(["*.*"], INSERTS), wanted(["*.*"], VALUES, INSERTS), ""),

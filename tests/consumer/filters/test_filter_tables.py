@@ -147,6 +147,18 @@ def test_a_message_whose_name_differs_by_case_alone_is_refused(rules: list[str],
     assert table_filter(rules).of_message(*name) is table_filter(rules)(*name)
 
 
+@pytest.mark.parametrize(("rules", "taken"), [(["Shop.*"], False), (["*.*", "!Shop.*"], True), (["!Shop.t"], False)])
+def test_a_database_that_differs_by_case_alone_is_refused(rules: list[str], taken: bool) -> None:
+    found = table_filter(rules, case_sensitive=True)
+    assert found.accepts_database("shop") is taken
+    if rules == ["!Shop.t"]:  # a rule about one of its tables says nothing of it
+        assert not found.database_of_message("shop")
+    else:
+        with pytest.raises(ConfigError, match="database shop"):
+            found.database_of_message("shop")
+    assert found.database_of_message("mysql") is False
+
+
 def test_a_rule_that_tells_case_by_itself_is_taken_at_its_word() -> None:
     for rule in ("[A-Z]*.*", "/^[A-Z].*/.*"):
         assert not table_filter([rule], case_sensitive=True).of_message("shop", "t")

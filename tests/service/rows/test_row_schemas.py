@@ -12,13 +12,14 @@ import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.embedded import RedisServer
+from consumer.operate.progress import reset_progress
 from consumer.wiring import target_of
 from ordering.errors import ConfigError, InputError, LateEventError
 from tests.service.cells import VECTORS, differences, oracle
 from tests.service.ddl.test_ddl import TARGETS, made
 from tests.service.lab import recorded
 from tests.service.local import LocalFeed
-from tests.service.messages import TOPIC, begun, ddl, encoded, insert, keyed, watermarks
+from tests.service.messages import TOPIC, at, begun, ddl, encoded, insert, keyed, watermarks
 
 __all__ = ["made"]
 pytestmark = pytest.mark.service
@@ -219,6 +220,7 @@ def test_a_table_that_a_rule_names_in_another_case_is_no_table_without_rows(made
 @pytest.mark.parametrize(
     "statement",
     [
+        ddl("shop.u", 6, "RENAME TABLE `shop`.`t` TO `shop`.`u`", kind="RENAME"),
         ddl("shop.t", 6, "TRUNCATE TABLE `t`", kind="TRUNCATE"),
         ddl("shop.t", 6, "DROP TABLE `shop`.`t`", kind="ERASE"),
         ddl("shop.", 6, "DROP DATABASE `shop`", kind="QUERY"),
@@ -236,3 +238,35 @@ def test_a_ddl_that_case_alone_leaves_out_stops_the_run(made: LocalFeed, stateme
     made.with_(filter={"rules": rules, "case-sensitive": False})
     made.apply()
     assert not made.cells.tables(["Shop"]).get("Shop.t", ([], []))[1]
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"event-filters": [{"matcher": ["Shop.*"], "ignore-event": ["truncate table", "drop table", "drop schema"]}]},
+        {"rules": ["*.*", "!Shop.*"]},
+    ],
+)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ddl("shop.t", 6, "TRUNCATE TABLE `t`", kind="TRUNCATE"),
+        ddl("shop.t", 6, "DROP TABLE `shop`.`t`", kind="ERASE"),
+        ddl("shop.", 6, "DROP DATABASE `shop`", kind="QUERY"),
+    ],
+)
+def test_a_ddl_that_is_taken_in_by_case_alone_stops_the_run(
+    made: LocalFeed, sections: dict[str, object], statement: Message
+) -> None:
+    """Rows that a rule in another case was to keep went."""
+    made.send([ddl("Shop.", 1, "CREATE DATABASE `Shop`", kind="QUERY")])
+    made.send([ddl("Shop.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY)"), insert("Shop.t", 3, id=1), *watermarks(5)])
+    made.apply()
+    made.with_(filter={**sections, "case-sensitive": True}, source={"start-ts": at(5)})
+    reset_progress(made.config)
+    made.send([statement, *watermarks(7)])
+    assert made.failing(ConfigError).where == "filter.case-sensitive"
+    made.with_(filter={"case-sensitive": False})
+    made.apply()
+    assert len(made.cells.tables(["Shop"])["Shop.t"][1]) == 1
