@@ -33,10 +33,11 @@ from ordering.events import DdlEvent, TableName
 from ordering.kept_keys import beyond_limit
 from ordering.progress import Progress
 from ordering.timestamps import utc_text
-from sinks.bookkeeping.ddl_log import DECIDED, KEPT, SAME_ORIGIN, SAME_PLACE, DdlRecord, DdlState
+from sinks.bookkeeping.ddl_log import DECIDED, KEPT, DdlRecord, DdlState
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.kept_definitions import NOTHING_HERE, PlacedDdl, placed
 from sinks.ddl.parse.statement import read_statement
+from sinks.rows.routed import NameMap
 from sinks.steps import Observer
 from sinks.target import Target
 
@@ -262,8 +263,8 @@ class Execution:
         return _here(found)
 
     def _place_of(self, ddl: DdlEvent, progress: Progress) -> TableName:
-        name = TableName(ddl.database, ddl.table)
-        return next((at for own, at in progress.sources.items() if own.folded == name.folded), name)
+        names = NameMap(self.routes, progress.sources, self.routes.columns.origins)
+        return names.place(TableName(ddl.database, ddl.table))
 
     def _made_by_hand(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> tuple[DdlRecord, Progress]:
         """The line by the target's names, and the progress that knows of it; of what can't be said, what it removes."""
@@ -305,9 +306,9 @@ class Execution:
 
 
 def _here(found: RoutedDdl) -> PlacedDdl:
-    """A DDL by the target's names; of one about a shard alone there is no statement about the target's table."""
+    """A DDL by the target's names; of one that the routes leave out, or about a shard alone, there is none."""
     of_a_shard = found.merged is not None and not found.ddl.routed
-    return NOTHING_HERE if of_a_shard or found.because in (SAME_PLACE, SAME_ORIGIN) else placed(found.ddl)
+    return NOTHING_HERE if of_a_shard or found.because else placed(found.ddl)
 
 
 @contextmanager

@@ -160,8 +160,9 @@ NOTHING_HERE = PlacedDdl("", "", "")
 
 
 def placed(ddl: DdlEvent) -> PlacedDdl:
-    """Of a DDL whose statement is by the target's names."""
-    return PlacedDdl(ddl.statement, ddl.own_database, ddl.table)
+    """Of a DDL whose statement is by the target's names; the message's name of its table is upstream's."""
+    tables = read_statement(ddl.routed).tables if ddl.routed else ()
+    return PlacedDdl(ddl.statement, ddl.own_database, tables[0].table if tables else ddl.table)
 
 
 Run = Callable[[str, tuple[Any, ...]], Any]

@@ -229,6 +229,45 @@ def test_a_ddl_that_can_t_be_read_can_be_skipped(feed: Feed, clause: str) -> Non
     assert ids(feed) == [10, 150]
 
 
+ROUTES = {"dispatchers": [{"matcher": ["d.*"], "target-schema": "dw", "target-table": "{schema}_{table}"}]}
+
+
+@pytest.mark.parametrize("decision", [DdlState.SKIP, DdlState.TAKE])
+@pytest.mark.parametrize("clause", ["REORGANIZE PARTITION `p0`,`p1` INTO (", "EXCHANGE PARTITION", "ADD COLUMN ("])
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_table_of_another_name_is_forgotten_under_that_name(
+    feed: Feed, clause: str, decision: DdlState, *, is_reset: bool
+) -> None:
+    """Upstream's name was looked for among the target's: 60 went with p0, which upstream had in p1."""
+    feed.with_(sink=ROUTES)
+    feed.send([*begun(10, 60, 150), *watermarks(4)])
+    feed.once()
+    if is_reset:  # which tables have come is not known any more
+        feed.with_(source={"start-ts": at(4)})
+        reset_progress(feed.config)
+    feed.send([ddl("d.t", 5, f"ALTER TABLE `t` {clause}"), *watermarks(6)])
+    feed.failing(InputError)
+    decide_ddl(feed.config, at(5), decision, "")
+    feed.once()
+    feed.send([ddl("d.t", 7, TRUNCATE), *watermarks(8)])
+    assert "is not known" in feed.failing(TargetError).fact
+    assert len(feed.cells.tables(["dw"])["dw.d_t"][1]) == 3
+
+
+def test_a_database_that_routes_leave_out_defines_no_other_one_of_its_name(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed.with_(
+        sink={"dispatchers": [{"matcher": [f"{one}.*"], "target-schema": to} for one, to in ("ab", "ca")]}
+    )
+    folding = "CREATE DATABASE `c` COLLATE utf8mb4_general_ci"
+    feed.send([ddl("c.", 1, folding), ddl("a.", 2, "CREATE DATABASE `a`"), *watermarks(3)])
+    feed.make_database("b", "CREATE TABLE other (id INTEGER PRIMARY KEY)")
+    feed.once()
+    with closing(target_of(feed.config)) as target:
+        target.connect()
+        ((_, _, known),) = target.definitions.of(lambda database, _: database == "a")
+    assert "general_ci" in known
+
+
 def test_a_table_that_is_left_out_has_no_say(feed: Feed) -> None:
     """Another changefeed may have a table of its name in this target."""
     feed.send(begun(10, 60, 150))
