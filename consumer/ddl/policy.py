@@ -153,7 +153,8 @@ def is_left_out(ddl: DdlEvent, tables: TableFilter) -> bool:
         names.add(TableName(ddl.database, ddl.table))
     if not names:
         return not tables.database_of_message(ddl.database)
-    return not any([tables.of_message(*name) for name in sorted(names)])  # each is asked about
+    taken = [tables.of_message(*name) for name in sorted(names)]  # each is asked about
+    return not any(taken)
 
 
 def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: ChangefeedFilter, catalog: Catalog) -> str:
