@@ -25,15 +25,15 @@ class DdlExecution(Protocol):
         """Whether an intent's statement may have been executed, though an error has come (`DdlState.INTENT`)."""
         ...
 
-    def follow(self, made: PlacedDdl) -> None:
+    def follow(self, made: PlacedDdl, lease: Lease) -> None:
         """Keep the definition that a change made by hand leaves, where any is kept (`sinks.ddl.kept_definitions`)."""
         ...
 
-    def pass_over(self, left_out: PlacedDdl) -> None:
+    def pass_over(self, left_out: PlacedDdl, lease: Lease) -> None:
         """Keep of definitions what is known after a statement that only upstream has executed."""
         ...
 
-    def define(self, there: PlacedDdl) -> None:
+    def define(self, there: PlacedDdl, lease: Lease) -> None:
         """Keep the definition of a table that is there, and now gets the rows of a dump with this CREATE TABLE."""
         ...
 
@@ -70,13 +70,13 @@ class TransactionalDdl(Generic[S]):
         """See `DdlExecution.may_have_run`: a rollback undoes it."""
         return False
 
-    def follow(self, made: PlacedDdl) -> None:
+    def follow(self, made: PlacedDdl, lease: Lease) -> None:
         """No definitions are kept."""
 
-    def pass_over(self, left_out: PlacedDdl) -> None:
+    def pass_over(self, left_out: PlacedDdl, lease: Lease) -> None:
         """No definitions are kept."""
 
-    def define(self, there: PlacedDdl) -> None:
+    def define(self, there: PlacedDdl, lease: Lease) -> None:
         """No definitions are kept."""
 
     def resume(self, lease: Lease) -> None:

@@ -355,14 +355,14 @@ class Target:
     def define(self, there: PlacedDdl, lease: Lease) -> None:
         """Keep the definition of a table that is there and gets the rows of a dump."""
         with self.session.led_transaction(lease):
-            self._ddl.define(there)
+            self._ddl.define(there, lease)
 
     def ignore_ddl(
         self, ddl: DdlEvent, why: str, here: PlacedDdl, progress: Progress, lease: Lease, observe: Observer
     ) -> None:
         """Pass over a DDL: log why, and save `progress`. `here`: as the target would execute it."""
         with self.session.led_transaction(lease):
-            self._ddl.pass_over(here)
+            self._ddl.pass_over(here, lease)
             self.ddl_log.add(ddl, why, DdlState.IGNORED, lease.changefeed)
             observe(Step.DDL_RECORDED)
             self.session.save(progress, lease)
@@ -386,7 +386,7 @@ class Target:
         """Pass over a DDL as an operator decided, and save `progress`."""
         with self.session.led_transaction(lease):
             keep = self._ddl.follow if DdlState(line.state) is DdlState.TAKE else self._ddl.pass_over
-            keep(PlacedDdl(line.sql, line.database, line.table))
+            keep(PlacedDdl(line.sql, line.database, line.table), lease)
             self.ddl_log.close(line.id, DECIDED[DdlState(line.state)])
             observe(Step.DDL_RECORDED)
             self.session.save(progress, lease)

@@ -30,7 +30,7 @@ from ordering.timestamps import CheckpointTs, physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord, DdlState, reaches_back
 from sinks.bookkeeping.definitions import Definition, Wanted
 from sinks.bookkeeping.progress_rows import Stored
-from sinks.ddl.kept_definitions import is_of_view
+from sinks.ddl.kept_definitions import changefeed_of, is_of_view
 from sinks.target import Target
 
 FORMAT = 1
@@ -222,8 +222,11 @@ def _left_known(
     """What stays of the kept definitions: all if no DDL can be missed, else those of views, which are the target's."""
     if start == known.checkpoint_ts:
         return None
-    wanted = _places_of(config, known)
-    return wanted, [one for one in target.definitions.of(wanted) if is_of_view(one[-1])]
+    is_place = _places_of(config, known)
+    found = target.definitions.of(lambda _database, _table: True)
+    own = [one for one in found if is_place(*one[:2]) or changefeed_of(one[-1]) == config.changefeed]
+    names = {one[:2] for one in own}
+    return lambda *name: name in names, [one for one in own if is_of_view(one[-1])]
 
 
 def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:

@@ -47,6 +47,8 @@ class Known:
     columns: dict[str, TypeDef] = field(default_factory=dict)
     collation: str = ""
     partitions: Partitioning | None = None
+    changefeed: str = ""
+    """Whose DDLs the partitions come from; "" for a database, and where an earlier version kept it."""
 
     def type_of(self, column: str) -> TypeDef | None:
         """A column's type; upstream's names don't tell case apart."""
@@ -69,6 +71,11 @@ _VIEWS = '{"view":%'
 def is_of_view(definition: str) -> bool:
     """Whether what is kept is a view's."""
     return definition.startswith(_VIEWS[:-1])
+
+
+def changefeed_of(definition: str) -> str:
+    """Which changefeed has kept it; "" where that is not known: a view's, a database's, one of an earlier version."""
+    return _decode(definition).changefeed
 
 
 def known_of(table: TableDef) -> Known:
@@ -180,16 +187,17 @@ def _readable(sql: str) -> Statement:
 
 
 class Definitions:
-    """The kept definitions of a target. `mark` stands for a value in its statements."""
+    """The kept definitions of a target, for a changefeed. `mark` stands for a value in its statements."""
 
-    def __init__(self, run: Run, query: Query, table: str, mark: str) -> None:
-        self._run, self._query, self._table, self._mark = run, query, table, mark
+    def __init__(self, run: Run, query: Query, table: str, mark: str, changefeed: str) -> None:
+        self._run, self._query, self._table, self._mark, self._changefeed = run, query, table, mark, changefeed
         self._where = f"WHERE database = {mark} AND name = {mark}"
 
     def get(self, table: TableName) -> Known | None:
-        """What is known of a table."""
+        """What is known of a table; not its partitions where another changefeed has followed them."""
         found = list(self._query(f"SELECT definition FROM {self._table} {self._where}", tuple(table)))  # noqa: S608 a constant
-        return _decode(found[0][0]) if found else None
+        known = _decode(found[0][0]) if found else None
+        return replace(known, partitions=None) if known and known.changefeed not in {"", self._changefeed} else known
 
     def views(self) -> dict[TableName, KnownView]:
         """All views that are kept."""
@@ -204,6 +212,7 @@ class Definitions:
     def put(self, table: TableName, known: Known | KnownView) -> None:
         """Keep this of a table or view."""
         self.drop(table)
+        known = replace(known, changefeed=self._changefeed) if isinstance(known, Known) and table.table else known
         marks = ", ".join([self._mark] * 3)
         self._run(f"INSERT INTO {self._table} VALUES ({marks})", (*table, _encode(known).decode()))  # noqa: S608 a constant
 

@@ -342,13 +342,13 @@ class MemoryDdl:
         del line
         return False
 
-    def follow(self, made: PlacedDdl) -> None:
+    def follow(self, made: PlacedDdl, lease: Lease) -> None:
         """As `DdlExecution.follow`."""
 
-    def pass_over(self, left_out: PlacedDdl) -> None:
+    def pass_over(self, left_out: PlacedDdl, lease: Lease) -> None:
         """As `DdlExecution.pass_over`."""
 
-    def define(self, there: PlacedDdl) -> None:
+    def define(self, there: PlacedDdl, lease: Lease) -> None:
         """As `DdlExecution.define`."""
 
     def resume(self, lease: Lease) -> None:

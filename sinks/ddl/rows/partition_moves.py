@@ -39,8 +39,8 @@ def moved_rows(
         return
     if known is None or known.partitions is None:
         raise TargetError(
-            f"which rows are in partition {', '.join(names)} of {own.name} is not known: its CREATE TABLE was not seen,"
-            " or its form of partitions has no counterpart here",
+            f"which rows are in partition {', '.join(names)} of {own.name} is not known: this changefeed has not"
+            " seen its CREATE TABLE, or its form of partitions has no counterpart here",
             hint="delete or move these rows in the target by hand, and leave this DDL out with a filter",
         )
     partitions, speller = known.partitions, speller_of(known)

@@ -52,13 +52,13 @@ class MysqlDdl:
         """See `DdlExecution.may_have_run`: what was begun commits by itself, unless the server refused it."""
         return line.id != self._refused
 
-    def follow(self, made: PlacedDdl) -> None:
+    def follow(self, made: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.follow`: the server keeps definitions as upstream does."""
 
-    def pass_over(self, left_out: PlacedDdl) -> None:
+    def pass_over(self, left_out: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.pass_over`; see `follow`."""
 
-    def define(self, there: PlacedDdl) -> None:
+    def define(self, there: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.define`; see `follow`."""
 
     def resume(self, lease: Lease) -> None:

@@ -36,7 +36,7 @@ class PostgresDdl:
         """See `DdlExecution.execute`: the statements, that they are done and the progress are one transaction."""
         at, log = self._at, self._at.books.ddl_log
         at.forget_tables(ddl, self._read_table)
-        translation = self._translation(ddl)
+        translation = self._translation(ddl, lease)
         with at.led_transaction(lease):
             entered = log.torn(ddl, lease.changefeed)
             entered = entered or log.enter(ddl, "", lease.changefeed, self._apart(translation))
@@ -61,14 +61,15 @@ class PostgresDdl:
         unfit, triggers = unfit_tables(db, name), firing_triggers(db, name)
         return read_tables(lambda sql: db.query(of_one(sql), tuple(name)), unfit, triggers)
 
-    def _translation(self, ddl: DdlEvent) -> PostgresTranslation:
+    def _translation(self, ddl: DdlEvent, lease: Lease) -> PostgresTranslation:
         at, catalog = self._at, self._at.catalog()
         statement = read_statement(respelled(ddl.statement, ddl.own_database, catalog))
         own = catalog.database(ddl.own_database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
-        session = session_of(placed, ddl, catalog, lambda: definitions_in(at.db).views())
+        definitions = definitions_in(at.db, lease.changefeed)
+        session = session_of(placed, ddl, catalog, definitions.views)
         circumstances = Circumstances(session, filling_of(ddl, self._rules))
-        return PostgresTranslation(placed, catalog, at.db, self._rules, circumstances)
+        return PostgresTranslation(placed, catalog, at.db, self._rules, circumstances, definitions)
 
     def _apart(self, translation: PostgresTranslation) -> dict[str, list[str]]:
         """The statements that are to be executed outside of the transaction, where that is wanted and can be."""
@@ -81,17 +82,17 @@ class PostgresDdl:
         """See `DdlExecution.may_have_run`: a rollback undoes it."""
         return False
 
-    def follow(self, made: PlacedDdl) -> None:
+    def follow(self, made: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.follow`."""
-        definitions_in(self._at.db).follow_made(made, self._at.catalog())
+        definitions_in(self._at.db, lease.changefeed).follow_made(made, self._at.catalog())
 
-    def pass_over(self, left_out: PlacedDdl) -> None:
+    def pass_over(self, left_out: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.pass_over`."""
-        definitions_in(self._at.db).pass_over(left_out, self._at.catalog())
+        definitions_in(self._at.db, lease.changefeed).pass_over(left_out, self._at.catalog())
 
-    def define(self, there: PlacedDdl) -> None:
+    def define(self, there: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.define`."""
-        definitions_in(self._at.db).define(there, self._at.catalog(), column_of)
+        definitions_in(self._at.db, lease.changefeed).define(there, self._at.catalog(), column_of)
 
     def resume(self, lease: Lease) -> None:
         """See `DdlExecution.resume`: nothing goes on by itself."""

@@ -31,9 +31,9 @@ DEFINITION = "ticdc_reconciler.definition"
 _RESERVED = {"public", "information_schema", "ticdc_reconciler"}
 
 
-def definitions_in(db: PostgresConnection) -> Definitions:
-    """What is kept in this target."""
-    return Definitions(db.run, db.query, DEFINITION, "%s")
+def definitions_in(db: PostgresConnection, changefeed: str) -> Definitions:
+    """What is kept in this target, as a changefeed may take it."""
+    return Definitions(db.run, db.query, DEFINITION, "%s", changefeed)
 
 
 class PostgresTranslation:
@@ -46,10 +46,11 @@ class PostgresTranslation:
         db: PostgresConnection,
         rules: ValueRules,
         circumstances: Circumstances,
+        definitions: Definitions,
     ) -> None:
         self._statement, self._catalog, self._db, self._rules = statement, catalog, db, rules
         self._circumstances = circumstances
-        self._definitions = definitions_in(db)
+        self._definitions = definitions
         self._views = Views(statement, self._definitions, db)
 
     def executed(self) -> Iterator[str]:

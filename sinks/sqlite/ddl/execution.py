@@ -50,7 +50,7 @@ class SqliteDdl:
             at.db.attach(database)
         if statement.kind is DdlKind.DROP_DATABASE:
             at.db.detach(database)
-        translation = self._translation(statement, ddl)
+        translation = self._translation(statement, ddl, lease)
         try:
             with at.led_transaction(lease):
                 if statement.kind is DdlKind.DROP_DATABASE:
@@ -67,34 +67,34 @@ class SqliteDdl:
         db = self._at.db
         return read_tables(db.connection, name.database, name.table) if name.database in db.attached else {}
 
-    def _translation(self, statement: Statement, ddl: DdlEvent) -> SqliteTranslation:
+    def _translation(self, statement: Statement, ddl: DdlEvent, lease: Lease) -> SqliteTranslation:
         db, catalog = self._at.db, self._at.catalog()
         own = catalog.database(ddl.own_database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
-        site = Site(db.connection, db.execute, self._definitions(), self._encoder, self._rules)
+        site = Site(db.connection, db.execute, self._definitions(lease), self._encoder, self._rules)
         session = session_of(placed, ddl, catalog, lambda: site.views(db.attached))
         circumstances = Circumstances(session, filling_of(ddl, self._rules))
         return SqliteTranslation(placed, catalog, site, circumstances)
 
-    def _definitions(self) -> Definitions:
+    def _definitions(self, lease: Lease) -> Definitions:
         run = self._at.db.execute
-        return Definitions(run, run, DEFINITION, "?")
+        return Definitions(run, run, DEFINITION, "?", lease.changefeed)
 
     def may_have_run(self, line: DdlRecord) -> bool:  # noqa: ARG002
         """See `DdlExecution.may_have_run`: a rollback undoes it."""
         return False
 
-    def follow(self, made: PlacedDdl) -> None:
+    def follow(self, made: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.follow`."""
-        self._definitions().follow_made(made, self._at.catalog())
+        self._definitions(lease).follow_made(made, self._at.catalog())
 
-    def pass_over(self, left_out: PlacedDdl) -> None:
+    def pass_over(self, left_out: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.pass_over`."""
-        self._definitions().pass_over(left_out, self._at.catalog())
+        self._definitions(lease).pass_over(left_out, self._at.catalog())
 
-    def define(self, there: PlacedDdl) -> None:
+    def define(self, there: PlacedDdl, lease: Lease) -> None:
         """See `DdlExecution.define`."""
-        self._definitions().define(there, self._at.catalog(), column_of)
+        self._definitions(lease).define(there, self._at.catalog(), column_of)
 
     def resume(self, lease: Lease) -> None:
         """See `DdlExecution.resume`: nothing goes on by itself."""

@@ -254,6 +254,35 @@ def test_a_table_of_another_name_is_forgotten_under_that_name(
     assert len(feed.cells.tables(["dw"])["dw.d_t"][1]) == 3
 
 
+def test_a_reset_of_what_was_reset_forgets_as_the_first_one(sqlite_feed: Feed) -> None:
+    """Which tables have come is not known any more, but whose definitions are there is."""
+    feed = sqlite_feed.with_(sink=ROUTES)
+    feed.send([*begun(10, 60, 150), *watermarks(4)])
+    feed.once()
+    for start in (4, 20):
+        feed.with_(source={"start-ts": at(start)})
+        reset_progress(feed.config)
+    feed.send([ddl("d.t", 21, TRUNCATE), *watermarks(29)])
+    assert "is not known" in feed.failing(TargetError).fact
+
+
+@pytest.mark.parametrize("is_taught", [False, True])
+def test_partitions_that_another_changefeed_has_followed_are_not_known(
+    feed: Feed, tmp_path: Path, *, is_taught: bool
+) -> None:
+    """What upstream did between the two nobody knows: 60 went with p0."""
+    feed.send(begun(10, 60, 150))
+    feed.once()
+    other = type(feed).into(feed.uri, feed.cells, tmp_path).with_(source={"start-ts": at(5)})
+    clause = f"PARTITION BY RANGE (`id`) {NARROW}" if is_taught else "ADD COLUMN `v` INT"
+    other.send([ddl("d.t", 6, f"ALTER TABLE `t` {clause}"), ddl("d.t", 7, TRUNCATE), *watermarks(9)])
+    if is_taught:
+        other.once()
+    else:
+        assert "is not known" in other.failing(TargetError).fact
+    assert ids(other) == ([60, 150] if is_taught else [10, 60, 150])
+
+
 def test_a_database_that_routes_leave_out_defines_no_other_one_of_its_name(sqlite_feed: Feed) -> None:
     feed = sqlite_feed.with_(
         sink={"dispatchers": [{"matcher": [f"{one}.*"], "target-schema": to} for one, to in ("ab", "ca")]}
