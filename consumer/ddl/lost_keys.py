@@ -77,7 +77,8 @@ def lost_keys(ddl: DdlEvent, kept: KeptKeys, catalog: Catalog, begun: Collection
         return []
     changes = list(changes_of(read_statement(ddl.sql)))
     in_the_way = set(keys) if makes_key(schema, changes, catalog) else set(keys) & _taken(changes)
-    in_the_way -= {folded(index.known_as) for index in _made(changes) if _is_as_made(index, schema, catalog)}
+    if len(changes) == 1:  # beside others the target would refuse it as one that is there
+        in_the_way -= {folded(index.known_as) for index in _made(changes) if _is_as_made(index, schema, catalog)}
     found = (_lost(ddl, name, keys[name], schema, catalog) for name in sorted(in_the_way))
     return [lost for lost in found if lost is not None and (_is_there(lost, schema, catalog) or lost.ddl.sql in begun)]
 
@@ -133,7 +134,8 @@ def _is_as_made(index: IndexDef, schema: TableSchema, catalog: Catalog) -> bool:
     if index.if_missing or not (index.name or index.kind is IndexKind.PRIMARY) or not index.kind.unique:
         return False
     there = schema.columns_of(_here(folded(index.known_as), schema, catalog))
-    return list(map(folded, there)) == [folded(part.column) for part in index.parts]
+    is_whole = there in schema.unique_keys and all(part.length is None for part in index.parts)  # of a prefix: ""
+    return is_whole and list(map(folded, there)) == [folded(part.column) for part in index.parts]
 
 
 def _drop(table: str, name: str) -> str:

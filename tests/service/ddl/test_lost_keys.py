@@ -159,6 +159,34 @@ def test_rows_are_told_apart_by_the_new_key_alone(made: LocalFeed, script: str) 
         made.apply()
 
 
+LONG = "CREATE TABLE `t` (`u` VARCHAR(20) NOT NULL,`w` INT NOT NULL,UNIQUE `u`(`u`))"
+AGAIN: dict[str, list[str]] = {
+    "whole": [LONG.replace("(`u`)", "(`u`(3))"), DROP, "ALTER TABLE `t` ADD UNIQUE `u`(`u`)"],
+    "by create index": [LONG.replace("(`u`)", "(`u`(3))"), DROP, "CREATE UNIQUE INDEX `u` ON `t` (`u`)"],
+    "beside another clause": [LONG, DROP, "ALTER TABLE `t` ADD UNIQUE `u`(`u`), ADD COLUMN `x` INT"],
+    "a primary key": [
+        LONG.replace("UNIQUE `u`", "PRIMARY KEY"),
+        "ALTER TABLE `t` DROP PRIMARY KEY",
+        "ALTER TABLE `t` ADD PRIMARY KEY(`u`), ADD COLUMN `x` INT",
+    ],
+}
+
+
+@pytest.mark.cells("made", by_turns=("script",))
+@pytest.mark.parametrize("script", AGAIN)
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_key_that_upstream_makes_again_is_as_upstream_has_it(made: LocalFeed, script: str) -> None:
+    """The one that was kept was over a prefix, or in the way of the statement."""
+    statements = [ddl("x.t", number, sql) for number, sql in enumerate(AGAIN[script], 2)]
+    rows = [keyed(insert("x.t", 6, u=f"abc{one}", w=one), "u") for one in (1, 2, 3)]
+    made.send([ddl("x.", 1, "CREATE DATABASE `x`"), *statements, *rows, *watermarks(7)])
+    kills = Kills()
+    while not made.lives(kills):
+        pass
+    assert len(made.cells.tables({"x"})["x.t"][1]) == 3
+    assert ways(made) == {("u",)}
+
+
 @pytest.mark.parametrize("made", ["mariadb"], indirect=True)
 def test_a_key_that_the_target_can_not_drop_stops_it_until_an_operator_decides(made: LocalFeed) -> None:
     """MariaDB demands an index of an AUTO_INCREMENT column."""
