@@ -23,7 +23,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ZIG = "ziglang==0.17.1"
+ZIG = ROOT / ".ci" / "locks" / "ziglang.lock"
+"""The compiler, with the hashes of its files."""
 PLATFORMS = {
     "manylinux2014_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux2014_aarch64": "aarch64-linux-gnu.2.17",
@@ -123,10 +124,10 @@ def tried(made: Path, version: str, work: Path) -> None:
     """Install the wheel with the locked versions into an empty environment, and let it show itself."""
     place = work / "clean"
     venv.create(place, with_pip=True)
-    locked = re.sub(r" \\\n( +--hash=\S+( \\)?\n?)+", "\n", (ROOT / "requirements.lock").read_text())
-    (work / "constraints.txt").write_text(locked)
     pip = [str(place / "bin/python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    run([*pip, "install", "-c", str(work / "constraints.txt"), f"{made}[embedded]"], work)
+    packages, lock = str(work / "packages"), str(ROOT / "requirements.lock")
+    run([*pip, "download", "--require-hashes", "--no-deps", "--dest", packages, "-r", lock], work)
+    run([*pip, "install", "--no-index", "--find-links", packages, f"{made}[embedded]"], work)
     reconciler = str(place / "bin/reconciler")
     shown = run([reconciler, "--version"], work)
     if version not in shown:
@@ -146,7 +147,8 @@ def release(work: Path, tags: Sequence[str]) -> list[Path]:
     say("the source archive")
     archive = source_archive(work)
     zig = work / "zig"
-    run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(zig), ZIG], work)
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary", ":all:"]
+    run([*install, "--target", str(zig), "-r", str(ZIG)], work)
     wheels = {}
     for tag in tags:
         say(f"the wheel for {tag}")

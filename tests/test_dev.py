@@ -1,6 +1,7 @@
 """`./dev` makes anew what has changed, and no more: the environment, or only the compiled core."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,3 +89,18 @@ def test_uv_installs_where_it_is_there_and_can(checkout: Checkout, code: int) ->
     checkout.program("uv", UV.replace("{code}", str(code)))
     asked = [line for line in checkout.made().splitlines() if "--require-hashes" in line]
     assert [line.split()[0] for line in asked] == ["uv", "-m"][: 1 + code]
+
+
+def test_what_is_fetched_is_checked_by_its_hash() -> None:
+    """What runs where we build and release is never whatever an index answers; our own package has no index."""
+    checked = ("--require-hashes", "--no-deps", "--no-index", '"$place/requirements.txt"', "installs ")
+    found = []
+    for name in ("dev", ".ci/run", ".ci/release.py", "docker/Dockerfile"):
+        text = (ROOT / name).read_text().replace("\\\n", " ")
+        commands = [line for line in text.splitlines() if re.search(r"\b(install|sync|download)\b", line)]
+        found += [line for line in commands if re.search(r"\bpip\b|\[\*pip|\$\{pip", line) and "apt" not in line]
+    found = [line for line in found if not line.lstrip().startswith("#") and "say" not in line]
+    assert len(found) >= 8
+    assert [line.strip() for line in found if not any(one in line for one in checked)] == []
+    for lock in (ROOT / ".ci" / "locks").iterdir():
+        assert re.search(r"^[a-z0-9-]+==\S+.* \\\n    --hash=sha256:", lock.read_text(), re.MULTILINE), lock

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from consumer.filters.tables import with_files
-from consumer.runtime.secrets import take_variable
+from consumer.runtime.secrets import TOKEN_VARIABLE, take_variable
 from ordering.errors import ConfigError
 
-TOKEN_VARIABLE = "RECONCILER_TOKEN"  # noqa: S105 the variable's name
-"""Holds the API's token: no config may refer to it."""
 FILE_MARK = "file:"
 _TWICE = ("Cannot overwrite a value", "Cannot declare")
 """How the parser's errors begin for a key, or a section, that is there twice."""

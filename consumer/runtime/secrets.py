@@ -7,16 +7,25 @@ it.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
+
+TOKEN_VARIABLE = "RECONCILER_TOKEN"  # noqa: S105 the variable's name
+"""Holds the API's token: no config may refer to it, and no other process sees it."""
 
 SECRET_NAMES = r"(?i)secret|password|passphrase|token|credential|signature|private|key|[.]sas[.]"  # noqa: S105 a pattern
 """Names of settings that hold secrets: Spark's own `spark.redaction.regex`, and what stores of files have besides
 (`fs.azure.account.key.*`, `fs.azure.sas.*`, `fs.gs.auth.service.account.private.key`, `fs.s3a.encryption.key`)."""
 _SECRET = re.compile(SECRET_NAMES)
-_COMMON = frozenset({"PATH", "HOME", "USER", "LANG", "TMPDIR", "JAVA_HOME", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP"})
+_COMMON = frozenset({
+    "PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME",
+    "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP",
+})  # fmt: skip
 """Variables that programs need themselves, whatever a config takes out of them."""
-_taken: set[str] = set()
+_taken: set[str] = {TOKEN_VARIABLE}
+_may_be_taken: set[str] = set()
+"""Patterns of names that a config may take later, when Spark's processes are there already."""
 
 
 def take_variable(name: str, key: str) -> str | None:
@@ -26,9 +35,18 @@ def take_variable(name: str, key: str) -> str | None:
     return os.environ.get(name)
 
 
+def hide_variables(patterns: Iterable[str]) -> None:
+    """Let other processes see no variable of these names, or patterns with `*`, whether a config took it or not."""
+    _may_be_taken.update(patterns)
+
+
 def visible(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment for another process: without the variables that a config took."""
-    return {name: value for name, value in environment.items() if name not in _taken}
+    """An environment for another process: without the variables that a config took, or may take."""
+    return {name: value for name, value in environment.items() if not _is_hidden(name)}
+
+
+def _is_hidden(name: str) -> bool:
+    return name in _taken or (name not in _COMMON and any(fnmatchcase(name, one) for one in _may_be_taken))
 
 
 class ProcessArguments(dict[str, Any]):

@@ -15,10 +15,10 @@ from pathlib import Path
 import structlog
 import uvicorn
 
-from consumer.config.text import TOKEN_VARIABLE as _TOKEN
 from consumer.config.text import secret_file
 from consumer.runtime.file_locks import try_lock
 from consumer.runtime.scratch import scratch_directory
+from consumer.runtime.secrets import TOKEN_VARIABLE as _TOKEN
 from consumer.runtime.secrets import take_variable
 from consumer.runtime.signals import handled
 from consumer.serve.access import Access

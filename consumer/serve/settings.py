@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from consumer.config.faults import said_of
 from consumer.config.model import Config, SparkSection
 from consumer.config.text import read_text, values_of
+from consumer.runtime.secrets import hide_variables
 from ordering.errors import ConfigError
 
 NAME = "_serve.toml"
@@ -43,18 +44,20 @@ class Settings(BaseModel):
 
 
 def load_settings(folder: Path) -> Settings:
-    """Read `_serve.toml`; without one, the defaults. Raises ConfigError."""
+    """Read `_serve.toml`, and hide the variables that it lists; without one, the defaults. Raises ConfigError."""
     path = folder / NAME
     if not path.exists():
         return Settings()
     values = values_of(read_text(path), path)
     try:
-        return Settings.model_validate(values.values)
+        found = Settings.model_validate(values.values)
     except ValidationError as error:
         hint = "it may hold [spark], `paused` (a list of ids) and [api]: see `reconciler help serve`"
         raise ConfigError(
             f"the file is wrong: {said_of(error, Settings, values.secrets)}", where=str(path), hint=hint
         ) from None
+    hide_variables(found.api.variables)
+    return found
 
 
 def with_paused(text: str, paused: list[str]) -> str:

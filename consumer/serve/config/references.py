@@ -15,9 +15,10 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import orjson
 
-from consumer.config.text import FILE_MARK, TOKEN_VARIABLE, VARIABLE, means_a_place, path_of
+from consumer.config.text import FILE_MARK, VARIABLE, means_a_place, path_of
 from consumer.filters.tables import rule_file
 from consumer.large_messages.locations import StorePlace, below, place_of, stays_below
+from consumer.runtime.secrets import TOKEN_VARIABLE
 from consumer.serve.api.errors import ConflictError, RequestError
 from consumer.serve.settings import NAME, Api
 from ordering.errors import ConfigError

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from consumer.config.text import values_of
-from consumer.runtime.secrets import ProcessArguments, is_secret, visible
+from consumer.runtime import secrets
+from consumer.runtime.secrets import ProcessArguments, hide_variables, is_secret, visible
 
 
 @pytest.fixture
@@ -34,6 +35,14 @@ def test_a_library_that_passes_our_environment_on_passes_the_visible_part(taken:
     assert taken.encode() not in seen
     assert b"PATH" in seen
     assert os.environ[taken] == "hidden"
+
+
+def test_variables_that_a_config_may_take_later_are_not_visible_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's processes of a `serve` start before changefeeds come through the API; the token is never theirs."""
+    monkeypatch.setattr(secrets, "_may_be_taken", set())
+    hide_variables(["LATER_*", "TZ*"])
+    environment = {"LATER_SECRET": "x", "LATER": "y", "RECONCILER_TOKEN": "t", "TZ": "UTC"}
+    assert visible(environment) == {"LATER": "y", "TZ": "UTC"}
 
 
 SECRET_SETTINGS = [

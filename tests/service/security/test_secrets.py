@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import httpx
@@ -81,9 +81,13 @@ def guarded(postgres_feed: Feed, tmp_path: Path, ui: PortLease) -> Iterator[Feed
 
 
 class Watch:
-    """Looks at the command lines of a process and its children, and at the children's environments, all the time."""
+    """Looks at the command lines of a process and its children, and at the children's environments, all the time.
 
-    def __init__(self, pid: int) -> None:
+    Our own program's environment is what it was started with; others of the machine can't read it.
+    """
+
+    def __init__(self, pid: int, values: Collection[bytes]) -> None:
+        self._values = values
         self.found: set[str] = set()
         self.seen: set[str] = set()
         self._parent, self._ended = psutil.Process(pid), threading.Event()
@@ -112,7 +116,7 @@ class Watch:
 
     def _note(self, place: str, content: bytes) -> None:
         self.seen.add(place)
-        self.found |= {f"{place}: {value.decode()}" for value in VALUES if value in content}
+        self.found |= {f"{place}: {value.decode()}" for value in self._values if value in content}
 
     @staticmethod
     def _of(pid: int, kind: str) -> bytes:
@@ -123,11 +127,11 @@ class Watch:
         self._thread.join()
 
 
-def files_with_secrets(place: Path) -> list[str]:
+def files_with_secrets(place: Path, values: Collection[bytes]) -> list[str]:
     found = []
     for path in files_below(place):
         try:
-            if path.is_file() and any(value in path.read_bytes() for value in VALUES):
+            if path.is_file() and any(value in path.read_bytes() for value in values):
                 found.append(str(path))
         except OSError:  # Spark removes its files while we look
             continue
@@ -158,12 +162,12 @@ def test_a_run_shows_no_secret(guarded: Feed, tmp_path: Path, monkeypatch: pytes
     feed.with_(limits={"window-rows": 1_000})
     feed.send(begun())
     with feed.running() as process:
-        watch = Watch(process.pid)
+        watch = Watch(process.pid, VALUES)
         eventually("the first rows", lambda: feed.reached(at(3)))
         rows = [insert("d.t", 4, number % 3, id=number, v=1, s="x") for number in range(10, 30_000)]
         feed.send([*rows, *watermarks(4)])
         eventually("many rows, written by tasks", lambda: feed.reached(at(4)), 2 * DEADLINE_S)
-        assert files_with_secrets(scratch) == []
+        assert files_with_secrets(scratch, VALUES) == []
         pages = pages_of_spark(ui.port)
         watch.end()
     assert watch.found == set()
