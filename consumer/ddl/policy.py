@@ -223,7 +223,12 @@ def without_idle_clauses(ddl: DdlEvent, catalog: Catalog, kept: Collection[str])
     """
     statement = read_statement(ddl.statement)
     schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
-    if statement.kind is not DdlKind.ALTER_TABLE or statement.renames or schema is None or "EXISTS" not in ddl.sql:
+    if (
+        statement.kind is not DdlKind.ALTER_TABLE
+        or statement.renames
+        or schema is None
+        or "EXISTS" not in ddl.sql.upper()
+    ):
         return ddl
     columns = {column.name.lower() for column in schema.columns}
 

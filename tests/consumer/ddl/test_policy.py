@@ -284,6 +284,7 @@ def test_a_part_of_a_statement_about_several_tables_ends_without_its_semicolon(
         ("DROP COLUMN /*T! IF EXISTS  */`b`, ADD COLUMN `c` INT", "ADD COLUMN `c` INT"),
         ("MODIFY COLUMN IF EXISTS `b` INT, DROP COLUMN IF EXISTS `id`", "DROP COLUMN IF EXISTS `id`"),
         ("CHANGE COLUMN /*T! IF EXISTS  */`b` `d` INT, COMMENT = 'IF EXISTS'", "COMMENT = 'IF EXISTS'"),
+        ("add column /*T! if not exists  */`id` int, add column `b` int", "add column `b` int"),
         ("ADD COLUMN `id` INT COMMENT 'IF NOT EXISTS', DROP COLUMN `b`", ""),
         ("ADD COLUMN /*T! IF NOT EXISTS  */`id` INT", ""),
         ("ADD COLUMN /*T! IF NOT EXISTS  */(`ID` INT, `b` INT DEFAULT 3)", "ADD COLUMN  (`b` INT DEFAULT 3)"),
