@@ -51,7 +51,7 @@ def _edits(sql: str, words: Sequence[Word], database: str, catalog: Catalog) -> 
             continue
         verb = before.text.upper()
         qualified = len(words) > at + 2 and words[at + 1].text == "."
-        if verb in introducing or (verb == "TRUNCATE" and at == 1) or _ends_condition(words[:at]):
+        if verb in introducing or (verb == "TRUNCATE" and at == 1) or _ends_condition(words[max(at - 4, 0) : at]):
             names = [words[at], words[at + 2]] if qualified else [words[at]]
             meant = TableName(names[0].text if qualified else database, names[-1].text)
             found = catalog.spelled(meant)
@@ -62,7 +62,7 @@ def _edits(sql: str, words: Sequence[Word], database: str, catalog: Catalog) -> 
 
 def _ends_condition(words: Sequence[Word]) -> bool:
     """Whether words end with TABLE or VIEW IF [NOT] EXISTS: of columns and indexes there is such a condition, too."""
-    texts = [word.text.upper() if word.kind is WordKind.PLAIN else "" for word in words[-4:]]
+    texts = [word.text.upper() if word.kind is WordKind.PLAIN else "" for word in words]
     return [text for text in texts if text != "NOT"][-3:] in (["TABLE", "IF", "EXISTS"], ["VIEW", "IF", "EXISTS"])
 
 

@@ -43,6 +43,9 @@ class ViewColumns:
 
     def _meant(self, column: "exp.Column") -> "list[_Meant]":
         """The target's columns behind one of a query; none where the table that has it is not known here."""
+        if (alias := _alias_meant(column)) is not None:
+            self._check_alias(column)
+            return [found for inner in _columns(alias) if inner is alias.this for found in self._meant(inner)]
         scopes = list(_scopes(column))
         for select in scopes:
             sources = list(_sources(select))
@@ -59,6 +62,14 @@ class ViewColumns:
         if scopes and not own:
             raise CannotSayError(f"column {column.name!r} is not in the target")
         return [found for one in own for inner in _columns(one) if inner is one.this for found in self._meant(inner)]
+
+    def _check_alias(self, column: "exp.Column") -> None:
+        """Raise CannotSayError where an alias goes before a column of its name upstream only: inside of expressions."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        sources = [] if isinstance(column.parent, exp.Ordered) else list(_sources(next(_scopes(column))))
+        if any(self._schema(one) is None or self._column(one, column.name) is not None for one in sources):
+            raise CannotSayError(f"more is done with {column.name!r}, which is an expression, and maybe a column too")
 
     def _typed(self, source: "exp.Expr", column: Column) -> "_Meant":
         known = self.definitions.get(self._place(source))
@@ -81,9 +92,10 @@ class ViewColumns:
     def _check(self, column: "exp.Column", meant: "_Meant") -> None:
         from sqlglot import exp  # noqa: PLC0415
 
-        where = column.parent
-        beside = [] if where is None else [one for one in where.iter_expressions() if one is not column]
-        literals = [one for one in beside if isinstance(one, exp.Literal)]
+        node = _around(column, exp.Paren)
+        where = node.parent
+        beside = [] if where is None else [one for one in where.iter_expressions() if one is not node]
+        literals = [one for one in map(_bare, beside) if isinstance(one, exp.Literal)]
         if meant.type in self.other and not _is_member(meant, where, beside):
             fact = f"more is done with column {column.name!r} than showing it, and it is kept in another form"
             raise CannotSayError(fact)
@@ -152,17 +164,56 @@ def _is_used(column: "exp.Column") -> bool:
     """Whether more is done with a column than showing it, counting it and asking for NULL."""
     from sqlglot import exp  # noqa: PLC0415
 
-    node: exp.Expr = column
-    while isinstance(node.parent, exp.Paren | exp.Alias):
-        node = node.parent
+    node = _around(column, exp.Paren, exp.Alias)
     around = node.parent
     if isinstance(around, exp.Select) and node.arg_key == "expressions":
-        return around.args.get("distinct") is not None or _is_distinct_union(around)
+        return around.args.get("distinct") is not None or _is_in_distinct_union(around) or _has_places(around)
     return not isinstance(around, exp.Is | exp.Count)
 
 
-def _is_distinct_union(select: "exp.Select") -> bool:
+def _is_in_distinct_union(select: "exp.Select") -> bool:
     from sqlglot import exp  # noqa: PLC0415
 
     union = select.find_ancestor(exp.Union)
-    return union is not None and bool(union.args.get("distinct"))
+    while union is not None and not union.args.get("distinct"):
+        union = union.find_ancestor(exp.Union)
+    return union is not None
+
+
+def _has_places(select: "exp.Select") -> bool:
+    """Whether a query is ordered or grouped by the places of its columns."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    parts = (one for clause in ("order", "group") for one in getattr(select.args.get(clause), "expressions", ()))
+    return any(isinstance(one.this if isinstance(one, exp.Ordered) else one, exp.Literal) for one in parts)
+
+
+def _alias_meant(column: "exp.Column") -> "exp.Alias | None":
+    """What a name in ORDER BY or HAVING means that an alias has, maybe a column too: there the alias goes first."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    clause = column.find_ancestor(exp.Order, exp.Having, exp.AggFunc, exp.Select)
+    if column.table or not isinstance(clause, exp.Order | exp.Having) or not isinstance(clause.parent, exp.Select):
+        return None
+    named = [one for one in clause.parent.expressions if isinstance(one, exp.Alias)]
+    found = next((one for one in named if one.alias.lower() == column.name.lower()), None)
+    is_same = (
+        found is not None and isinstance(found.this, exp.Column) and found.this.name.lower() == column.name.lower()
+    )
+    return None if is_same else found
+
+
+def _around(node: "exp.Expr", *kinds: "type[exp.Expr]") -> "exp.Expr":
+    """The outermost of these around a node; itself where there is none."""
+    while isinstance(node.parent, kinds):
+        node = node.parent
+    return node
+
+
+def _bare(node: "exp.Expr") -> "exp.Expr":
+    """Without brackets and signs around."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return node

@@ -1,5 +1,7 @@
 """Names of statements by the target's case: only names of tables and databases, never a keyword, a column or a text."""
 
+import time
+
 import pytest
 
 from ordering.events import TableName
@@ -42,3 +44,16 @@ def test_a_table_that_is_called_as_a_keyword_is_another_one() -> None:
     there = catalog("d.t", "d.table", "d.partition")
     for sql in ("TRUNCATE TABLE `t`", "TRUNCATE TABLE `d`.`t`", "ALTER TABLE `t` TRUNCATE PARTITION `p0`"):
         assert respelled(sql, "d", there) == sql
+
+
+def test_a_table_of_many_partitions_is_respelled_in_linear_time() -> None:
+    """For each word all words before it were copied: 8,192 partitions took 11 s."""
+
+    def taken(count: int) -> int:
+        parts = ", ".join(f"PARTITION `p{n}` VALUES LESS THAN ({n})" for n in range(count))
+        began = time.thread_time_ns()
+        respelled(f"CREATE TABLE `t` (`id` BIGINT) PARTITION BY RANGE (`id`) ({parts})", "d", catalog("d.t"))
+        return time.thread_time_ns() - began
+
+    short, long = (min(taken(count + more) for more in (1, 2, 3)) for count in (1_000, 6_000))
+    assert long < 14 * short
