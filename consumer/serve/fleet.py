@@ -74,10 +74,10 @@ class Fleet:
 
     def reload(self, feed: Feed) -> None:
         """Read its file again, after somebody fixed it. Raises ConfigError."""
-        was = feed.name
         feed.load()
         with self.lock:
-            self.feeds.pop(was, None)
+            was = next(name for name, one in self.feeds.items() if one is feed)  # it may have made room meanwhile
+            del self.feeds[was]
             try:
                 self._check(feed)
             except ReconcilerError as error:

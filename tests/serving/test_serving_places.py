@@ -11,6 +11,7 @@ from consumer.serve.api.errors import ConflictError, RequestError
 from consumer.serve.changefeed import Feed
 from consumer.serve.fleet import Fleet
 from consumer.serve.operations import Operations
+from ordering.errors import ConfigError
 from tests.service.lab import eventually
 from tests.serving.test_serving_rules import TEXT
 
@@ -134,6 +135,56 @@ def test_a_broken_file_takes_no_healthy_changefeed_out(
     (folder / broken).write_text(text.replace('"x"', '"other"', 1))
     Operations(fleet).resume(fleet.feed("orders.toml"))
     assert set(fleet.feeds) == {"orders", "other"}
+
+
+@pytest.fixture
+def doubled(fleet: Fleet, folder: Path, runs: Runs) -> tuple[Feed, Feed]:
+    """A changefeed that runs, and a file that has its id, too, with other rules."""
+    text = TEXT.replace("/tmp/x", str(folder / "target"))
+    (folder / "a.toml").write_text(text)
+    (folder / "b.toml").write_text(text + '\n[filter]\nrules = ["other.*"]\n')
+    fleet.open()
+    eventually("the first one runs", lambda: runs.files == ["a.toml"])
+    return fleet.feed("x"), fleet.feed("b")
+
+
+def test_what_is_done_with_a_file_is_not_done_to_the_changefeed_whose_id_it_has(
+    fleet: Fleet, doubled: tuple[Feed, Feed], runs: Runs
+) -> None:
+    real, other = doubled
+    before = other.path.read_text()
+    with pytest.raises(ConflictError, match="which is another file's"):
+        Operations(fleet).change(other, CHANGE)
+    assert other.path.read_text() == before
+    with pytest.raises(ConfigError, match="two files hold"):
+        Operations(fleet).resume(other)
+    with pytest.raises(ConflictError, match="which is another file's"):
+        Operations(fleet).delete(other, progress=True)
+    with pytest.raises(ConflictError, match="which is another file's"), Operations(fleet).stopped(other):
+        pass
+    assert (fleet.feeds, real.goes_on, runs.files) == ({"x": real, "b": other}, True, ["a.toml"])
+    Operations(fleet).delete(other, progress=False)
+    assert (fleet.feeds, real.goes_on) == ({"x": real}, True)
+
+
+def test_one_that_made_room_while_its_file_was_read_takes_no_place(
+    fleet: Fleet, folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TEXT.replace("/tmp/x", str(folder / "target"))
+    (folder / "orders.toml").write_text('changefeed = "orders"\n[source\n')
+    broken = fleet.add(folder / "orders.toml")
+    (folder / "orders.toml").write_text(text.replace('"x"', '"other"', 1))
+    (folder / "z.toml").write_text(text.replace('"x"', '"orders"', 1))
+    load, begun = Feed.load, list[Feed]()
+
+    def loaded(feed: Feed) -> None:
+        if feed is broken and not begun:
+            begun.append(fleet.add(folder / "z.toml"))
+        load(feed)
+
+    monkeypatch.setattr(Feed, "load", loaded)
+    fleet.reload(broken)
+    assert fleet.feeds == {"orders": begun[0], "other": broken}
 
 
 def test_a_change_that_the_files_library_can_not_do_is_refused(fleet: Fleet, folder: Path) -> None:
