@@ -347,7 +347,8 @@ def refuse_other_start(progress: Progress, start_ts: int, changefeed: str) -> No
         raise ConfigError(
             f"source.start-ts is {start_ts}, but changefeed {changefeed!r} was begun at {progress.start_ts}",
             where="source.start-ts",
-            hint="`reconciler progress reset CONFIG --yes` lets it begin at the one that is in the config now",
+            hint=f"take start-ts out again if the target holds all up to {progress.start_ts}, as after a dump;"
+            f" if it holds all up to {start_ts}, `reconciler progress reset CONFIG --yes` lets it begin there",
         )
 
 

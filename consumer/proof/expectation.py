@@ -219,8 +219,10 @@ class Expectations:
         return [line for line in self._ddls() if name in touched(line, keys) or (other and changes_key(line, name))]
 
     def _ddls(self) -> Iterable[DdlRecord]:
-        """The DDLs of the interval, the latest first."""
-        return since(self.present.ddls, self.low, frozenset() if self.state is None else self.state.settled)
+        """The DDLs of the interval, the latest first; at the first proof those since this progress began."""
+        if self.state is None:
+            return since(self.present.ddls, int(self.present.progress.start_ts), frozenset())
+        return since(self.present.ddls, self.low, self.state.settled)
 
     def _signature(self, name: TableName) -> tuple[str, ...]:
         return tuple(self.tables[name].rows.signature)

@@ -36,9 +36,9 @@ class Present:
     ddls: list[DdlRecord]
     rows: dict[TableName, CanonicalRows] = field(default_factory=dict)
     settled: frozenset[int] = frozenset()
+    """The DDLs of just its checkpoint that were done with in it."""
     past: frozenset[int] = frozenset()
     """Lines that say nothing of what is executed from here on: also those of before a reset."""
-    """The DDLs of just its checkpoint that were done with in it."""
 
     @property
     def checkpoint_ts(self) -> int:

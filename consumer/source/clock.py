@@ -10,17 +10,13 @@ from ordering.errors import InputError
 from ordering.timestamps import physical_ms, utc_text
 
 
-def is_ahead(ts: int, seconds: float) -> bool:
-    """Whether a TSO lies more than so many seconds ahead of this machine's clock."""
-    return physical_ms(ts) > 1000 * (time.time() + seconds)
-
-
 def check_clock(ts: int, limits: LimitsSection, where: str) -> None:
     """Raise InputError for a watermark that lies further ahead than is allowed."""
-    if is_ahead(ts, limits.clock_ahead_seconds):
+    if physical_ms(ts) > 1000 * (time.time() + limits.clock_ahead_seconds):
         raise InputError(
             f"a watermark says {ts} ({utc_text(ts)} UTC), which is in the future by this machine's clock",
             where=where,
-            hint="compare this machine's clock with upstream's, and look whether something else writes to the topic; if"
-            " upstream's clock had jumped, set limits.clock-ahead-seconds so that it is allowed",
+            hint="compare this machine's clock with upstream's, and look whether something else writes to the topic, or"
+            " source.watermark-from names another cluster's TiCDC; if upstream's clock had jumped, set"
+            " limits.clock-ahead-seconds so that it is allowed",
         )

@@ -19,9 +19,9 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import structlog
 
-from consumer.config.model import Config
+from consumer.config.model import Config, LimitsSection
 from consumer.kafka.oauth import Lines, NoRedirects
-from consumer.source.clock import is_ahead
+from consumer.source.clock import check_clock
 from consumer.source.ticdc_sink import TicdcSink, read_sink
 from ordering.errors import BeginningLostError, InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition
@@ -33,8 +33,6 @@ _TIMEOUT_S = 10
 _WHOLE_S = 20
 """Of the whole answer."""
 _LONGEST = 1 << 20
-_AHEAD_S = 24 * 3600.0
-"""How far a checkpoint may be ahead of this machine's clock: one of the future makes all that comes repetitions."""
 _KEPT = 8
 """Checkpoints of a partition that are kept until it was read so far."""
 _LAST_TSO = 2**63 - 1
@@ -59,6 +57,7 @@ class CheckpointApi:
     url: str
     changefeed: str
     keyspace: str
+    limits: LimitsSection = field(default_factory=LimitsSection)
     _lines: Lines = field(default_factory=lambda: Lines(None))
 
     @property
@@ -129,8 +128,7 @@ class CheckpointApi:
         ts = found.get("checkpoint_ts")
         if not isinstance(ts, int) or isinstance(ts, bool) or not 0 < ts <= _LAST_TSO:
             raise self._odd("its answer has no checkpoint_ts")
-        if is_ahead(ts, _AHEAD_S):
-            raise self._odd(f"its checkpoint_ts {ts} ({utc_text(ts)}) is in the future by this machine's clock")
+        check_clock(ts, self.limits, f"source.watermark-from = {self.place}")
         begun = found.get("start_ts")
         begun = begun if isinstance(begun, int) and begun <= _LAST_TSO else 0
         sink = read_sink(found)
@@ -277,4 +275,4 @@ def outside_of(config: Config) -> OutsideWatermark:
     if not source.watermark_from:
         return OutsideWatermark(None)
     name = source.watermark_changefeed or config.changefeed
-    return OutsideWatermark(CheckpointApi(source.watermark_from, name, source.watermark_keyspace))
+    return OutsideWatermark(CheckpointApi(source.watermark_from, name, source.watermark_keyspace, config.limits))

@@ -168,7 +168,7 @@ def test_what_is_done_with_a_file_is_not_done_to_the_changefeed_whose_id_it_has(
 
 
 def test_one_that_made_room_while_its_file_was_read_takes_no_place(
-    fleet: Fleet, folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = TEXT.replace("/tmp/x", str(folder / "target"))
     (folder / "orders.toml").write_text('changefeed = "orders"\n[source\n')

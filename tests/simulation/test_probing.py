@@ -88,7 +88,9 @@ def test_another_start_ts_counts_or_is_refused() -> None:
     script.run()
     with pytest.raises(ConfigError, match="start-ts is 2, but") as caught:
         Script(config_of(start_ts=2), disk=script.disk)
-    assert "progress reset" in caught.value.hint
+    first, _, then = caught.value.hint.partition("; ")
+    assert ("take start-ts out" in first, "all up to 50" in first, "all up to 2" in then) == (True, True, True)
+    assert "progress reset" in then, "what it begins at, the target has to hold"
     script.restarted()
     script.mark(60)
     script.run()
