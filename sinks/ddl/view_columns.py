@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ordering.events import TableName
 from sinks.ddl.kept_definitions import Definitions
 from sinks.ddl.parse.views import CannotSayError
-from sinks.ddl.rows.default_values import INTEGERS, REALS
+from sinks.ddl.rows.default_values import DATES, INTEGERS, REALS
+from sinks.ddl.rows.modify_column import TEXTS
+from sinks.rows.plain_values import are_moments
 from sinks.rows.schema import Catalog, Column
 
 if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
@@ -74,7 +76,13 @@ class ViewColumns:
     def _typed(self, source: "exp.Expr", column: Column) -> "_Meant":
         known = self.definitions.get(self._place(source))
         kind = None if known is None else known.type_of(column.name)
-        return _Meant(column, "" if kind is None else f"{kind.base} unsigned" if kind.unsigned else kind.base)
+        if kind is None:
+            return _Meant(column, "", "")
+        moment = kind.base if kind.base == "date" else f"{kind.base}({kind.number(0, 0)})"
+        family = "number" if kind.base in _NUMBERS else "text" if kind.base in TEXTS else kind.base
+        if kind.base in DATES:
+            family = moment if "timestamp" in self.other else "moment"  # else they are no texts here
+        return _Meant(column, f"{kind.base} unsigned" if kind.unsigned else kind.base, family)
 
     def _place(self, source: "exp.Expr") -> TableName:
         return self.catalog.spelled(TableName(getattr(source, "db", "") or self.database, source.name))
@@ -99,21 +107,47 @@ class ViewColumns:
         if meant.type in self.other and not _is_member(meant, where, beside):
             fact = f"more is done with column {column.name!r} than showing it, and it is kept in another form"
             raise CannotSayError(fact)
+        if isinstance(where, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between | exp.In):
+            self._check_compared(column, meant, list(map(_bare, beside)))
         is_computed = isinstance(where, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Sum)
         is_number = any(not one.is_string for one in literals)
         if meant.is_no_number and (is_computed or is_number):
             raise CannotSayError(f"column {column.name!r} is taken for a number")
 
+    def _check_compared(self, column: "exp.Column", meant: "_Meant", beside: "Sequence[exp.Expr]") -> None:
+        """Raise CannotSayError for a comparison with what is of another kind, which upstream converts before."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        for one in beside:
+            others = self._meant(one) if isinstance(one, exp.Column) else []
+            if any(meant.family and other.family not in {"", meant.family} for other in others):
+                raise CannotSayError(f"columns {column.name!r} and {one.name!r} are of different types")
+            if isinstance(one, exp.Literal) and one.is_string and not meant.is_spelled(one.this):
+                raise CannotSayError(
+                    f"{one.this[:50]!r} is not as the moments of column {column.name!r} are spelled here"
+                )
+
 
 class _Meant(NamedTuple):
-    """A column of the target; `type`: upstream's, "" where it is not known."""
+    """A column of the target; `type`: upstream's, "" where it is not known; `family`: what it can be compared with."""
 
     column: Column
     type: str
+    family: str
 
     @property
     def is_no_number(self) -> bool:
         return bool(self.type) and self.type.partition(" ")[0] not in _NUMBERS
+
+    def is_spelled(self, text: str) -> bool:
+        """Whether a text is spelled as the column's moments, where these are texts; True for other columns."""
+        base, _, digits = self.family.rstrip(")").partition("(")
+        if base not in DATES:
+            return True
+        longest = (
+            len("2026-01-02 03:04:05") + bool(int(digits or 0)) + int(digits or 0) if digits else len("2026-01-02")
+        )
+        return are_moments([text]) and len(text) == longest
 
 
 def _is_member(meant: _Meant, where: "exp.Expr | None", beside: "Sequence[exp.Expr]") -> bool:

@@ -26,6 +26,7 @@ ALIKE = {
     "two": "SELECT `id` FROM `t` UNION SELECT `id2` FROM `k` ORDER BY `id`",
     "last": "SELECT -`id` AS `v` FROM `t` ORDER BY `v` LIMIT 1",
     "highest": "SELECT `v`, MAX(`id`) AS `id` FROM `t` GROUP BY `v` HAVING MAX(`id`) > 1 ORDER BY `id` LIMIT 1",
+    "since": "SELECT `id` FROM `t` WHERE `d` >= '2024-01-31 00:00:00' AND `v` = `id` AND `s` = 'a'",
     "many": "SELECT `v`, COUNT(`id`) AS `n` FROM `t` GROUP BY `v` HAVING COUNT(`id`) > 1 ORDER BY `n`",
     "over": "SELECT `w` FROM `named` WHERE `n` = 2",
 }
@@ -34,6 +35,8 @@ OTHERWISE = {
     "moment": "SELECT `id` FROM `t` WHERE `d` > 20250101",
     "summed": "SELECT SUM(`s`) AS `x` FROM `t`",
     "number": "SELECT `id` FROM `t` WHERE `e` = 2",
+    "mixed": "SELECT `id` FROM `t` WHERE `s` = `v`",
+    "dated": "SELECT `id` FROM `t` JOIN `k` ON `d` = `n`",
     "negative": "SELECT `id` FROM `t` WHERE `s` >= -5",
     "bracketed": "SELECT `id` FROM `t` WHERE (`d`) > 20250101",
     "counted": "SELECT `s`, COUNT(`id`) AS `v` FROM `t` GROUP BY `s` HAVING `v` > 1",
@@ -46,6 +49,8 @@ OTHERWISE = {
 }
 IN_SQLITE = {
     "dear": "SELECT `id` FROM `t` GROUP BY `id` HAVING MIN(`p`) > 5",
+    "upto": "SELECT `id` FROM `t` WHERE `d` <= '2024-01-31'",
+    "within": "SELECT `id` FROM `t` WHERE `d` BETWEEN '2024-01-01 00:00:00' AND '2024-1-31 00:00:00'",
     "price": "SELECT `id` FROM `t` WHERE `p` > 5",
     "dearest": "SELECT MAX(`p`) AS `x` FROM `t`",
     "large": "SELECT `id` FROM `t` ORDER BY `u` LIMIT 1",
