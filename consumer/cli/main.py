@@ -24,7 +24,6 @@ from consumer.cli.shared import (
     foreseen,
     load_config,
     tell,
-    with_config,
 )
 from consumer.cli.tail import tail
 from consumer.cli.verify import audit, prove, verify

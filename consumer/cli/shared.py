@@ -1,7 +1,5 @@
 """What all commands of the command line share: their first argument, and how a foreseen failure ends them."""
 
-import re
-import shlex
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
+from consumer.runtime.advice import with_config
 from consumer.runtime.terminal import safe, say, say_json
 from ordering.errors import ConfigError, ReconcilerError
 
@@ -95,14 +94,6 @@ class CommitTs(click.IntRange):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             self.fail(f"{value!r} is no commitTs, a number such as 463219034579861505: see `reconciler ddl list`")
-
-
-_ADVISED = re.compile(r"(`reconciler [a-z ]+?) CONFIG\b")
-
-
-def with_config(text: str, config: Path | None) -> str:
-    """Advice whose commands name the config file that this command was given, so that they can be pasted."""
-    return text if config is None else _ADVISED.sub(lambda found: f"{found[1]} {shlex.quote(str(config))}", text)
 
 
 def cut(text: str, most: int) -> str:

@@ -133,7 +133,10 @@ def _proof(tables: list[dict[str, Any]]) -> Iterator[str]:
     equal = sorted(one["checkpoint_time"] for one in tables if one["verdict"] == ProofVerdict.EQUAL.value)
     if tables:
         oldest = f", the first of them at {equal[0]} UTC" if equal else ""
-        yield f"proof        {len(equal)} of {plural(len(tables), 'table')} proven equal{oldest}"
+        bases = [one for one in tables if one["verdict"] == ProofVerdict.BASE.value]
+        why = f": {bases[0]['reason']}" if bases and bases[0]["reason"] else ""
+        begun = f"; {len(bases)} only a base for the next proof, {bases[0]['table']} first{why}" if bases else ""
+        yield f"proof        {len(equal)} of {plural(len(tables), 'table')} proven equal{oldest}{begun}"
 
 
 def _why_unknown(source: dict[str, Any]) -> str:

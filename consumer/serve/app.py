@@ -1,5 +1,6 @@
 """The application: the API under /api/v2, its document, health, metrics, and the page."""
 
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -46,7 +47,7 @@ def api(fleet: Fleet, *more: APIRouter) -> FastAPI:
         redoc_url=None,
         responses=_FAILURES,
     )
-    app.add_exception_handler(ReconcilerError, _foreseen)
+    app.add_exception_handler(ReconcilerError, _foreseen(fleet))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(ClientDisconnect, _gone)
@@ -76,9 +77,15 @@ def _health_router(fleet: Fleet) -> APIRouter:
     return router
 
 
-async def _foreseen(_request: Request, error: Exception) -> JSONResponse:
-    status = http_status_of(error) if isinstance(error, ReconcilerError) else 500
-    return JSONResponse(failure_of(error).model_dump(), status)
+def _foreseen(fleet: Fleet) -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
+    """Answers an error; its commands name the file of the changefeed that the request is about."""
+
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        status = http_status_of(error) if isinstance(error, ReconcilerError) else 500
+        feed = fleet.feeds.get(request.path_params.get("changefeed_id", ""))
+        return JSONResponse(failure_of(error, None if feed is None else feed.path).model_dump(), status)
+
+    return answer
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:

@@ -14,6 +14,7 @@ import structlog
 from consumer.config.model import Config, load_config
 from consumer.proof.background import Scrubber
 from consumer.run.runner import Runner
+from consumer.runtime.advice import with_config
 from consumer.runtime.logs import about
 from consumer.serve.api.asking import ORDER_S, ServerRequests
 from consumer.serve.api.errors import ConflictError, NotFoundError, fault_of
@@ -155,9 +156,9 @@ class Feed:
         runner, error, next_try = self.runner, self._error, self._next_try
         if error is not None:
             left = None if next_try is None else max(0.0, round(next_try - time.monotonic(), 1))
-            return fault_of(error[0], error[1], left)
+            return fault_of(error[0], self.path, error[1], left)
         trouble = None if runner is None else runner.trouble
-        return None if trouble is None else fault_of(trouble, retry_in_s=0.0)
+        return None if trouble is None else fault_of(trouble, self.path, retry_in_s=0.0)
 
     def _run(self, stopping: threading.Event) -> None:
         with about(changefeed=self.name):
@@ -177,7 +178,7 @@ class Feed:
             failures = 1 if self.watching.rounds > before else failures + 1
             pause_s = _pause(error, failures)
             if isinstance(error, ReconcilerError):
-                _tell(error, pause_s)
+                _tell(error, self.path, pause_s)
             self._error = (error, now())
             if pause_s is None:
                 return
@@ -208,9 +209,9 @@ class Feed:
         return None
 
 
-def _tell(error: ReconcilerError, pause_s: float | None) -> None:
+def _tell(error: ReconcilerError, config: Path, pause_s: float | None) -> None:
     """Log what ended a run: an error where it needs an operator, a warning where it starts again by itself."""
-    told = {"error": error.fact, "where": error.where, "hint": error.hint}
+    told = {"error": error.fact, "where": error.where, "hint": with_config(error.hint, config)}
     told = {name: text for name, text in told.items() if text}
     if pause_s is None:
         log.error("the changefeed has stopped", **told)

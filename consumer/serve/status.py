@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from consumer.operate.status import core_state, lag_now_s, told, told_of
 from consumer.run.live_status import counts_told, lag_seconds, resolved_told
+from consumer.runtime.advice import with_config
 from consumer.serve.api.models import (
     DdlLine,
     LedgerState,
@@ -69,6 +70,7 @@ def status_of(feed: Feed) -> Status:
     progress, source = progress_of(feed), _source(feed)
     values = {
         **_known(feed, progress),
+        "file": str(feed.path),
         "state": feed.state,
         "leads": feed.leads,
         "error": feed.fault,
@@ -106,8 +108,12 @@ def _known(feed: Feed, progress: Progress) -> dict[str, Any]:
         return {**_UNREADABLE, "changefeed": feed.name, "lag_now_seconds": lag_now_s(progress), **counts_told(progress)}
     known = knowing.known
     seen = None if knowing.read_at is None else round(time.monotonic() - knowing.read_at, 1)
+    found = told(feed.config, knowing.target_name, known, progress)
+    stop = found["last_stop"]
     return {
-        **told(feed.config, knowing.target_name, known, progress),
+        **found,
+        "proof": [{**one, "reason": with_config(one["reason"], feed.path)} for one in found["proof"]],
+        "last_stop": None if stop is None else {**stop, "error": with_config(stop["error"], feed.path)},
         "ddl_history": [DdlLine.model_validate(told_of(line)) for line in known.ddls],
         "target_seen_seconds_ago": seen,
     }

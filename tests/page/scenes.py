@@ -126,6 +126,7 @@ def status(name: str = "orders", **more: Any) -> Status:
     at = NOW - 1.2
     values: dict[str, Any] = {
         "changefeed": name,
+        "file": f"/srv/changefeeds/{name}.toml",
         "target": "postgresql://db-2.internal:5432/warehouse",
         "state": "normal",
         "leads": True,

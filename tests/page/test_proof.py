@@ -19,7 +19,8 @@ def test_what_is_proven_what_is_not_and_what_differs_is_told(browser: Browser) -
         proof_of("a.bare", "unproven", "no key"),
         proof_of("a.bad", "different", "", "x"),
     ]
-    with shown(browser, Scene.of(status(proof=found))) as (_, page):
+    feed = status(proof=found, file="/srv/my feeds/orders.toml")
+    with shown(browser, Scene.of(feed)) as (_, page):
         page.wait("document.querySelector('#proofs-title') !== null")
         told = page.text(".proofs tbody")
         assert told.index("a.bad") < told.index("a.bare") < told.index("a.fine")
@@ -27,7 +28,7 @@ def test_what_is_proven_what_is_not_and_what_differs_is_told(browser: Browser) -
         assert "no key" in told
         assert "columns x" in told
         assert "a.bad: 3 rows, 4 expected, buckets 7 differ" in page.text(".advice")
-        assert "reconciler verify CONFIG.toml --tables 'a.bad'" in page.text(".advice code")
+        assert "reconciler verify '/srv/my feeds/orders.toml' --tables a.bad" in page.text(".advice code")
     with shown(browser, Scene.of(status())) as (_, page):
         page.wait("document.querySelector('#feed-title') !== null")
         assert page.run("document.querySelector('#proofs-title') === null")

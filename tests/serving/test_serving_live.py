@@ -104,7 +104,8 @@ def test_one_fails_and_the_others_go_on(
     assert (failed["code"], failed["exit_code"]) == ("Reconciler:ErrInput", 3)
     failed = serving.until(refused.name, "failure", lambda s: s["state"] == "failed")["error"]
     assert (failed["code"], failed["exit_code"], failed["retry_in_seconds"]) == ("Reconciler:ErrTarget", 4, None)
-    assert "reconciler ddl skip" in failed["hint"]
+    file = serving.status(refused.name)["file"]
+    assert f"`reconciler ddl skip {file} {at(4)}`" in failed["hint"]
     serving.reached(running.name, more(running, 5))
     assert ids(running) == [1, 5]
     missing.send([*begun(), *watermarks(3)])

@@ -1,5 +1,8 @@
 """Errors as the API tells them: a code from the class, fact, where, what to do."""
 
+from pathlib import Path
+
+from consumer.runtime.advice import with_config
 from consumer.serve.api.models import FailureDetail, Fault
 from consumer.serve.observed.history import now
 from ordering.errors import LeadershipLostError, ReconcilerError, SourceError, TargetError
@@ -13,14 +16,16 @@ def code_of(error: BaseException) -> str:
     return _PREFIX + name
 
 
-def fault_of(error: BaseException, at: float | None = None, retry_in_s: float | None = None) -> Fault:
-    """Why a changefeed does not go on."""
+def fault_of(
+    error: BaseException, config: Path, at: float | None = None, retry_in_s: float | None = None
+) -> Fault:
+    """Why the changefeed of this file does not go on."""
     fact, where, hint = parts_of(error)
     return Fault(
         code=code_of(error),
         message=fact,
         where=where,
-        hint=hint,
+        hint=with_config(hint, config),
         exit_code=error.exit_code if isinstance(error, ReconcilerError) else 1,
         at=now() if at is None else at,
         retry_in_seconds=retry_in_s,
@@ -34,10 +39,11 @@ def parts_of(error: BaseException) -> tuple[str, str, str]:
     return f"a bug: {type(error).__name__}", "", "the log holds its traceback; please report it"
 
 
-def failure_of(error: BaseException) -> FailureDetail:
-    """An error as the body of an answer."""
+def failure_of(error: BaseException, config: Path | None = None) -> FailureDetail:
+    """An error as the body of an answer about the changefeed of this file."""
     fact, where, hint = parts_of(error)
     message = str(error) if isinstance(error, ReconcilerError) else f"{fact}\n  hint: {hint}"
+    message, hint = with_config(message, config), with_config(hint, config)
     return FailureDetail(error_code=code_of(error), error_msg=message, fact=fact, where=where, hint=hint)
 
 

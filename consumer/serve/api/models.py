@@ -203,6 +203,7 @@ class Status(ApiModel):
     """A changefeed: the keys of `reconciler status --json`, from memory, and what only the running process knows."""
 
     changefeed: str
+    file: Annotated[str, Field(description="its config file on the server, for the commands of `reconciler`")]
     target: str
     state: State
     leads: bool

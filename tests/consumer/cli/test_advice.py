@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from consumer.cli.main import main
-from consumer.cli.shared import SECTIONS, cut, with_config
+from consumer.cli.shared import SECTIONS, cut
 from consumer.operate.check import Finding
+from consumer.runtime.advice import with_config
 from ordering.errors import ConfigError
 from sinks.server_error_hints import login_advice
 

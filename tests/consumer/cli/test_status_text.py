@@ -131,3 +131,11 @@ def test_the_error_of_the_last_run_is_told_while_none_runs() -> None:
     assert not any(line.startswith("stopped") for line in status_lines(told, 6.0))
     (line,) = (line for line in status_lines({**told, "leader": None}, 6.0) if line.startswith("stopped"))
     assert line == "stopped      2026-11-25 10:00:00 UTC, exit code 3: the row is broken (t/0); mend it"
+
+
+def test_tables_whose_first_proof_is_a_base_are_told_apart_from_those_that_can_not_be_proven() -> None:
+    judged = {"verdict": "base", "reason": "its first proof", "checkpoint_time": "t", "columns_left_out": []}
+    found = [{**judged, "table": "d.a"}, {**judged, "table": "d.b"}, {**judged, "table": "d.c", "verdict": "equal"}]
+    (line,) = (x for x in status_lines({**FOUND, "proof": found}, 6.0) if x.startswith("proof"))
+    assert line.startswith("proof        1 of 3 tables proven equal, the first of them at t UTC; ")
+    assert line.endswith("; 2 only a base for the next proof, d.a first: its first proof")

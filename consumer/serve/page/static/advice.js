@@ -1,9 +1,7 @@
 // What to do, per state: the fact, then steps. Commands stand in backquotes and are shown as code.
 
-import { capital, count, plural, seconds } from "./format.js";
+import { capital, count, plural, quoted, seconds } from "./format.js";
 import { BEHIND_S } from "./model.js";
-
-const CONFIG = "CONFIG.toml";
 
 /** What needs a human, heaviest first: {level, title, where, text, steps}. */
 export function adviceOf(feed, speed) {
@@ -117,7 +115,7 @@ function differing(feed) {
     level: "look",
     title: `Drift: ${plural(wrong.length, "table")} not as the events say`,
     text: `The last proof compared what the target holds with what the events say: ${first.join("; ")}${more}.`,
-    steps: [`\`reconciler verify ${CONFIG} --tables '${wrong[0].table}' --fix-sql FILE\` names the rows and writes the repair.`],
+    steps: [`\`reconciler verify ${quoted(feed.file)} --tables ${quoted(wrong[0].table)} --fix-sql FILE\` names the rows and writes the repair.`],
   };
 }
 
@@ -129,7 +127,7 @@ function drift(feed) {
     level: "look",
     title: `${plural(feed.drifted, "row")} of the target ${feed.drifted === 1 ? "was" : "were"} not as the events say`,
     text: `Somebody else changed the target, or rows were lost: ${tables.join("; ")}${more}.`,
-    steps: [`\`reconciler verify ${CONFIG}\` names the rows; \`--fix-sql\` writes what repairs them.`],
+    steps: [`\`reconciler verify ${quoted(feed.file)}\` names the rows; \`--fix-sql\` writes what repairs them.`],
   };
 }
 

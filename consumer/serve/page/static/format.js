@@ -71,6 +71,11 @@ export function plural(number, noun, nouns = `${noun}s`) {
   return `${count(number)} ${number === 1 ? noun : nouns}`;
 }
 
+/** A word of a command, as a shell reads it. */
+export function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
+}
+
 /** A text that begins a sentence. */
 export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);

@@ -70,6 +70,7 @@ export function feedOf(told) {
   const stalled = partitions.filter((one) => one.stalled);
   return {
     id: told.changefeed,
+    file: told.file,
     state: stateOf(told.changefeed, told, stalled.length),
     target: told.target,
     leads: told.leads,
