@@ -28,6 +28,7 @@ from consumer.cli.shared import (
 from consumer.cli.tail import tail
 from consumer.cli.verify import audit, prove, verify
 from consumer.runtime import logs
+from consumer.runtime.advice import with_config
 from consumer.runtime.pages import page_names, page_text
 from consumer.runtime.signals import Stopped, StopRequest, stopped_by_signals
 from consumer.runtime.terminal import say, say_json

@@ -266,7 +266,7 @@ def test_the_image_serves_and_asks_itself_for_its_health() -> None:
     check_command_line(words[2:])
     port = words[words.index("--port") + 1]
     assert arguments("EXPOSE") == [port]
-    assert f"http://127.0.0.1:{port}/healthz" in arguments("HEALTHCHECK")[0]
+    assert f'"127.0.0.1:{port}"]' in arguments("HEALTHCHECK")[0]
 
 
 def test_the_users_have_the_least_rights() -> None:

@@ -74,7 +74,7 @@ def check_health(served: Path, place: Path, env: dict[str, str]) -> None:
     words[words.index("--port") + 1] = str(lease.port)
     token = {"RECONCILER_TOKEN": "a-token-for-this-test-only"}
     check = json.loads(re.search(r"CMD (\[.*\])", arguments("HEALTHCHECK")[0])[1])  # type: ignore[index]
-    asking = shlex.join(check).replace(":8300/", f":{lease.port}/")
+    asking = shlex.join(check).replace(":8300", f":{lease.port}")
     program = shutil.which(words[0], path=env["PATH"])
     process = subprocess.Popen([str(program), *words[1:]], cwd=place, env={**env, **token}, stderr=subprocess.PIPE)
     try:

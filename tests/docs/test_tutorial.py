@@ -33,8 +33,8 @@ def words_of(line: str) -> list[str]:
 
 
 def pattern(line: str) -> str:
-    """A line of output with any numbers in place of its own."""
-    return re.sub(r"\d[\d,]*", r"\\d[\\d,]*", re.escape(line.strip()).replace(r"\,", ","))
+    """A line of output with any numbers in place of its own, and anything in the place of …."""
+    return re.sub(r"\d[\d,]*", r"\\d[\\d,]*", re.escape(line.strip()).replace(r"\,", ",").replace("…", ".*"))
 
 
 class Walk:

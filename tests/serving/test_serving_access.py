@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from consumer.cli.main import main
+from consumer.serve.health import answers
 from tests.certificates import Authority
 from tests.serving.conftest import Ask
 from tests.serving.lab import HEADERS, TOKEN, Serving
@@ -196,6 +197,11 @@ def test_no_such_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "no such directory" in done.stderr
 
 
+def test_the_health_check_finds_a_process_without_tls(folder: Path) -> None:
+    with Serving(folder) as serving:
+        assert answers(httpx.URL(serving.url).netloc.decode())
+
+
 def test_tls_and_a_second_process(folder: Path, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     ours = authority.issue("server", ["127.0.0.1"])
@@ -210,6 +216,9 @@ def test_tls_and_a_second_process(folder: Path, tmp_path: Path) -> None:
             httpx.get(f"{serving.url}healthz")
         with pytest.raises(httpx.HTTPError):
             httpx.get(serving.url.replace("https", "http") + "healthz")
+        place = httpx.URL(serving.url).netloc.decode()
+        assert answers(place)
         code, _ = serving.ended()
     assert code == 0
+    assert not answers(place)
     assert TOKEN not in "".join(serving.raw)

@@ -16,9 +16,7 @@ def code_of(error: BaseException) -> str:
     return _PREFIX + name
 
 
-def fault_of(
-    error: BaseException, config: Path, at: float | None = None, retry_in_s: float | None = None
-) -> Fault:
+def fault_of(error: BaseException, config: Path, at: float | None = None, retry_in_s: float | None = None) -> Fault:
     """Why the changefeed of this file does not go on."""
     fact, where, hint = parts_of(error)
     return Fault(
