@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 
-from sinks.ddl.model import Change
+from ordering.events import folded
+from sinks.ddl.model import AddIndex, Change
 from sinks.ddl.parse.lexer import Canonical
 from sinks.ddl.parse.tables import added_column, altering, clause, clauses
 from sinks.ddl.parse.words import Words
@@ -45,6 +46,18 @@ def without_idle(sql: str, changes_nothing: Callable[[Change], bool]) -> str:
     if is_whole:
         return sql
     return Canonical(f"{head} {', '.join(kept)}") if kept else ""
+
+
+def conditional_indexes(sql: str) -> frozenset[str]:
+    """The indexes, folded, that an ALTER TABLE makes only if there is none of the name. Raises InputError."""
+    found: set[str] = set()
+
+    def note(change: Change) -> bool:
+        found.update({folded(change.index.known_as)} if isinstance(change, AddIndex) else ())
+        return False
+
+    without_idle(sql, note)
+    return frozenset(found)
 
 
 def _without_columns(words: Words, changes_nothing: Callable[[Change], bool]) -> str:

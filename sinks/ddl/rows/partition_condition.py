@@ -113,6 +113,12 @@ class Speller(ABC):
 def rows_of(partitions: Partitioning, name: str, speller: Speller) -> str:
     """The condition for the rows of a partition. Raises TargetError for one that can't be spelled."""
     at = partitions.place(name)
+    if partitions.method == "KEY" and not partitions.columns:
+        raise TargetError(
+            "by which columns KEY () divides a table is not known where the table has no primary key, or where an ALTER"
+            " TABLE divided it",
+            hint="make the change in the target by hand, then `reconciler ddl done`; or name the columns upstream",
+        )
     if partitions.method == "KEY":
         unknown = [c for c in partitions.columns if speller.kind(c).base not in KEYED]
         if unknown or any(speller.kind(c).charset not in {"", "utf8mb4", "utf8", "ascii"} for c in partitions.columns):

@@ -15,6 +15,7 @@ from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.model import ColumnDef, TypeDef
 from sinks.ddl.name_resolution import respelled
+from sinks.ddl.parse.left_out import conditional_indexes
 from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
 from sinks.ddl.rows.default_values import Filling, filling_of, unknown_here
 from sinks.mysql.catalog import place_of, quoted, read_table
@@ -68,6 +69,7 @@ class MysqlDdl:
         """See `DdlExecution.execute`; how it survives crashes stands in `sinks.mysql.ddl.recovery`."""
         self._at.forget_tables(ddl, self._read_table)
         sql = respelled(ddl.statement, ddl.own_database, self._at.catalog(), features=self._reads_features)
+        sql = self._without_those_there(sql, ddl, lease)
         statement = read_statement(sql)
         fitted = self._fitted(sql, ddl)
         ddl = recovery.with_known(statement, ddl, self._rules.time_zone, self._at.catalog())
@@ -87,6 +89,21 @@ class MysqlDdl:
             self._log.close(entered.id, state, milliseconds_since(begun), executed)
             self._at.save(progress, lease)
         observe(Step.DDL_DONE)
+
+    def _without_those_there(self, sql: str, ddl: DdlEvent, lease: Lease) -> str:
+        """See `kept_indexes`; judged by what was there when the statement was begun, whatever it has made since."""
+        statement = read_statement(sql)
+        conditional = conditional_indexes(ddl.sql) if statement.kind is DdlKind.ALTER_TABLE else ()
+        if not conditional:
+            return sql
+        session = recovery.session_database(statement, ddl, self._at.catalog())
+        table, *others = recovery.subjects(statement, session)
+        torn = self._log.torn(ddl, lease.changefeed)
+        if torn is None:  # an index that is still being made is one that is there
+            self._await_jobs([table, *others])
+            self._end_running(lease, [table, *others])
+        before = self._there(statement, session) if torn is None else torn.before
+        return kept_indexes.without_those_there(sql, conditional, before.get(str(table)) or "")
 
     def _read_table(self, name: TableName) -> dict[TableName, TableSchema]:
         db = self._at.db

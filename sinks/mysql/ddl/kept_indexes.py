@@ -5,12 +5,14 @@ for one that the same statement drops. That goes before the intent is recorded: 
 gone. One that is as wanted is left alone; any other one is an operator's, and never dropped.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from ordering.errors import TargetError
-from ordering.events import TableName
-from sinks.ddl.model import AddIndex, DropIndex, IndexDef, IndexKind
+from ordering.events import TableName, folded
+from sinks.ddl.model import AddIndex, Change, DropIndex, IndexDef, IndexKind
+from sinks.ddl.parse.left_out import without
 from sinks.ddl.parse.statement import DdlKind, Statement, named
 from sinks.ddl.parse.tables import read_changes, read_index
 from sinks.mysql.catalog import quoted
@@ -20,6 +22,23 @@ Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 _PARTS = """
 SELECT NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND LOWER(INDEX_NAME) = LOWER(%s) ORDER BY SEQ_IN_INDEX"""
+
+_PLAIN = re.compile(r"^ *(?:FULLTEXT |SPATIAL |VECTOR )?KEY `((?:[^`]|``)+)`", re.MULTILINE)
+"""A line of a table's definition about an index that is not unique."""
+
+
+def without_those_there(sql: str, conditional: Collection[str], definition: str) -> str:
+    """An ALTER TABLE without the indexes that upstream made only if it had none of the name, and the target has.
+
+    `conditional`: their names, folded; the condition comes in a comment, which is not read here. Of unique indexes
+    this is known before (`consumer.ddl.policy`); `definition`: the table's, before the statement.
+    """
+    there = {folded(name.replace("``", "`")) for name in _PLAIN.findall(definition)} & set(conditional)
+
+    def is_there(change: Change) -> bool:
+        return isinstance(change, AddIndex) and folded(change.index.known_as) in there
+
+    return (without(sql, is_there) or sql) if there else sql
 
 
 def drops(query: Query, statement: Statement, sent: Statement, session: str | None, catalog: Catalog) -> Iterator[str]:

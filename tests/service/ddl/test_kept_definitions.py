@@ -100,6 +100,15 @@ def test_after_a_statement_that_can_not_be_read_nothing_is_known(feed: Feed) -> 
     assert ids(feed) == [10, 60, 150]
 
 
+def test_partitions_by_the_key_of_a_table_that_an_alter_table_divides(feed: Feed) -> None:
+    """The target's error was about its own SQL: it has no checksum of no columns."""
+    table = "CREATE TABLE `t` (`id` INT PRIMARY KEY)"
+    divided = ddl("d.t", 4, "ALTER TABLE `t` PARTITION BY KEY () PARTITIONS 3")
+    feed.send([*begun(10, 60, partitions="", table=table), divided, ddl("d.t", 5, TRUNCATE), *watermarks(6)])
+    assert "KEY () divides" in feed.failing(TargetError).fact
+    assert ids(feed) == [10, 60]
+
+
 def test_a_table_that_a_skipped_create_table_defines_anew(feed: Feed) -> None:
     ignoring(feed, "drop table")
     again = ddl("d.t", 5, TABLE + NARROW)

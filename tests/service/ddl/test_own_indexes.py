@@ -1,4 +1,4 @@
-"""Indexes that an operator has made in the target: none is dropped, whatever upstream makes."""
+"""Indexes that are there when upstream makes one of their name: an operator's are not dropped, upstream's not doubled."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from ordering.errors import TargetError
+from sinks.steps import Step
 from tests.service.cells import MariaDbCells
 from tests.service.ddl.test_ddl import local
-from tests.service.local import LocalFeed
-from tests.service.messages import ddl, watermarks
+from tests.service.local import Killed, LocalFeed
+from tests.service.messages import ddl, insert, watermarks
 
 pytestmark = pytest.mark.service
 PLAIN = "CREATE TABLE `t` (`id` INT NOT NULL,`note` INT,`created` INT,UNIQUE `k`(`id`))"
@@ -48,3 +49,29 @@ def test_an_index_that_upstream_never_had_is_not_dropped(feed: LocalFeed, own: s
     feed.cells.query("ALTER TABLE x.t DROP " + ("PRIMARY KEY" if "PRIMARY" in own else "INDEX i_note"))
     feed.apply()
     assert "created" in {row["Column_name"] for row in feed.cells.query(INDEXES)}
+
+
+@pytest.mark.parametrize("at", [Step.DDL_RECORDED, Step.DDL_EXECUTED, None])
+@pytest.mark.parametrize("clause", ["ADD COLUMN `b` INT", "ADD COLUMN `b` INT, DROP COLUMN /*T! IF EXISTS  */`c`"])
+@pytest.mark.cells("feed", "clause", by_turns=("at",))
+def test_an_index_that_upstream_had_is_not_made_twice(feed: LocalFeed, clause: str, at: Step | None) -> None:
+    """Its condition comes in a comment, which MariaDB does not read: error 1061, also in TiDB beside another clause."""
+    assert isinstance(feed.cells, MariaDbCells)
+    table = "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT,INDEX `i`(`v`))"
+    feed.send([ddl("x.", 1, "CREATE DATABASE `x`"), ddl("x.t", 2, table), *watermarks(2)])
+    feed.apply()
+    both = ", ".join(f"ADD INDEX/*T!  IF NOT EXISTS */ `{name}`(`id`)" for name in ("I", "j"))
+    feed.send([ddl("x.t", 3, f"ALTER TABLE `t` {clause}, {both}", "ALTER"), insert("x.t", 4, id=1, v=2, b=3)])
+    feed.send(watermarks(5))
+    kills = [at] if at else []
+
+    def kill(step: Step) -> None:
+        if step in kills:
+            kills.remove(step)
+            raise Killed
+
+    assert feed.lives(kill) is (at is None)
+    feed.apply()
+    found = {row["Key_name"]: row["Column_name"] for row in feed.cells.query(INDEXES)}
+    assert found == {"PRIMARY": "id", "i": "v", "j": "id"}
+    assert feed.cells.tables({"x"})["x.t"] == (["id", "v", "b"], [{"id": 1, "v": 2, "b": 3}])
