@@ -68,8 +68,8 @@ class MysqlDdl:
     def execute(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `DdlExecution.execute`; how it survives crashes stands in `sinks.mysql.ddl.recovery`."""
         self._at.forget_tables(ddl, self._read_table)
-        sql = respelled(ddl.statement, ddl.own_database, self._at.catalog(), features=self._reads_features)
-        sql = self._without_those_there(sql, ddl, lease)
+        given = respelled(ddl.statement, ddl.own_database, self._at.catalog(), features=self._reads_features)
+        sql = self._without_those_there(given, ddl, lease)
         statement = read_statement(sql)
         fitted = self._fitted(sql, ddl)
         ddl = recovery.with_known(statement, ddl, self._rules.time_zone, self._at.catalog())

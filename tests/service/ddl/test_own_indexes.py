@@ -1,4 +1,4 @@
-"""Indexes that are there when upstream makes one of their name: an operator's are not dropped, upstream's not doubled."""
+"""Indexes that are there when upstream makes one of their name: an operator's stay, upstream's are not made twice."""
 
 from collections.abc import Iterator
 from contextlib import closing
