@@ -63,6 +63,9 @@ class FilterSection(Section):
     force_replicate: bool = False
     """Replicate tables without a valid key, which a changefeed with the same setting sends; see
     `docs/keyless-tables.md`."""
+    promoted_keys: Annotated[list[str], AfterValidator(checks.matcher)] = []
+    """Rules for tables that have no primary key upstream, and whose primary key in the target was made by hand of
+    columns that are unique and NOT NULL upstream; see `docs/keyless-tables.md`."""
 
 
 class ExtractTableSection(Section):

@@ -12,6 +12,7 @@ from consumer.ddl.guard import check_names, reading, refuse_what_is_not_theirs
 from consumer.ddl.merged.shards import RoutedDdl
 from consumer.ddl.policy import NO_INDEX, creates_key, why_ignored
 from consumer.ddl.routing import after, routed, shards, with_rows
+from consumer.filters.promoted_keys import PromotedKeys
 from consumer.load.definitions import FilePlace, ddl_of, in_order, view_of
 from consumer.load.dump import Dump
 from consumer.load.write_file import LoadStep, Observe
@@ -73,6 +74,7 @@ class Schemas:
 
     def __init__(self, config: Config, target: Target, lease: Lease, progress: Progress, observe: Observe) -> None:
         self._target, self._lease, self._observe = target, lease, observe
+        self._promoted = PromotedKeys.of(config.filter)
         self.progress, self._filter, self._routes = progress, read_filter(config.filter), read_routes(config.sink)
         self.columns: dict[TableName, tuple[ColumnDef, ...]] = {}
         self.passed: set[TableName] = set()
@@ -132,6 +134,8 @@ class Schemas:
         schema = catalog.get(catalog.spelled(name))
         if schema is not None:
             check_key(schema, self._target.name, force_replicate=self._filter.force_replicate)
+            if read_statement(ddl.sql).like is None and not read_table(ddl.sql).primary_key:
+                self._promoted.check(schema, self._target.name)
         outcome.tables += 1
 
     def _joins(self, name: TableName) -> bool:

@@ -13,6 +13,7 @@ from consumer.ddl.check_columns import refused_spellings
 from consumer.ddl.routing import with_rows
 from consumer.ddl.table_changes import Altered
 from consumer.filters.columns import ColumnRules
+from consumer.filters.promoted_keys import PromotedKeys
 from consumer.pipeline.advance import advanced, refused_new_topics, refused_tables
 from consumer.pipeline.duplicates import check_contents, duplicates_in, judged, repeated_in, suspicious
 from consumer.pipeline.read import WindowRead, read_spec
@@ -23,6 +24,7 @@ from consumer.tasks.report import Report, refused_rows
 from ordering.ddl_barrier import is_executed
 from ordering.errors import InputError
 from ordering.progress import Progress, TopicProgress
+from sinks.rows.schema import Catalog
 
 _HINT = (
     "rows of its tables may be missing in the target: compare them with the upstream (`reconciler verify`). If TiCDC"
@@ -42,6 +44,7 @@ def judged_progress(session: Session, read: WindowRead) -> Progress:
     check_retired(reports, session.progress, session.ledger)
     refused_rows(reports)
     refused_columns(reports, session.routes.columns)
+    refused_keys(reports, catalog, PromotedKeys.of(session.config.filter))
     if session.config.source.protocol == "avro":
         refused_names(reports, catalog)
     refused_tables(reports, catalog, session.config.source.time_zone)
@@ -89,6 +92,14 @@ def refused_columns(reports: Sequence[Report], columns: ColumnRules) -> None:
                 hint="give the table a key upstream; mask the column by hash-key; or set output-row-key in TiCDC's"
                 " changefeed, for a new topic",
             )
+
+
+def refused_keys(reports: Sequence[Report], catalog: Catalog, promoted: PromotedKeys) -> None:
+    """Raise TableMismatchError for rows that a primary key of the target's own would take for one."""
+    for report in reports:
+        for name, position in report.unnamed.items():
+            if (table := catalog.get(name)) is not None:
+                promoted.check(table, str(position))
 
 
 def check_retired(reports: Sequence[Report], progress: Progress, ledger: Ledger) -> None:

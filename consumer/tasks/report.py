@@ -134,6 +134,8 @@ class Report:
     handle_keys: dict[TableName, dict[tuple[str, ...], Position]] = field(default_factory=dict)
     """With which handle keys the rows of `tables` were read, and where first: one for each table, or a DDL is missing.
     """
+    unnamed: dict[TableName, Position] = field(default_factory=dict)
+    """Those of `tables` whose messages name no key, so that it is the target's."""
     types: list[SentTypes] = field(default_factory=list)
     """Of each table that the window releases rows of: from the first whole row, and from the first that may be a part.
     """

@@ -52,6 +52,8 @@ class Scan:
         self._count_from, self._count_to = part.counted_to, MAX_TSO
         self._keys: dict[tuple[str, str, tuple[str, ...] | None], TableKeys | None] = {}
         self._met: set[TableKeys] = set()
+        self._found: set[TableKeys] = set()
+        """Those that no message names: the target's."""
         self._typed: set[tuple[TableName, bool]] = set()
         self._awaited: dict[SchemaIdentity, AwaitedRow] = {}
         self._owners: dict[RepeatedOf, int] = {}
@@ -221,7 +223,10 @@ class Scan:
             return None
         name = self._spelled(message)
         names = message.primary_key or self.spec.handle_keys.get(name, ())
-        return TableKeys(name, names) if names else None
+        keys = TableKeys(name, names) if names else None
+        if keys is not None and not message.primary_key:
+            self._found.add(keys)
+        return keys
 
     def _spelled(self, message: canal_json.Envelope) -> TableName:
         return spelled(TableName(message.database, message.table), self.spec.handle_keys)
@@ -232,6 +237,8 @@ class Scan:
         position = Position(*self.report.range.partition, offset)
         self.report.tables.setdefault(keys.name, position)
         self.report.handle_keys.setdefault(keys.name, {}).setdefault(keys.names, position)
+        if keys in self._found:
+            self.report.unnamed.setdefault(keys.name, position)
         self.reduction.names[keys.name] = list(keys.names)
 
     def _halves(

@@ -1,0 +1,47 @@
+"""Tables without a primary key upstream, to which somebody has given one in the target."""
+
+from typing import Any
+
+import pytest
+
+from consumer.demo.fake_ticdc.changefeed import Message
+from ordering.errors import TableMismatchError
+from tests.service.lab import Feed
+from tests.service.messages import TOPIC, at, encoded, row_value, watermarks
+
+pytestmark = pytest.mark.service
+HAND_MADE = "CREATE TABLE t (a INT NOT NULL PRIMARY KEY, b INT NOT NULL)"
+
+
+def insert(number: int, **row: Any) -> Message:
+    return Message(TOPIC, 0, encoded(row_value("INSERT", "d.t", at(number), row, None, ())))
+
+
+def fed(feed: Feed, sql: str, **given: Any) -> Feed:
+    """A feed of two rows that are equal in `a`, without the name of a key."""
+    feed.make_database("d", sql)
+    feed.send([insert(1, a=1, b=1), insert(2, a=1, b=2), *watermarks(9)])
+    return feed.with_(filter={"rules": ["*.*"], **given})
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_rows_that_are_equal_there_do_not_replace_each_other(feed: Feed, consistency: str, *, force: bool) -> None:
+    refused = fed(feed, HAND_MADE, **{"force-replicate": force}).with_(target={"consistency": consistency})
+    with pytest.raises(TableMismatchError, match=r"d\.t has no primary key upstream.* over a: ") as caught:
+        refused.once()
+    assert "promoted-keys" in caught.value.hint
+    assert refused.cells.tables(["d"])["d.t"][1] == []
+
+
+def test_a_unique_key_within_it_tells_rows_apart(feed: Feed) -> None:
+    both = fed(feed, "CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b), UNIQUE (b))")
+    assert both.once().counts.rows_written == 2  # noqa: PLR2004 that were sent
+
+
+def test_an_operators_word_counts(feed: Feed) -> None:
+    promoted = fed(feed, HAND_MADE.replace(" PRIMARY KEY", "").replace("b INT NOT NULL", "b INT NOT NULL, PRIMARY KEY (a, b)"))
+    with pytest.raises(TableMismatchError):
+        promoted.once()
+    told = promoted.with_(filter={"rules": ["*.*"], "promoted-keys": ["D.*"]})
+    assert told.once().counts.rows_written == 2  # noqa: PLR2004 that were sent
