@@ -40,7 +40,7 @@ def test_a_unique_key_within_it_tells_rows_apart(feed: Feed) -> None:
 
 
 def test_an_operators_word_counts(feed: Feed) -> None:
-    promoted = fed(feed, HAND_MADE.replace(" PRIMARY KEY", "").replace("b INT NOT NULL", "b INT NOT NULL, PRIMARY KEY (a, b)"))
+    promoted = fed(feed, "CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b))")
     with pytest.raises(TableMismatchError):
         promoted.once()
     told = promoted.with_(filter={"rules": ["*.*"], "promoted-keys": ["D.*"]})
