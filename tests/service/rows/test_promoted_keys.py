@@ -36,7 +36,7 @@ def test_rows_that_are_equal_there_do_not_replace_each_other(feed: Feed, consist
 
 def test_a_unique_key_within_it_tells_rows_apart(feed: Feed) -> None:
     both = fed(feed, "CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b), UNIQUE (b))")
-    assert both.once().counts.rows_written == 2  # noqa: PLR2004 that were sent
+    assert both.once().counts.rows_written == 2
 
 
 def test_an_operators_word_counts(feed: Feed) -> None:
@@ -44,4 +44,4 @@ def test_an_operators_word_counts(feed: Feed) -> None:
     with pytest.raises(TableMismatchError):
         promoted.once()
     told = promoted.with_(filter={"rules": ["*.*"], "promoted-keys": ["D.*"]})
-    assert told.once().counts.rows_written == 2  # noqa: PLR2004 that were sent
+    assert told.once().counts.rows_written == 2
