@@ -6,9 +6,9 @@ upstream's rows differ in its columns is known where a valid index lies within t
 (`filter.promoted-keys`). Pure.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from consumer.config.table_sections import FilterSection
 from consumer.filters.tables import TableFilter, table_filter
 from ordering.errors import TableMismatchError
 from ordering.events import folded
@@ -22,9 +22,9 @@ class PromotedKeys:
     tables: TableFilter
 
     @classmethod
-    def of(cls, section: FilterSection) -> "PromotedKeys":
-        """What a config says. Raises ConfigError."""
-        return cls(table_filter(section.promoted_keys, key="filter.promoted-keys"))
+    def of(cls, rules: Iterable[str]) -> "PromotedKeys":
+        """By the rules of a config. Raises ConfigError."""
+        return cls(table_filter(rules, key="filter.promoted-keys"))
 
     def check(self, table: TableSchema, where: str) -> None:
         """Raise TableMismatchError for a table without a primary key upstream, if rows may be equal in that of here."""

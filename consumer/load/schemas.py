@@ -74,7 +74,7 @@ class Schemas:
 
     def __init__(self, config: Config, target: Target, lease: Lease, progress: Progress, observe: Observe) -> None:
         self._target, self._lease, self._observe = target, lease, observe
-        self._promoted = PromotedKeys.of(config.filter)
+        self._promoted = PromotedKeys.of(config.filter.promoted_keys)
         self.progress, self._filter, self._routes = progress, read_filter(config.filter), read_routes(config.sink)
         self.columns: dict[TableName, tuple[ColumnDef, ...]] = {}
         self.passed: set[TableName] = set()
