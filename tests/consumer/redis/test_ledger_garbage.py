@@ -39,7 +39,7 @@ VALUES = [
     b'{"parts": -1, "bytes": -8}', b'{"parts": 1.5, "bytes": 8}', b'{"parts": true, "bytes": 8}',
     b'{"parts": 2000000, "bytes": 16}', b'{"parts": 2000000, "bytes": 2097152000000}', b'{"parts": 1, "bytes": 7}',
     b'{"parts": 0, "bytes": 8}', b'{"parts": 1, "bytes": ' + b"9" * 5000 + b"}",
-    b'{"parts": {"parts": 1}, "bytes": [8]}',
+    b'{"parts": {"parts": 1}, "bytes": [8]}', b'{"x": ' + b"[" * 100_000,
 ]  # fmt: skip
 
 
