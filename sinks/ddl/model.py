@@ -74,7 +74,7 @@ class IndexKind(Enum):
     UNIQUE = "unique index"
     PLAIN = "index"
     OTHER = "special index"
-    """FULLTEXT, SPATIAL, VECTOR, COLUMNAR: there to search, never to constrain."""
+    """FULLTEXT, SPATIAL, VECTOR, COLUMNAR: there to search, never to constrain. One with WHERE constrains a part of the rows."""
 
     @property
     def unique(self) -> bool:

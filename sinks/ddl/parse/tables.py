@@ -121,8 +121,16 @@ def _index(words: Words, name: str = "") -> IndexDef:
     while words.peek() != "(":  # an index type: USING BTREE
         words.take()
     parts = _parts(words)
+    return IndexDef(_kind_over(kind, words), name, parts, if_missing)
+
+
+def _kind_over(kind: IndexKind, words: Words) -> IndexKind:
+    """The kind with an index's options, which are stepped over: WHERE leaves rows out, and of those many may be equal."""
+    start = words.at
     words.skip_clause()
-    return IndexDef(kind, name, parts, if_missing)
+    options = words.words[start : words.at]
+    partial = any(word.kind is WordKind.PLAIN and word.text.upper() == "WHERE" for word in options)
+    return IndexKind.OTHER if partial else kind
 
 
 def _index_kind(words: Words) -> IndexKind:
@@ -168,7 +176,8 @@ def read_index(sql: str) -> IndexDef:
     words.skip_to("ON")
     words.skip_to("(")
     words.at -= 1
-    return IndexDef(kind, name, _parts(words))
+    parts = _parts(words)
+    return IndexDef(_kind_over(kind, words), name, parts)
 
 
 def read_dropped_index(sql: str) -> str:

@@ -251,6 +251,8 @@ def _left_out(clause: Sequence[Word], server: Server, *, alters: bool) -> str:
         return reason
     if "VECTOR" in texts and "INDEX" in texts and texts.index("INDEX") == texts.index("VECTOR") + 1:
         return "vector indexes are TiDB's own"
+    if "WHERE" in texts and _is_index(texts):
+        return "the server has no indexes over a part of the rows"
     if server.is_mariadb and _is_index(texts) and any(b == "(" and a in {"(", ","} for a, b in pairwise(texts)):
         return "MariaDB has no indexes over expressions"
     return ""

@@ -1,0 +1,37 @@
+"""Indexes over a part of a table's rows: `UNIQUE INDEX ... WHERE`, as TiDB has them since 8.5."""
+
+import pytest
+
+from ordering.errors import ReconcilerError
+from tests.service.lab import Feed
+from tests.service.local import LocalFeed
+from tests.service.messages import ddl, insert, keyed, watermarks
+
+pytestmark = pytest.mark.service
+MADE = ddl("d.", 1, "CREATE DATABASE `d`")
+OF_TABLE = [ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY,`b` INT,`c` INT,UNIQUE `u`(`b`) WHERE `c` IS NULL)")]
+PLAIN = ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY,`b` INT,`c` INT)")
+ALTERED = [PLAIN, ddl("d.t", 3, "ALTER TABLE `t` ADD UNIQUE `u`(`b`) WHERE `c` IS NULL,ADD INDEX `p`(`c`)", "ALTER")]
+CREATED = [PLAIN, ddl("d.t", 3, "CREATE UNIQUE INDEX `u` ON `t` (`b`) WHERE `c` IS NULL", "CINDEX")]
+ROWS = [insert("d.t", n, id=n, b=1, c=n) for n in (4, 5, 6)]
+DROPPED = ddl("d.t", 7, "DROP INDEX `u` ON `t`", "DINDEX")
+
+
+@pytest.mark.parametrize("ddls", [OF_TABLE, ALTERED, CREATED], ids=["table", "alter", "create"])
+def test_rows_outside_the_condition_may_be_equal(every_feed: Feed, ddls: list[object]) -> None:
+    """To a target that made the index unique for all rows, the second of them would be a violation, or replace the first."""
+    every_feed.send([MADE, *ddls, *ROWS, DROPPED, *watermarks(9)])
+    every_feed.once()
+    assert len(every_feed.cells.tables(["d"])["d.t"][1]) == len(ROWS)
+
+
+def test_such_an_index_tells_no_rows_apart(sqlite_feed: LocalFeed) -> None:
+    """TiCDC sends the rows of such a table, for it takes the index for a valid one: they are refused, not merged."""
+    sqlite_feed.send([
+        MADE,
+        ddl("d.k", 2, "CREATE TABLE `k` (`a` INT NOT NULL,`b` INT NOT NULL,UNIQUE `u`(`a`) WHERE `b`=1)"),
+        *[keyed(insert("d.k", n, a=1, b=n)) for n in (4, 5, 6)],
+        *watermarks(9),
+    ])  # fmt: skip
+    with pytest.raises(ReconcilerError):
+        sqlite_feed.once()
