@@ -19,7 +19,7 @@ DROPPED = ddl("d.t", 7, "DROP INDEX `u` ON `t`", "DINDEX")
 
 @pytest.mark.parametrize("ddls", [OF_TABLE, ALTERED, CREATED], ids=["table", "alter", "create"])
 def test_rows_outside_the_condition_may_be_equal(every_feed: Feed, ddls: list[object]) -> None:
-    """To a target that made the index unique for all rows, the second of them would be a violation, or replace the first."""
+    """To an index that is unique for all rows, the second of them would be a violation."""
     every_feed.send([MADE, *ddls, *ROWS, DROPPED, *watermarks(9)])
     every_feed.once()
     assert len(every_feed.cells.tables(["d"])["d.t"][1]) == len(ROWS)
