@@ -125,7 +125,7 @@ def _index(words: Words, name: str = "") -> IndexDef:
 
 
 def _kind_over(kind: IndexKind, words: Words) -> IndexKind:
-    """The kind with an index's options, which are stepped over: WHERE leaves rows out, and of those many may be equal."""
+    """The kind, by an index's options, which are stepped over: with WHERE it holds a part of the rows."""
     start = words.at
     words.skip_clause()
     options = words.words[start : words.at]

@@ -251,19 +251,21 @@ def _left_out(clause: Sequence[Word], server: Server, *, alters: bool) -> str:
         return reason
     if "VECTOR" in texts and "INDEX" in texts and texts.index("INDEX") == texts.index("VECTOR") + 1:
         return "vector indexes are TiDB's own"
-    if "WHERE" in texts and _is_index(texts):
+    return _why_no_such_index(texts, server) if _is_index(texts) else ""
+
+
+def _why_no_such_index(texts: Sequence[str], server: Server) -> str:
+    if "WHERE" in texts:
         return "the server has no indexes over a part of the rows"
-    if server.is_mariadb and _is_index(texts) and any(b == "(" and a in {"(", ","} for a, b in pairwise(texts)):
-        return "MariaDB has no indexes over expressions"
-    return ""
+    computes = server.is_mariadb and any(b == "(" and a in {"(", ","} for a, b in pairwise(texts))
+    return "MariaDB has no indexes over expressions" if computes else ""
 
 
 def _is_index(texts: Sequence[str]) -> bool:
     """Whether a clause makes an index."""
     start = texts[1:4] if texts[:1] == ["ADD"] else texts[:3]
-    return bool({"KEY", "INDEX", "UNIQUE"} & set(start)) and start[0] in {
-        "KEY", "INDEX", "UNIQUE", "CONSTRAINT", "CREATE",
-    }  # fmt: skip
+    kinds = {"KEY", "INDEX", "UNIQUE"}
+    return bool(kinds & set(start)) and start[0] in kinds | {"CONSTRAINT", "CREATE"}
 
 
 def _edits(sql: str, clause: Sequence[Word], server: Server, notes: list[str]) -> Iterator[Edit]:
