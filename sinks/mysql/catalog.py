@@ -44,6 +44,13 @@ _UNIQUES = f"""
 SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS
 WHERE NON_UNIQUE = 0 AND TABLE_SCHEMA NOT IN {_SYSTEM}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"""  # noqa: S608 a constant
+_PREDICATES = """
+SELECT 1 FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = 'INFORMATION_SCHEMA' AND TABLE_NAME = 'TIDB_INDEXES' AND COLUMN_NAME = 'PREDICATE'"""
+"""Whether the server has indexes over a part of the rows: TiDB since 8.5."""
+_PARTIAL = f"""
+SELECT TABLE_SCHEMA, TABLE_NAME, KEY_NAME FROM information_schema.TIDB_INDEXES
+WHERE NON_UNIQUE = 0 AND PREDICATE <> '' AND TABLE_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
 _JSON_CHECKS = f"""
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS
 WHERE LEVEL = 'Column' AND CHECK_CLAUSE LIKE 'json\\_valid(%' AND CONSTRAINT_SCHEMA NOT IN {_SYSTEM}"""  # noqa: S608 a constant
@@ -127,8 +134,10 @@ def read_table(query: Query, made: MadeIndexes, name: TableName, *, mariadb: boo
 
 def _tables(query: Query, look: Look, made: MadeIndexes, *, mariadb: bool) -> dict[TableName, TableSchema]:
     uniques: dict[TableName, _Keys] = {}
-    for database, table, index, column, prefix in look(_UNIQUES, _NAMES):
+    partial = {tuple(row) for row in look(_PARTIAL, _NAMES)} if not mariadb and list(query(_PREDICATES)) else set()
+    for database, table, index, part, prefix in look(_UNIQUES, _NAMES):
         keys = uniques.setdefault(TableName(database, table), _Keys())
+        column = "" if (database, table, index) in partial else part  # rows may be equal in it, as in an expression
         whole = column and (prefix is None or index == "PRIMARY")
         keys.whole[index] = (*keys.whole.get(index, ()), column if whole else "")
         if whole and prefix is not None:
