@@ -41,7 +41,7 @@ def test_tidb_tells_no_rows_apart_by_such_an_index(tidb_feed: Feed) -> None:
     """The narrower index is upstream's handle key, but rows outside its condition are equal in it."""
     tidb_feed.send([
         MADE,
-        ddl("d.k", 2, "CREATE TABLE `k` (`a` INT NOT NULL,`b` INT NOT NULL,UNIQUE (`a`,`b`),UNIQUE `u`(`a`) WHERE `b`=1)"),
+        ddl("d.k", 2, "CREATE TABLE `k` (a INT NOT NULL, b INT NOT NULL, UNIQUE (a, b), UNIQUE `u`(`a`) WHERE `b`=1)"),
         *[keyed(insert("d.k", n, a=1, b=n)) for n in (4, 5, 6)],
         *watermarks(9),
     ])  # fmt: skip
