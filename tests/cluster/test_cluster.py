@@ -14,7 +14,7 @@ from tests.bench.load import Load
 from tests.bench.measure import RECONCILER, Sending, drop_database, table_digest, write_config
 from tests.cluster.standalone import Standalone, environment
 from tests.embedded import MariaDbServer, PostgresServer
-from tests.service.cells import MariaDbCells, differences, oracle
+from tests.service.cells import MariaDbCells, differences, emptied, oracle
 from tests.service.lab import Feed, databases_of, eventually, recorded, toml_of
 from tests.service.postgres_cells import PostgresCells
 
@@ -52,12 +52,10 @@ def feed(
     kind, consistency = request.param
     cells: Any = MariaDbCells(mariadb_server.uri) if kind == "mysql" else PostgresCells(postgres_server.uri)
     uri = mariadb_server.uri if kind == "mysql" else postgres_server.uri
-    before = cells.databases()
     no_spark: Any = None  # each run has a driver of its own
     made = Feed(no_spark, kafka_broker.bootstrap, topic_name, uri, cells, tmp_path)
-    yield made.with_(target={"consistency": consistency}, spark=cluster.settings())
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(cells):
+        yield made.with_(target={"consistency": consistency}, spark=cluster.settings())
 
 
 def test_a_recording_ends_as_its_upstream(feed: Feed) -> None:

@@ -123,7 +123,7 @@ class Place:
         return together if alone.what == "as upstream" else alone
 
     def _feed(self, recordings: Sequence[Recording], consistency: str, uri: str, cells: Cells) -> LocalFeed:
-        feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, self.directory)  # type: ignore[arg-type]
+        feed = LocalFeed.into(uri, cells, self.directory)
         feed.with_(source={"time-zone": _OFFSETS.get(recordings[0].zone, recordings[0].zone)})
         feed.with_(target={"invalid-dates": "null", "consistency": consistency})
         feed.send(joined(recordings))

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
-from uuid import uuid4
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from sinks.steps import Step
@@ -40,7 +39,7 @@ def played(
         if chance.random() < killed_at:
             raise Killed
 
-    feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
+    feed = LocalFeed.into(uri, cells, place)
     feed.with_(target={"invalid-dates": "null"}, limits={"window-rows": window_rows}).with_(**sections)
     wrong = []
     for _ in range(2):  # all of it once more changes nothing

@@ -83,7 +83,7 @@ def play(case: Case, uri: str, cells: Readable, place: Path) -> Result:
     chance = random.Random(case.seed)
     low, high = BULK_ON_POSTGRES if (case.target, case.size) == ("postgres", "bulk") else SIZES[case.size]
     story = Story(chance, KINDS[case.kind], case.form, database, chance.randrange(low, high))
-    feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
+    feed = LocalFeed.into(uri, cells, place)
     feed.with_(target={"consistency": case.consistency})
     if not case.form.ours:
         _make(feed, case, database)

@@ -1,14 +1,13 @@
 """Cases that the matrix once found."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.matrix.forms import Form
 from tests.matrix.playing import CONSISTENCIES, Case, Readable, play
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.postgres_cells import PostgresCells
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(3600)]
@@ -23,12 +22,11 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
         yield target, f"sqlite:///{tmp_path / 'target'}", SqliteCells(tmp_path / "target")
         return
     uri: str = request.getfixturevalue(f"{target}_server").uri
-    with closing(PostgresCells(uri) if target == "postgres" else MariaDbCells(uri)) as cells:
-        if isinstance(cells, PostgresCells):
-            cells.query("CREATE EXTENSION IF NOT EXISTS citext")
-        before = cells.databases()
+    cells = PostgresCells(uri) if target == "postgres" else MariaDbCells(uri)
+    if isinstance(cells, PostgresCells):
+        cells.query("CREATE EXTENSION IF NOT EXISTS citext")
+    with emptied(cells):
         yield target, uri, cells
-        cells.drop(cells.databases() - before)
 
 
 def wrong(opened: Opened, cases: list[Case], place: Path) -> list[str]:

@@ -8,10 +8,10 @@ import json
 import re
 import sqlite3
 import struct
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pymysql
@@ -41,6 +41,26 @@ class Cells(Protocol):
     def tables(self, databases: Iterable[str]) -> Tables:
         """Every table of these databases: columns in order, rows."""
         ...
+
+
+class _OnServer(Protocol):
+    def databases(self) -> set[str]: ...
+
+    def drop(self, databases: Iterable[str]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+_Some = TypeVar("_Some", bound=_OnServer)
+
+
+@contextmanager
+def emptied(cells: _Some) -> Iterator[_Some]:
+    """A server's cells; the databases that come meanwhile are dropped at the end."""
+    with closing(cells):
+        before = cells.databases()
+        yield cells
+        cells.drop(cells.databases() - before)
 
 
 class SqliteCells:

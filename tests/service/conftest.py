@@ -11,7 +11,7 @@ from consumer.embedded import KafkaBroker
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.kafka_here import KafkaFeed
 from tests.service.lab import Feed
 from tests.service.landing import Landing
@@ -72,10 +72,8 @@ def postgres_feed(request: pytest.FixtureRequest, tmp_path: Path, postgres_serve
 def _dropped(
     request: pytest.FixtureRequest, uri: str, cells: MariaDbCells | PostgresCells, place: Path
 ) -> Iterator[Feed]:
-    before = cells.databases()
-    yield _feed(request, uri, cells, place)
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(cells):
+        yield _feed(request, uri, cells, place)
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])

@@ -42,16 +42,22 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
 
 
 @pytest.fixture
-def paused(fleet: Fleet, folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Feed:
-    """A changefeed that was paused, while its last window still ends."""
+def running(fleet: Fleet, folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Feed:
+    """A changefeed that runs; whoever wants it to stop gives up soon."""
     monkeypatch.setattr(doing, "STOP_S", 0.05)
     (folder / "x.toml").write_text(TEXT.replace("/tmp/x", str(folder / "target")))
     feed = fleet.add(folder / "x.toml")
     feed.start()
     eventually("it runs", lambda: bool(runs.files))
-    Operations(fleet).pause(feed)
-    assert (feed.is_running, feed.goes_on, feed.state) == (True, False, "stopped")
     return feed
+
+
+@pytest.fixture
+def paused(fleet: Fleet, running: Feed) -> Feed:
+    """A changefeed that was paused, while its last window still ends."""
+    Operations(fleet).pause(running)
+    assert (running.is_running, running.goes_on, running.state) == (True, False, "stopped")
+    return running
 
 
 def test_one_that_still_ends_is_not_resumed_before_it_has(fleet: Fleet, paused: Feed, runs: Runs) -> None:
@@ -82,16 +88,11 @@ def test_a_change_does_not_start_one_that_is_paused_and_still_ends(
 
 
 @pytest.fixture
-def set_aside(fleet: Fleet, folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Feed:
+def set_aside(fleet: Fleet, running: Feed) -> Feed:
     """A changefeed that a change has asked to stop, which gave up waiting for that."""
-    monkeypatch.setattr(doing, "STOP_S", 0.05)
-    (folder / "x.toml").write_text(TEXT.replace("/tmp/x", str(folder / "target")))
-    feed = fleet.add(folder / "x.toml")
-    feed.start()
-    eventually("it runs", lambda: bool(runs.files))
     with pytest.raises(ConflictError, match="did not end"):
-        Operations(fleet).change(feed, CHANGE)
-    return feed
+        Operations(fleet).change(running, CHANGE)
+    return running
 
 
 def test_a_change_that_is_tried_again_starts_what_it_has_stopped(fleet: Fleet, set_aside: Feed, runs: Runs) -> None:

@@ -84,7 +84,7 @@ class Verified:
 
 def feed_of(uri: str, cells: Readable, place: Path) -> LocalFeed:
     """A changefeed without Kafka and Spark."""
-    return LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
+    return LocalFeed.into(uri, cells, place)
 
 
 def landed(feed: LocalFeed, recording: str, databases: Iterable[str]) -> Verified:

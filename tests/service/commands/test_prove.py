@@ -19,7 +19,7 @@ from consumer.wiring import target_of
 from ordering.errors import InputError
 from ordering.events import Partition, TableName
 from sinks.steps import Step
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.lab import Feed, databases_of, recorded
 from tests.service.local import Killed, LocalFeed
 from tests.service.messages import at, begun, ddl, delete, insert, update, watermarks
@@ -56,11 +56,8 @@ def every(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]
     server = request.getfixturevalue(f"{request.param}_server")
     if request.param == "tidb":
         connected(server).close()
-    cells: Any = PostgresCells(server.uri) if request.param == "postgres" else MariaDbCells(server.uri)
-    before = cells.databases()
-    yield LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(PostgresCells(server.uri) if request.param == "postgres" else MariaDbCells(server.uri)) as cells:
+        yield LocalFeed.into(server.uri, cells, tmp_path)
 
 
 def prove(feed: LocalFeed, *rebase: str) -> Proof:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from consumer.operate.decisions import ddl_log
 from ordering.errors import TargetError, TargetUnreachableError
 from tests.embedded import PostgresServer
+from tests.service.cells import emptied
 from tests.service.lab import eventually
 from tests.service.local import LocalFeed
 from tests.service.messages import begun, ddl, insert, watermarks
@@ -26,16 +26,11 @@ BUILDER = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'CREATE%INDEX CONCU
 
 @pytest.fixture
 def feed(postgres_server: PostgresServer, tmp_path: Path) -> Iterator[LocalFeed]:
-    cells = PostgresCells(postgres_server.uri)
-    before = cells.databases()
-    name = f"index-{uuid4().hex[:10]}"
-    feed = LocalFeed(None, "nowhere:1", name, postgres_server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    feed.with_(target={"concurrent-indexes": True})
-    feed.send(begun())
-    feed.once()
-    yield feed
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(PostgresCells(postgres_server.uri)) as cells:
+        feed = LocalFeed.into(postgres_server.uri, cells, tmp_path).with_(target={"concurrent-indexes": True})
+        feed.send(begun())
+        feed.once()
+        yield feed
 
 
 def found(feed: LocalFeed) -> list[bool]:

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -14,7 +13,7 @@ from ordering.events import DdlEvent, Position
 from ordering.timestamps import CommitTs
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.bookkeeping.progress_rows import Lease
-from tests.service.cells import Cells, MariaDbCells, SqliteCells, differences, oracle
+from tests.service.cells import MariaDbCells, SqliteCells, differences, emptied, oracle
 from tests.service.lab import databases_of, recorded
 from tests.service.local import LocalFeed
 from tests.service.messages import at, ddl, insert, keyed, typed, watermarks
@@ -30,25 +29,19 @@ SLOW = pytest.param("tidb", marks=pytest.mark.soak)
 """It executes what it is sent; `ddl-allowed` shows that in every run."""
 
 
-def local(uri: str, cells: Cells, place: Path) -> LocalFeed:
-    return LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
     """A changefeed in this process into the target that the test's parameter names."""
     if request.param == "sqlite":
-        yield local(f"sqlite:///{tmp_path / 'target'}", SqliteCells(tmp_path / "target"), tmp_path)
+        yield LocalFeed.into(f"sqlite:///{tmp_path / 'target'}", SqliteCells(tmp_path / "target"), tmp_path)
     elif request.param == "postgres":
         uri = request.getfixturevalue("own_database")
         with closing(PostgresCells(uri)) as cells:
-            yield local(uri, cells, tmp_path)
+            yield LocalFeed.into(uri, cells, tmp_path)
     else:
         uri = request.getfixturevalue(f"{request.param}_server").uri
-        with closing(MariaDbCells(uri)) as cells:
-            before = cells.databases()
-            yield local(uri, cells, tmp_path)
-            cells.drop(cells.databases() - before)
+        with emptied(MariaDbCells(uri)) as cells:
+            yield LocalFeed.into(uri, cells, tmp_path)
 
 
 def applied(feed: LocalFeed, recording: str, *, window_rows: int) -> None:

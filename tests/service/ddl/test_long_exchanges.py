@@ -1,15 +1,13 @@
 """EXCHANGE PARTITION over rows that are longer than what the server makes of them may be (max_allowed_packet)."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from sinks.steps import Step
 from tests.embedded import MariaDbServer
-from tests.service.cells import MariaDbCells
-from tests.service.ddl.test_ddl import local
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.ddl.test_open_intents import EXCHANGE, RANGES, ids, killed_at
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, watermarks
@@ -28,10 +26,8 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
 
 @pytest.fixture
 def feed(narrow: MariaDbServer, tmp_path: Path) -> Iterator[LocalFeed]:
-    with closing(MariaDbCells(narrow.uri)) as cells:
-        before = cells.databases()
-        yield local(narrow.uri, cells, tmp_path)
-        cells.drop(cells.databases() - before)
+    with emptied(MariaDbCells(narrow.uri)) as cells:
+        yield LocalFeed.into(narrow.uri, cells, tmp_path)
 
 
 def test_long_rows_tell_the_sides_of_an_exchange_apart(feed: LocalFeed) -> None:

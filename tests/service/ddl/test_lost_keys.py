@@ -18,9 +18,8 @@ from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import KEPT, DdlState
 from sinks.postgres.names import index_name
 from sinks.steps import Step
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.ddl.test_crashes import Kills
-from tests.service.ddl.test_ddl import local
 from tests.service.local import LocalFeed
 from tests.service.messages import at, ddl, insert, keyed, watermarks
 from tests.service.postgres_cells import PostgresCells
@@ -108,17 +107,15 @@ SCRIPTS: dict[str, list[str]] = {
 @pytest.fixture
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
     if request.param == "sqlite":
-        yield local(f"sqlite:///{tmp_path / 'target'}", SqliteCells(tmp_path / "target"), tmp_path)
+        yield LocalFeed.into(f"sqlite:///{tmp_path / 'target'}", SqliteCells(tmp_path / "target"), tmp_path)
     elif request.param == "postgres":
         uri = request.getfixturevalue("own_database")
         with closing(PostgresCells(uri)) as cells:
-            yield local(uri, cells, tmp_path)
+            yield LocalFeed.into(uri, cells, tmp_path)
     else:
         uri = request.getfixturevalue(f"{request.param}_server").uri
-        with closing(MariaDbCells(uri)) as cells:
-            before = cells.databases()
-            yield local(uri, cells, tmp_path)
-            cells.drop(cells.databases() - before)
+        with emptied(MariaDbCells(uri)) as cells:
+            yield LocalFeed.into(uri, cells, tmp_path)
 
 
 def ways(feed: LocalFeed) -> set[tuple[str, ...]]:

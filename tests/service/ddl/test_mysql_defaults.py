@@ -9,7 +9,7 @@ from pyspark import SparkContext
 from consumer.embedded import KafkaBroker
 from ordering.errors import TableMismatchError, TargetError
 from tests.embedded import MariaDbServer
-from tests.service.cells import MariaDbCells
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.lab import Feed
 from tests.service.messages import ddl, delete, insert, keyed, update, watermarks
 
@@ -36,10 +36,8 @@ def odd_feed(
     cells = MariaDbCells(odd_server.uri)
     cells.query("SET SESSION default_storage_engine = InnoDB, sql_select_limit = 1000000")
     cells.query("SET GLOBAL sql_select_limit = 1")
-    before = cells.databases()
-    yield Feed(spark, kafka_broker.bootstrap, topic_name, odd_server.uri, cells, tmp_path)
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(cells):
+        yield Feed(spark, kafka_broker.bootstrap, topic_name, odd_server.uri, cells, tmp_path)
 
 
 def engines(feed: Feed, database: str) -> set[str]:

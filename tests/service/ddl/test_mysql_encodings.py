@@ -1,15 +1,13 @@
 """VIRTUAL columns over texts that a MySQL-family server encodes in another way than TiDB."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ordering.errors import TargetError
 from tests.embedded import MariaDbServer
-from tests.service.cells import MariaDbCells
-from tests.service.ddl.test_ddl import local
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, watermarks
 
@@ -31,10 +29,8 @@ SCRIPTS = {
 
 @pytest.fixture
 def feed(mariadb_server: MariaDbServer, tmp_path: Path) -> Iterator[LocalFeed]:
-    with closing(MariaDbCells(mariadb_server.uri)) as cells:
-        before = cells.databases()
-        yield local(mariadb_server.uri, cells, tmp_path)
-        cells.drop(cells.databases() - before)
+    with emptied(MariaDbCells(mariadb_server.uri)) as cells:
+        yield LocalFeed.into(mariadb_server.uri, cells, tmp_path)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -1,15 +1,13 @@
 """TRUNCATE PARTITION and EXCHANGE PARTITION on the MySQL family: of the rows that upstream has in the partition."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ordering.errors import TargetError
 from tests.embedded import MariaDbServer
-from tests.service.cells import MariaDbCells
-from tests.service.ddl.test_ddl import local
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, insert, watermarks
 
@@ -19,10 +17,8 @@ ROWS = range(40)
 
 @pytest.fixture
 def feed(mariadb_server: MariaDbServer, tmp_path: Path) -> Iterator[LocalFeed]:
-    with closing(MariaDbCells(mariadb_server.uri)) as cells:
-        before = cells.databases()
-        yield local(mariadb_server.uri, cells, tmp_path)
-        cells.drop(cells.databases() - before)
+    with emptied(MariaDbCells(mariadb_server.uri)) as cells:
+        yield LocalFeed.into(mariadb_server.uri, cells, tmp_path)
 
 
 def left(feed: LocalFeed, table: str = "x.t") -> list[int]:

@@ -1,15 +1,13 @@
 """Indexes that are there when upstream makes one of their name: an operator's stay, upstream's are not made twice."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ordering.errors import TargetError
 from sinks.steps import Step
-from tests.service.cells import MariaDbCells
-from tests.service.ddl.test_ddl import local
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.local import Killed, LocalFeed
 from tests.service.messages import ddl, insert, watermarks
 
@@ -21,10 +19,8 @@ INDEXES = "SHOW INDEX FROM x.t"
 @pytest.fixture(params=["mariadb", "tidb"])
 def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
     uri = request.getfixturevalue(f"{request.param}_server").uri
-    with closing(MariaDbCells(uri)) as cells:
-        before = cells.databases()
-        yield local(uri, cells, tmp_path)
-        cells.drop(cells.databases() - before)
+    with emptied(MariaDbCells(uri)) as cells:
+        yield LocalFeed.into(uri, cells, tmp_path)
 
 
 @pytest.mark.cells("feed", by_turns=("sql",))

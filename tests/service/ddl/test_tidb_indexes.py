@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from consumer.operate.decisions import ddl_log
 from sinks.tidb import ddl as tidb_ddl
 from tests.embedded import TidbServer
-from tests.service.cells import MariaDbCells
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.lab import eventually
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, insert, watermarks
@@ -24,14 +23,11 @@ ENDED = "('synced', 'cancelled', 'rollback done', 'done')"
 @pytest.fixture
 def feed(tidb_server: TidbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalFeed]:
     monkeypatch.setattr(tidb_ddl, "ASYNC_AFTER_S", 0.1)
-    cells = MariaDbCells(tidb_server.uri)
-    before = cells.databases()
-    feed = LocalFeed(None, "nowhere:1", f"index-{uuid4().hex[:10]}", tidb_server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    feed.send(begun())
-    feed.once()
-    yield feed
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(MariaDbCells(tidb_server.uri)) as cells:
+        feed = LocalFeed.into(tidb_server.uri, cells, tmp_path)
+        feed.send(begun())
+        feed.once()
+        yield feed
 
 
 @contextmanager

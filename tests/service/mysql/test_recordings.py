@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from tests.embedded import MySqlServer
-from tests.service.cells import MariaDbCells
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.rows.test_vectors import CONSISTENCIES, SMALL, applied
 
@@ -33,11 +32,8 @@ def loading_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlSe
 def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
     loads = request.param == "load data"
     server: MySqlServer = request.getfixturevalue("loading_server" if loads else "mysql_server")
-    cells = MariaDbCells(server.uri)
-    before = cells.databases()
-    yield LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(MariaDbCells(server.uri)) as cells:
+        yield LocalFeed.into(server.uri, cells, tmp_path)
 
 
 @pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))

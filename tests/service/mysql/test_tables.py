@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from ordering.errors import TargetError
 from tests.embedded import MySqlServer
-from tests.service.cells import MariaDbCells
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, delete, insert, keyed, typed, update, watermarks
@@ -34,12 +33,9 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def feed(server: MySqlServer, tmp_path: Path) -> Iterator[LocalFeed]:
-    cells = MariaDbCells(server.uri)
-    before = cells.databases()
-    yield LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    cells.query("SET GLOBAL sql_generate_invisible_primary_key = 0, GLOBAL sql_require_primary_key = 0")
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(MariaDbCells(server.uri)) as cells:
+        yield LocalFeed.into(server.uri, cells, tmp_path)
+        cells.query("SET GLOBAL sql_generate_invisible_primary_key = 0, GLOBAL sql_require_primary_key = 0")
 
 
 @pytest.mark.cells(("own", "rows"), "server")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -11,7 +10,7 @@ from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.wiring import target_of
 from ordering.errors import DriftError
 from tests.embedded import MariaDbServer, PostgresServer, TidbServer
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import at, delete, insert, update, watermarks
 from tests.service.postgres_cells import PostgresCells
@@ -31,11 +30,8 @@ def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
         yield LocalFeed(None, "nowhere:1", "topic", f"sqlite:///{place}", SqliteCells(place), tmp_path).by_tasks()  # type: ignore[arg-type]
         return
     server: MariaDbServer | PostgresServer | TidbServer = request.getfixturevalue(f"{request.param}_server")
-    cells = SERVERS[request.param](server.uri)
-    before = cells.databases()
-    yield LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", server.uri, cells, tmp_path).by_tasks()  # type: ignore[arg-type]
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(SERVERS[request.param](server.uri)) as cells:
+        yield LocalFeed.into(server.uri, cells, tmp_path).by_tasks()
 
 
 def drift(feed: LocalFeed) -> dict[str, tuple[int, int]]:

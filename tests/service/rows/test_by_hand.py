@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from structlog.testing import capture_logs
 
 from ordering.errors import TargetError
 from tests.embedded import MariaDbServer, TidbServer
-from tests.service.cells import MariaDbCells
+from tests.service.cells import MariaDbCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import delete, insert, keyed, typed, update, watermarks
 
@@ -22,11 +21,8 @@ BULK = 250
 def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
     """A changefeed into each server of the family."""
     server: MariaDbServer | TidbServer = request.getfixturevalue(f"{request.param}_server")
-    cells = MariaDbCells(server.uri)
-    before = cells.databases()
-    yield LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(MariaDbCells(server.uri)) as cells:
+        yield LocalFeed.into(server.uri, cells, tmp_path)
 
 
 def held(feed: LocalFeed) -> list[dict[str, object]]:

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 
 from tests.embedded import MariaDbServer
-from tests.service.cells import MariaDbCells, SqliteCells, oracle
+from tests.service.cells import MariaDbCells, SqliteCells, emptied, oracle
 from tests.service.lab import recorded
 from tests.service.local import LocalFeed
 from tests.service.postgres_cells import PostgresCells
@@ -38,11 +38,8 @@ Described = dict[str, Any]
 
 @pytest.fixture
 def cells(mariadb_server: MariaDbServer) -> Iterator[MariaDbCells]:
-    found = MariaDbCells(mariadb_server.uri)
-    before = found.databases()
-    yield found
-    found.drop(found.databases() - before)
-    found.close()
+    with emptied(MariaDbCells(mariadb_server.uri)) as found:
+        yield found
 
 
 def described(cells: MariaDbCells, database: str, table: str) -> Described:
@@ -84,7 +81,7 @@ def upstream(cells: MariaDbCells, recording: str) -> dict[str, Described]:
 
 
 def applied(recording: str, uri: str, cells: MariaDbCells | SqliteCells | PostgresCells, place: Path) -> None:
-    feed = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
+    feed = LocalFeed.into(uri, cells, place)
     feed.with_(target={"invalid-dates": "null"}).send(recorded(recording))
     feed.apply()
 

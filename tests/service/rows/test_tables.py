@@ -15,7 +15,7 @@ from ordering.errors import TargetError
 from sinks.mysql.connection import MysqlConnection
 from sinks.uri import parse_target_uri
 from tests.embedded import MariaDbServer
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, delete, insert, keyed, typed, update, watermarks
 
@@ -30,11 +30,8 @@ def sqlite_feed(tmp_path: Path) -> LocalFeed:
 
 @pytest.fixture
 def mariadb_feed(tmp_path: Path, mariadb_server: MariaDbServer) -> Iterator[LocalFeed]:
-    cells = MariaDbCells(mariadb_server.uri)
-    before, topic = cells.databases(), f"local-{uuid4().hex[:12]}"
-    yield LocalFeed(None, "nowhere:1", topic, mariadb_server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(MariaDbCells(mariadb_server.uri)) as cells:
+        yield LocalFeed.into(mariadb_server.uri, cells, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])

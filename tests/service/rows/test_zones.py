@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from ordering.errors import TableMismatchError
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import insert, typed, watermarks
 from tests.service.postgres_cells import PostgresCells
@@ -25,17 +24,14 @@ CASES = [(target, declared, fits) for target, columns in MOMENTS.items() for dec
 @pytest.fixture
 def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
     """A changefeed into a kind of target."""
-    cells: SqliteCells | MariaDbCells | PostgresCells = SqliteCells(tmp_path / "target")
-    uri, before = f"sqlite:///{tmp_path}/target", set[str]()
-    if request.param != "sqlite":
-        uri = request.getfixturevalue(f"{request.param}_server").uri
-        cells = MariaDbCells(uri) if request.param == "mariadb" else PostgresCells(uri)
-        before = cells.databases()
-    found = LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, tmp_path)  # type: ignore[arg-type]
-    yield found.with_(source={"time-zone": "+08:00"})
-    if not isinstance(cells, SqliteCells):
-        cells.drop(cells.databases() - before)
-        cells.close()
+    zoned = {"time-zone": "+08:00"}
+    if request.param == "sqlite":
+        place = tmp_path / "target"
+        yield LocalFeed.into(f"sqlite:///{place}", SqliteCells(place), tmp_path).with_(source=zoned)
+        return
+    uri = request.getfixturevalue(f"{request.param}_server").uri
+    with emptied(MariaDbCells(uri) if request.param == "mariadb" else PostgresCells(uri)) as cells:
+        yield LocalFeed.into(uri, cells, tmp_path).with_(source=zoned)
 
 
 @pytest.mark.parametrize("sent", ["timestamp", "datetime"])

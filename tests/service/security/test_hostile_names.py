@@ -6,14 +6,13 @@ Kafka and Spark are in this process, the targets are real ones.
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
 from ordering.errors import InputError, ReconcilerError, TargetError
 from tests.embedded import MariaDbServer, PostgresServer, TidbServer
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, delete, encoded, insert, keyed, update, value_of, watermarks
 from tests.service.postgres_cells import PostgresCells
@@ -51,10 +50,8 @@ def postgres(tmp_path: Path, postgres_server: PostgresServer) -> Iterator[LocalF
 
 
 def _into(uri: str, cells: MariaDbCells | PostgresCells, place: Path) -> Iterator[LocalFeed]:
-    before = cells.databases()
-    yield LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", uri, cells, place)  # type: ignore[arg-type]
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(cells):
+        yield LocalFeed.into(uri, cells, place)
 
 
 @pytest.fixture(params=["sqlite", "mariadb", "tidb", "postgres"])

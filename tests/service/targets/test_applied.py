@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -20,7 +19,7 @@ from ordering.errors import ConfigError, ReconcilerError, TargetUnreachableError
 from sinks.steps import Step
 from tests.consumer.cli.test_manners import reconciler
 from tests.embedded import MariaDbServer, PostgresServer, TidbServer
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.local import Killed, LocalFeed
 from tests.service.messages import at, begun, insert, watermarks
 from tests.service.postgres_cells import PostgresCells
@@ -37,11 +36,8 @@ def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalFeed]:
         yield LocalFeed(None, "nowhere:1", "topic", f"sqlite:///{place}", SqliteCells(place), tmp_path)  # type: ignore[arg-type]
         return
     server: MariaDbServer | PostgresServer | TidbServer = request.getfixturevalue(f"{request.param}_server")
-    cells = SERVERS[request.param](server.uri)
-    before = cells.databases()
-    yield LocalFeed(None, "nowhere:1", f"local-{uuid4().hex[:12]}", server.uri, cells, tmp_path)  # type: ignore[arg-type]
-    cells.drop(cells.databases() - before)
-    cells.close()
+    with emptied(SERVERS[request.param](server.uri)) as cells:
+        yield LocalFeed.into(server.uri, cells, tmp_path)
 
 
 def shown(feed: LocalFeed) -> list[tuple[int, str]]:
