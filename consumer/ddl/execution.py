@@ -263,8 +263,9 @@ class Execution:
         return _here(found)
 
     def _place_of(self, ddl: DdlEvent, progress: Progress) -> TableName:
+        name = TableName(ddl.database, ddl.table)
         names = NameMap(self.routes, progress.sources, self.routes.columns.origins)
-        return names.place(TableName(ddl.database, ddl.table))
+        return names.place(name) if name.table else name
 
     def _made_by_hand(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> tuple[DdlRecord, Progress]:
         """The line by the target's names, and the progress that knows of it; of what can't be said, what it removes."""

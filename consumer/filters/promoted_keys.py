@@ -36,7 +36,7 @@ class PromotedKeys:
             f" {', '.join(table.primary_key())}: rows that are equal there would replace each other",
             where=where,
             hint="drop it in the target; or, if these columns are a NOT NULL unique key upstream, make that index here"
-            " too, or list the table in filter.promoted-keys (`reconciler help keyless-tables`)",
+            " too (CREATE UNIQUE INDEX), or list the table in filter.promoted-keys (`reconciler help keyless-tables`)",
         )
 
 

@@ -146,7 +146,8 @@ def _by_case_alone(what: str, rule: _Rule) -> ConfigError:
         f"messages name {what}, which {rule.text!r} would match but for case",
         where="filter.case-sensitive",
         hint="set filter.case-sensitive = false: TiCDC spells databases in lower case after a RENAME TABLE;"
-        " or spell the rule as the messages do",
+        " or spell the rule as the messages do. A changefeed whose rules have `/` or `[` can't change either: use"
+        " another id with its own start-ts",
     )
 
 

@@ -23,6 +23,7 @@ from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
 from consumer.ddl.check_columns import misfits
+from consumer.filters.promoted_keys import PromotedKeys
 from consumer.large_messages.reference import reference
 from consumer.operate.progress import opened, refuse_living_leader, stored_of
 from consumer.quarantine.table_fate import Fate, fate_of
@@ -39,6 +40,7 @@ from ordering.rows.split_update import split
 from ordering.timestamps import MAX_TSO, CommitTs, physical_ms, utc_text
 from sinks.bookkeeping.ddl_log import KEPT, reaches_back
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.rows.schema import TableSchema
 from sinks.rows.spool import Spool
 from sinks.target import Target
 
@@ -145,7 +147,7 @@ class _Replay:
         if schema is None:
             raise _Undecided(f"table {name} is missing in the target, and no DDL is known that took it away")
         self._check_types(one, name)
-        names = tuple(message.primary_key or schema.handle_key)
+        names = self._key(message, schema)
         changes = Changes(decided=((one.position, QuarantineState.REPLAYED, ""),))
         order = OrderTask(self._target.catalog().tables, self._target.encoder, self._bodies, whole_transactions=False)
         try:
@@ -162,6 +164,14 @@ class _Replay:
             why = error.error if isinstance(error, RowError) else error
             raise _Undecided(f"still refused: {why.fact}") from error
         self._progress = progress
+
+    def _key(self, message: canal_json.Envelope, schema: TableSchema) -> tuple[str, ...]:
+        if not message.primary_key:
+            try:
+                PromotedKeys.of(self._config.filter.promoted_keys).check(schema, "")
+            except TargetError as error:
+                raise _Undecided(f"still refused: {error.fact}") from error
+        return tuple(message.primary_key or schema.handle_key)
 
     def _decoded(self, one: Quarantined) -> canal_json.Envelope:
         try:

@@ -23,6 +23,8 @@ _COMMON = frozenset({
     "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP",
 })  # fmt: skip
 """Variables that programs need themselves, whatever a config takes out of them."""
+_OF_SPARK = ("_PYSPARK_", "PYSPARK_", "PYTHON", "SPARK_", "JAVA_", "JDK_", "HADOOP_", "YARN_", "KUBERNETES_")
+"""How those begin by which Spark's processes find each other and their files."""
 _taken: set[str] = {TOKEN_VARIABLE}
 _may_be_taken: set[str] = set()
 """Patterns of names that a config may take later, when Spark's processes are there already."""
@@ -36,7 +38,10 @@ def take_variable(name: str, key: str) -> str | None:
 
 
 def hide_variables(patterns: Iterable[str]) -> None:
-    """Let other processes see no variable of these names, or patterns with `*`, whether a config took it or not."""
+    """Let other processes see no variable of these names, or patterns with `*`, whether a config took it or not.
+
+    But for those that Spark needs itself: where a config takes one of these, it is hidden.
+    """
     _may_be_taken.update(patterns)
 
 
@@ -46,7 +51,10 @@ def visible(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_hidden(name: str) -> bool:
-    return name in _taken or (name not in _COMMON and any(fnmatchcase(name, one) for one in _may_be_taken))
+    if name in _taken:
+        return True
+    needed = name in _COMMON or name.startswith(_OF_SPARK)
+    return not needed and any(fnmatchcase(name, one) for one in _may_be_taken)
 
 
 class ProcessArguments(dict[str, Any]):

@@ -76,7 +76,10 @@ class Fleet:
         """Read its file again, after somebody fixed it. Raises ConfigError."""
         feed.load()
         with self.lock:
-            was = next(name for name, one in self.feeds.items() if one is feed)  # it may have made room meanwhile
+            # it may have made room meanwhile
+            was = next((name for name, one in self.feeds.items() if one is feed), None)
+            if was is None:
+                raise NotFoundError(f"changefeed {feed.name!r} was deleted meanwhile")
             del self.feeds[was]
             try:
                 self._check(feed)

@@ -45,6 +45,13 @@ def test_variables_that_a_config_may_take_later_are_not_visible_either(monkeypat
     assert visible(environment) == {"LATER": "y", "TZ": "UTC"}
 
 
+def test_a_pattern_for_all_names_leaves_what_spark_is_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_may_be_taken", set())
+    hide_variables(["*"])
+    needed = {"PATH": "p", "_PYSPARK_DRIVER_CONN_INFO_PATH": "c", "PYTHONPATH": "m", "SPARK_HOME": "s"}
+    assert visible({**needed, "ORDERS_PASSWORD": "x"}) == needed
+
+
 SECRET_SETTINGS = [
     "spark.authenticate.secret", "spark.ssl.keyPassword", "spark.hadoop.fs.s3a.secret.key",
     "spark.hadoop.fs.s3a.access.key", "spark.hadoop.fs.s3a.session.token", "spark.hadoop.fs.s3a.encryption.key",

@@ -123,11 +123,15 @@ def hidden(tmp_path: Path, postgres_server: PostgresServer, ui: PortLease) -> It
 
 def open_to_others(place: Path) -> list[str]:
     """Files that another user of the machine can read; below a private directory nobody can."""
-    return [
-        str(path)
-        for path in files_below(place)
-        if all(stat.S_IMODE(one.stat().st_mode) & 0o007 for one in (path, *path.parents) if one.is_relative_to(place))
-    ]
+    return [str(path) for path in files_below(place) if _is_open(path, place)]
+
+
+def _is_open(path: Path, place: Path) -> bool:
+    try:
+        modes = [one.stat().st_mode for one in (path, *path.parents) if one.is_relative_to(place)]
+    except FileNotFoundError:  # Spark has removed it
+        return False
+    return all(stat.S_IMODE(mode) & 0o007 for mode in modes)
 
 
 def test_serve_shows_no_secret(hidden: Hidden, postgres_server: PostgresServer, topic_name: str) -> None:
