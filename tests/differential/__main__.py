@@ -109,7 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place.chmod(0o755)
         recorder, shrinking = (Recorder(asked.recorder, _made(place / name)) for name in ("recorder", "shrinking"))
         recorder.kept = asked.recordings
-        places = [Place(kind, place / kind, stack, asked.together) for kind in asked.targets.split(",")]
+        places = [
+            Place(kind, place / kind, stack, asked.together, asked.killed_at) for kind in asked.targets.split(",")
+        ]
         tally = Tally(shrinking, asked.keep, asked.shrink)
         begun = time.monotonic()
         for recordings in _recorded(asked, recorder, place / "upstream", stack):
@@ -120,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for recording, verdict in target.play_all(recordings, consistency):
                     tally.add(target, consistency, recording, verdict)
     print("\n".join(tally.summary((time.monotonic() - begun) / 60)))
-    print(_spent(sum(tally.counts.values())))
+    print(_spent(sum(tally.counts.values())), f"{sum(one.kills for one in places)} kills", sep=", ")
     print(f"{len(recorder.refused)} scripts not taken upstream", *recorder.refused[:20], sep="\n  ")
     return 1 if tally.found else 0
 
@@ -141,6 +143,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--targets", default="sqlite,mariadb,postgres,tidb")
     parser.add_argument("--consistencies", default="snapshot,transaction,row")
     parser.add_argument("--together", type=int, default=1, help="scripts that one changefeed plays")
+    parser.add_argument("--killed-at", type=float, default=0.0, help="how likely a driver dies at a step")
     parser.add_argument("--shrink", type=int, default=10, help="silent ones per target that are made small")
     parser.add_argument("--recordings", type=Path, help="recordings are kept there, and used again")
     parser.add_argument("--keep", type=Path, help="what was found is written there")

@@ -7,17 +7,20 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 from uuid import uuid4
 
 import psycopg
 
 from consumer.wiring import target_of
 from ordering.errors import ReconcilerError
+from sinks.steps import Step
 from tests.differential.recording import Recording
 from tests.differential.together import groups, joined, stopped_in
 from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
+from tests.histories.playing import WINDOWS
 from tests.service.cells import OURS, Cells, MariaDbCells, SqliteCells, differences
-from tests.service.local import LocalFeed
+from tests.service.local import Killed, LocalFeed
 from tests.service.postgres_cells import PostgresCells
 
 KINDS = ("sqlite", "mariadb", "mysql", "postgres", "tidb")
@@ -65,9 +68,13 @@ class Place:
     directory: Path
     stack: ExitStack
     together: int = 1
+    killed_at: float = 0.0
+    """How likely a driver dies at a step; with kills windows are small, so that there are steps."""
     _uri: str = ""
     _cells: MariaDbCells | PostgresCells | None = None
     _played: int = 0
+    kills: int = 0
+    """So far."""
 
     def __post_init__(self) -> None:
         self.directory.mkdir()
@@ -88,7 +95,7 @@ class Place:
         """Play one script into the empty target."""
         with self._fresh() as (uri, cells):
             feed = self._feed([recording], consistency, uri, cells)
-            return _failure(feed) or Verdict(silent=tuple(_wrong(recording, cells)))
+            return self._failure(feed) or Verdict(silent=tuple(_wrong(recording, cells)))
 
     def play_all(self, recordings: Sequence[Recording], consistency: str) -> Iterator[tuple[Recording, Verdict]]:
         """Play scripts that were recorded at once, up to `together` of them by one changefeed.
@@ -110,7 +117,7 @@ class Place:
         """Verdicts of the first ones, up to one that stops."""
         with self._fresh() as (uri, cells):
             feed = self._feed(recordings, consistency, uri, cells)
-            failure = _failure(feed)
+            failure = self._failure(feed)
             done = stopped_in(recordings, _checkpoint(feed)) if failure else len(recordings)
             for one in recordings[:done]:
                 yield Verdict(silent=tuple(_wrong(one, cells)))
@@ -129,6 +136,25 @@ class Place:
         feed.send(joined(recordings))
         return feed
 
+    def _failure(self, feed: LocalFeed) -> Verdict | None:
+        """Play what was sent, in as many lives as it takes; what it stopped with."""
+        chance = Random(feed.name)
+        if self.killed_at:
+            feed.with_(limits={"window-rows": chance.choice(WINDOWS)})
+
+        def observe(_: Step) -> None:
+            if chance.random() < self.killed_at:
+                raise Killed
+
+        try:
+            while not feed.lives(observe):
+                self.kills += 1
+        except ReconcilerError as error:
+            return Verdict(stopped=f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 a crash is a finding of this script, and no reason to end
+            return Verdict(crashed=f"{type(error).__name__}: {error}")
+        return None
+
     @contextmanager
     def _fresh(self) -> Iterator[tuple[str, Cells]]:
         if self._cells is None:
@@ -141,17 +167,6 @@ class Place:
         self._cells.drop(name for name in self._cells.databases() if _OWN.fullmatch(name))
         if self._played % _ANEW == 0:
             self._cells.drop([OURS])
-
-
-def _failure(feed: LocalFeed) -> Verdict | None:
-    """Play what was sent; what it stopped with."""
-    try:
-        feed.apply()
-    except ReconcilerError as error:
-        return Verdict(stopped=f"{type(error).__name__}: {error}")
-    except Exception as error:  # noqa: BLE001 a crash is a finding of this script, and no reason to end
-        return Verdict(crashed=f"{type(error).__name__}: {error}")
-    return None
 
 
 def _checkpoint(feed: LocalFeed) -> int:

@@ -14,6 +14,7 @@ from tests.differential.__main__ import main
 from tests.differential.explained import why
 from tests.differential.playing import Place
 from tests.differential.recording import Recording, kept, kept_in
+from tests.histories.playing import KILLED_AT
 from tests.service.cells import VECTORS
 
 CONSISTENCIES = ("snapshot", "transaction", "row")
@@ -43,7 +44,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("place", [of_kind(kind) for kind in SCRIPTS], indirect=True)
 def test_recorded_scripts_leave_what_they_leave_upstream(place: Place, recordings: list[Recording], part: int) -> None:
+    """A third of them through drivers that die."""
     wrong, stopped = [], 0
+    place.killed_at = KILLED_AT if part == 0 else 0.0
     step = -(-len(recordings) // SCRIPTS[place.kind])
     for number, recording in list(enumerate(recordings[::step]))[part::3]:
         verdict = place.play(recording, CONSISTENCIES[number % len(CONSISTENCIES)])
@@ -52,6 +55,7 @@ def test_recorded_scripts_leave_what_they_leave_upstream(place: Place, recording
             wrong.append(f"seed {recording.seed} {verdict.what}: {verdict.said[:500]}")
     assert wrong == []
     assert stopped <= len(recordings[::step]) * 0.2
+    assert (place.kills > 0) is (part == 0)
 
 
 EVERYWHERE = {"bit_json", "time_datetime", "clamp_text"}
