@@ -124,6 +124,8 @@ CHANGES = {
     "ALTER COLUMN `a` SET DEFAULT _UTF8MB4'x'": [SetDefault("a", Default("x"))],
     "ALTER COLUMN `a` DROP DEFAULT": [SetDefault("a", None)],
     "ADD UNIQUE `u`(`a`)": [AddIndex(IndexDef(IndexKind.UNIQUE, "u", (IndexPart("a"),)))],
+    "ADD UNIQUE `u`(`a`) WHERE `a`=1": [AddIndex(IndexDef(IndexKind.OTHER, "u", (IndexPart("a"),)))],
+    "ADD INDEX `i`(`a`) WHERE `a`=1": [AddIndex(IndexDef(IndexKind.PLAIN, "i", (IndexPart("a"),)))],
     "COMMENT = 'c', AUTO_INCREMENT = 5": [SetComment("c"), Passed("AUTO_INCREMENT = 5")],
     "DROP FOREIGN KEY `fk`": [Passed("DROP FOREIGN KEY `fk`")],
     "ALTER INDEX `i` INVISIBLE": [Passed("ALTER INDEX `i` INVISIBLE")],

@@ -125,12 +125,12 @@ def _index(words: Words, name: str = "") -> IndexDef:
 
 
 def _kind_over(kind: IndexKind, words: Words) -> IndexKind:
-    """The kind, by an index's options, which are stepped over: with WHERE it holds a part of the rows."""
+    """The kind, by an index's options, which are stepped over: with WHERE a unique one constrains a part of the rows."""
     start = words.at
     words.skip_clause()
     options = words.words[start : words.at]
     partial = any(word.kind is WordKind.PLAIN and word.text.upper() == "WHERE" for word in options)
-    return IndexKind.OTHER if partial else kind
+    return IndexKind.OTHER if partial and kind.unique else kind
 
 
 def _index_kind(words: Words) -> IndexKind:

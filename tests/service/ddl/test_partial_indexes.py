@@ -2,7 +2,8 @@
 
 import pytest
 
-from ordering.errors import ReconcilerError
+from ordering.errors import TargetError
+from sinks.tidb.async_indexes import adds_plain_indexes
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, insert, keyed, watermarks
@@ -14,6 +15,7 @@ PLAIN = ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY,`b` INT,`c` INT)")
 ALTERED = [PLAIN, ddl("d.t", 3, "ALTER TABLE `t` ADD UNIQUE `u`(`b`) WHERE `c` IS NULL,ADD INDEX `p`(`c`)", "ALTER")]
 CREATED = [PLAIN, ddl("d.t", 3, "CREATE UNIQUE INDEX `u` ON `t` (`b`) WHERE `c` IS NULL", "CINDEX")]
 ROWS = [insert("d.t", n, id=n, b=1, c=n) for n in (4, 5, 6)]
+AS_WANTED = ["CREATE UNIQUE INDEX `u` ON `t` (`b`) WHERE `c`=1", "ALTER TABLE `t` ADD UNIQUE `u`(`b`) WHERE `c`=1"]
 DROPPED = ddl("d.t", 7, "DROP INDEX `u` ON `t`", "DINDEX")
 
 
@@ -33,7 +35,7 @@ def test_such_an_index_tells_no_rows_apart(sqlite_feed: LocalFeed) -> None:
         *[keyed(insert("d.k", n, a=1, b=n)) for n in (4, 5, 6)],
         *watermarks(9),
     ])  # fmt: skip
-    with pytest.raises(ReconcilerError):
+    with pytest.raises(TargetError, match="table d.k is missing in the target"):
         sqlite_feed.once()
 
 
@@ -47,3 +49,21 @@ def test_tidb_tells_no_rows_apart_by_such_an_index(tidb_feed: Feed) -> None:
     ])  # fmt: skip
     tidb_feed.once()
     assert len(tidb_feed.cells.tables(["d"])["d.k"][1]) == len(ROWS)
+
+
+@pytest.mark.parametrize(("there", "told"), [("`b`", "1061 Duplicate key name 'u'"), ("`c`", "another one .*over c")])
+@pytest.mark.parametrize("sql", AS_WANTED)
+def test_tidb_judges_one_over_the_same_columns(tidb_feed: Feed, sql: str, there: str, told: str) -> None:
+    """What the server refuses is compared with the whole definition, for which this one can't add such an index."""
+    tidb_feed.send([MADE, PLAIN, *watermarks(2)])
+    tidb_feed.once()
+    table = f"CREATE TABLE `t` (`id` INT PRIMARY KEY,`b` INT,`c` INT,UNIQUE `u`({there}) WHERE `c`=1)"
+    tidb_feed.cells.run("d", f"DROP TABLE `t`; {table}")
+    tidb_feed.send([ddl("d.t", 3, sql), *watermarks(9)])
+    with pytest.raises(TargetError, match=told):
+        tidb_feed.once()
+
+
+def test_tidb_waits_for_none_that_is_not_unique() -> None:
+    assert adds_plain_indexes("CREATE INDEX `p` ON `t` (`b`) WHERE `c`=1")
+    assert not adds_plain_indexes(AS_WANTED[0])
