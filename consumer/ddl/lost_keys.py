@@ -78,7 +78,7 @@ def lost_keys(ddl: DdlEvent, kept: KeptKeys, catalog: Catalog, begun: Collection
     changes = list(changes_of(read_statement(ddl.sql)))
     in_the_way = set(keys) if makes_key(schema, changes, catalog) else set(keys) & _taken(changes)
     if len(changes) == 1:  # beside others the target would refuse it as one that is there
-        in_the_way -= {folded(index.known_as) for index in _made(changes) if _is_as_made(index, schema, catalog)}
+        in_the_way -= {folded(index.known_as) for index in _made(changes) if is_as_made(index, schema, catalog)}
     found = (_lost(ddl, name, keys[name], schema, catalog) for name in sorted(in_the_way))
     return [lost for lost in found if lost is not None and (_is_there(lost, schema, catalog) or lost.ddl.sql in begun)]
 
@@ -129,12 +129,14 @@ def _taken(changes: Iterable[Change]) -> set[str]:
     return set(map(folded, made | {change.new for change in changes if isinstance(change, RenameIndex)}))
 
 
-def _is_as_made(index: IndexDef, schema: TableSchema, catalog: Catalog) -> bool:
+def is_as_made(index: IndexDef, schema: TableSchema, catalog: Catalog) -> bool:
     """Whether the table has it as it would be made: it stays."""
     if index.if_missing or not (index.name or index.kind is IndexKind.PRIMARY) or not index.kind.unique:
         return False
     there = schema.columns_of(_here(folded(index.known_as), schema, catalog))
     is_whole = there in schema.unique_keys and all(part.length is None for part in index.parts)  # of a prefix: ""
+    if index.kind is IndexKind.PRIMARY and len(schema.unique_keys) > 1 + len(schema.unique_indexes):
+        return False  # a primary key over a prefix is listed once more, as what is no whole column
     return is_whole and list(map(folded, there)) == [folded(part.column) for part in index.parts]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
 from consumer.ddl.guard import check_whole, reading, subjects
-from consumer.ddl.lost_keys import WHY_KEPT, changes_of, makes_key, quoted
+from consumer.ddl.lost_keys import WHY_KEPT, changes_of, is_as_made, makes_key, quoted
 from consumer.ddl.rename_filter import Pair
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import TableFilter
@@ -168,7 +168,7 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
         return no_index(name)
     if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
         return f"{WHY_KEPT} {name}, whose rows could not be told apart any more"
-    if schema is not None and _keeps_key(schema, ddl.sql, clauses):
+    if schema is not None and _keeps_key(schema, ddl.sql, clauses, catalog):
         return f"{WHY_THERE}: table {name} has kept it"
     return ""
 
@@ -195,13 +195,12 @@ def creates_key(sql: str) -> bool:
 _KEY_EVENTS = {Event.DROP_INDEX, Event.DROP_PRIMARY_KEY}
 
 
-def _keeps_key(schema: TableSchema, sql: str, clauses: Clauses) -> bool:
+def _keeps_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Catalog) -> bool:
     """Whether the only thing that is asked for is the primary key that a DROP before it was not allowed to drop."""
     if clauses.events != (Event.ADD_PRIMARY_KEY,) or "PRIMARY" not in schema.valid_indexes:
         return False
     (change,) = read_changes(sql)
-    parts = change.index.parts if isinstance(change, AddIndex) else ()
-    return [part.column.lower() for part in parts] == [column.lower() for column in schema.handle_key]
+    return isinstance(change, AddIndex) and is_as_made(change.index, schema, catalog)
 
 
 def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> DdlEvent:

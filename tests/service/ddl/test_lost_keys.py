@@ -171,12 +171,18 @@ def test_rows_are_told_apart_by_the_new_key_alone(made: LocalFeed, script: str) 
 
 
 LONG = "CREATE TABLE `t` (`u` VARCHAR(20) NOT NULL,`w` INT NOT NULL,UNIQUE `u`(`u`))"
+BY_NAME = LONG.replace("UNIQUE `u`(`u`)", "PRIMARY KEY(`u`) /*T![clustered_index] NONCLUSTERED */")
 AGAIN: dict[str, list[str]] = {
     "whole": [LONG.replace("(`u`)", "(`u`(3))"), DROP, "ALTER TABLE `t` ADD UNIQUE `u`(`u`)"],
     "by create index": [LONG.replace("(`u`)", "(`u`(3))"), DROP, "CREATE UNIQUE INDEX `u` ON `t` (`u`)"],
+    "whole, a primary key": [
+        BY_NAME.replace("(`u`)", "(`u`(3))"),
+        "ALTER TABLE `t` DROP PRIMARY KEY",
+        "ALTER TABLE `t` ADD PRIMARY KEY(`u`)",
+    ],
     "beside another clause": [LONG, DROP, "ALTER TABLE `t` ADD UNIQUE `u`(`u`), ADD COLUMN `x` INT"],
     "a primary key": [
-        LONG.replace("UNIQUE `u`", "PRIMARY KEY"),
+        BY_NAME,
         "ALTER TABLE `t` DROP PRIMARY KEY",
         "ALTER TABLE `t` ADD PRIMARY KEY(`u`), ADD COLUMN `x` INT",
     ],
@@ -196,6 +202,21 @@ def test_a_key_that_upstream_makes_again_is_as_upstream_has_it(made: LocalFeed, 
         pass
     assert len(made.cells.tables({"x"})["x.t"][1]) == 3
     assert ways(made) == {("u",)}
+
+
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_primary_key_over_a_prefix_that_upstream_makes_again_is_there(made: LocalFeed) -> None:
+    """It was dropped as one that is not as wanted, and not made as one that is there."""
+    statements = [
+        BY_NAME.replace("(`u`)", "(`u`(4))"),
+        "ALTER TABLE `t` DROP PRIMARY KEY",
+        "ALTER TABLE `t` ADD PRIMARY KEY(`u`(4))",
+    ]
+    made.send([ddl("x.", 1, "CREATE DATABASE `x`"), *(ddl("x.t", n, sql) for n, sql in enumerate(statements, 2))])
+    made.send([*(keyed(insert("x.t", 6, u=f"abc{one}", w=one), "u") for one in (1, 2, 3)), *watermarks(7)])
+    made.apply()
+    assert len(made.cells.tables({"x"})["x.t"][1]) == 3
+    assert ("u",) in ways(made)
 
 
 @pytest.mark.parametrize("made", ["mariadb"], indirect=True)
