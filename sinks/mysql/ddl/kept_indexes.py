@@ -20,7 +20,7 @@ from sinks.rows.schema import Catalog
 
 Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 _PARTS = """
-SELECT NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS
+SELECT NON_UNIQUE, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND LOWER(INDEX_NAME) = LOWER(%s) ORDER BY SEQ_IN_INDEX"""
 
 _PLAIN = re.compile(r"^ *(?:FULLTEXT |SPATIAL |VECTOR )?KEY `((?:[^`]|``)+)`", re.MULTILINE)
@@ -94,8 +94,12 @@ def _made(statement: Statement, session: str | None, catalog: Catalog) -> Iterat
 
 
 def _parts(query: Query, table: TableName, index: IndexDef) -> list[Any]:
+    """Whether it is unique, and its columns; the beginning of one that is wanted whole is another one."""
     rows = query(_PARTS, (*table, index.known_as))
-    return [not int(rows[0][0]), *(column.lower() if column else None for _, column in rows)] if rows else []
+    whole = {part.column.lower() for part in index.parts if part.length is None and index.kind.unique}
+    parts = ((column.lower() if column else None, length) for _, column, length in rows)
+    told = [f"{column}({length})" if length and column in whole else column for column, length in parts]
+    return [not int(rows[0][0]), *told] if rows else []
 
 
 def _wanted(index: IndexDef) -> list[Any]:

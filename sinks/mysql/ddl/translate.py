@@ -307,7 +307,7 @@ def _of_clause(clause: Sequence[Word], server: Server, notes: list[str]) -> Iter
             yield word.start, word.stop, "IGNORED"
         elif _is(word, "VISIBLE"):
             yield word.start, word.stop, "NOT IGNORED"
-        elif _is(word, "INDEX", "KEY") and at and _is(clause[at - 1], "DROP", "RENAME"):
+        elif _is(word, "INDEX", "KEY") and at and _is(clause[at - 1], "DROP", "RENAME", "ALTER"):
             yield word.stop, word.stop, " IF EXISTS"  # it may be one that was left out
 
 

@@ -47,6 +47,18 @@ def test_an_index_that_upstream_never_had_is_not_dropped(feed: LocalFeed, own: s
     assert "created" in {row["Column_name"] for row in feed.cells.query(INDEXES)}
 
 
+def test_one_over_the_beginning_of_a_column_is_not_the_one_over_all_of_it(feed: LocalFeed) -> None:
+    """It was left as if upstream's were made: rows that are equal in the beginning were refused."""
+    assert isinstance(feed.cells, MariaDbCells)
+    table = "CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` VARCHAR(20))"
+    feed.send([ddl("x.", 1, "CREATE DATABASE `x`"), ddl("x.t", 2, table), *watermarks(2)])
+    feed.apply()
+    feed.cells.query("CREATE UNIQUE INDEX i ON x.t (v(3))")
+    feed.send([ddl("x.t", 3, "ALTER TABLE `t` ADD UNIQUE `i`(`v`)"), *watermarks(3)])
+    with pytest.raises(TargetError, match=r"the target has another one of that name, over v\(3\)"):
+        feed.apply()
+
+
 @pytest.mark.parametrize("at", [Step.DDL_RECORDED, Step.DDL_EXECUTED, None])
 @pytest.mark.parametrize("clause", ["ADD COLUMN `b` INT", "ADD COLUMN `b` INT, DROP COLUMN /*T! IF EXISTS  */`c`"])
 @pytest.mark.cells("feed", "clause", by_turns=("at",))
