@@ -74,7 +74,7 @@ class IndexKind(Enum):
     UNIQUE = "unique index"
     PLAIN = "index"
     OTHER = "special index"
-    """FULLTEXT, SPATIAL, VECTOR, COLUMNAR: there to search, never to constrain. Or unique for a part of the rows (WHERE)."""
+    """FULLTEXT, SPATIAL, VECTOR, COLUMNAR: to search, never to constrain. Or unique for a part of the rows (WHERE)."""
 
     @property
     def unique(self) -> bool:

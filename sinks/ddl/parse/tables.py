@@ -125,7 +125,7 @@ def _index(words: Words, name: str = "") -> IndexDef:
 
 
 def _kind_over(kind: IndexKind, words: Words) -> IndexKind:
-    """The kind, by an index's options, which are stepped over: with WHERE a unique one constrains a part of the rows."""
+    """The kind, by an index's options, which are stepped over: with WHERE it is unique for a part of the rows."""
     start = words.at
     words.skip_clause()
     options = words.words[start : words.at]

@@ -36,7 +36,7 @@ def test_such_an_index_tells_no_rows_apart(sqlite_feed: LocalFeed) -> None:
         *[keyed(insert("d.k", n, a=1, b=n)) for n in (4, 5, 6)],
         *watermarks(9),
     ])  # fmt: skip
-    with pytest.raises(TargetError, match="table d.k is missing in the target"):
+    with pytest.raises(TargetError, match=r"table d\.k is missing in the target"):
         sqlite_feed.once()
 
 
