@@ -20,7 +20,7 @@ class CsvSection(Section):
     include_commit_ts: bool = True
     """Must be true, upstream too: without commitTs nothing can be ordered."""
     binary_encoding_method: Literal["", "base64", "hex"] = ""
-    """How binary values are written. Empty: base64, and a file in which they may as well be hexadecimal is refused."""
+    """How binary values are written. Empty: base64; a file whose values could also be hexadecimal is refused."""
     terminator: str = ""
     """The end of a line; `""`: CRLF or LF."""
     output_old_value: bool = False

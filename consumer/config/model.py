@@ -43,7 +43,7 @@ class ClaimCheckSection(Section):
     """The only places that claim-check files are read from: `s3://`, `gs://`, `azure://`, `http://`, `file:///`. A
     message with another location is refused. See `docs/large-rows.md`."""
     map: Annotated[dict[str, str], AfterValidator(checks.moved)] = {}
-    """Places that this machine reaches under another path or address: TiCDC's = ours."""
+    """Locations that this machine reaches under another path or address: `"LOCATION IN MESSAGES" = "LOCATION HERE"`."""
     options: dict[str, str] = {}
     """Settings of the stores, named as in the `obstore` library: credentials, `endpoint`, `region`,
     `allow-http`, `timeout`, ..."""
@@ -98,17 +98,18 @@ class SourceSection(Section):
     """The changefeed's `protocol`: `"canal-json"`; from Kafka also `"open-protocol"`, `"simple"`, `"avro"` and
     `"debezium"`; from files also `"csv"`. See `docs/changefeed.md`."""
     archive: Annotated[str, AfterValidator(checks.storage)] = ""
-    """The directory of another changefeed of TiCDC, over the same tables, that writes files: read in the place of the
-    topics from where retention has deleted what is needed next, until the topics hold all that follows. See
-    `docs/storage.md`."""
+    """The directory to which another TiCDC changefeed writes the same tables as files. If retention has deleted the
+    messages that are needed next, these files are read instead of the topics, until the topics hold everything that
+    follows. See `docs/storage.md`."""
     archive_options: dict[str, str] = {}
     """Settings of that store, as `storage-options`."""
     archive_protocol: Literal["canal-json", "csv"] = "canal-json"
     """The `protocol` of the changefeed that writes the archive: `"canal-json"` or `"csv"`."""
     archive_csv: CsvSection = CsvSection()
     lossy_values: Literal["refuse", "stop", "accept"] = "refuse"
-    """Only for `protocol = "debezium"`, in which TiCDC loses values: refuse that protocol; or read it and end with an
-    error at a value that a float may have changed; or write what the message holds. See `docs/changefeed.md`."""
+    """Only for `protocol = "debezium"`, in which TiCDC loses values. `"refuse"`: do not read this protocol; `"stop"`:
+    end with an error at a value that a float may have changed; `"accept"`: write the value in the message. See
+    `docs/changefeed.md`."""
     schema_registry: Annotated[str, AfterValidator(checks.schema_registry)] = ""
     """Only for `protocol = "avro"`: address of the Confluent schema registry that the changefeed's sink names
     (`"http://registry:8081"`, `USER:PASSWORD@` if it asks for a login). See `docs/changefeed.md`."""
@@ -118,9 +119,9 @@ class SourceSection(Section):
     """Only for `protocol = "avro"`: whether the changefeed's sink URI has `avro-enable-watermark=true`, without which
     topics have neither watermarks nor DDLs. See `docs/changefeed.md`."""
     watermark_from: Annotated[str, AfterValidator(checks.watermark_api)] = ""
-    """Address of the TiCDC server (`"http://ticdc:8300"`, `USER:PASSWORD@` if it asks for a login), whose API gives the
-    changefeed's checkpoint: a watermark for topics that hold none, or get none any more. See
-    `docs/changefeed.md`."""
+    """Address of the TiCDC server (`"http://ticdc:8300"`, `USER:PASSWORD@` if it asks for a login), whose API reports
+    the changefeed's checkpoint. It is used as a watermark for topics that hold no watermarks, or no longer get any.
+    See `docs/changefeed.md`."""
     watermark_changefeed: str = ""
     """The changefeed's id in TiCDC. Empty: as `changefeed`."""
     watermark_keyspace: Annotated[str, Field(min_length=1)] = "default"
@@ -133,8 +134,8 @@ class SourceSection(Section):
     `start-ts`: end with an error, or continue with what is left, because you know that nothing is missing. The same if
     `progress rewind` finds that a retired topic is gone. See `docs/recovery.md`."""
     equal_rows: Literal["error", "count"] = "error"
-    """What to do if rows of a table without a key come again within one commitTs, in another batch of Kafka: end with
-    an error, or count each of them as a row, though TiCDC may have sent one row twice. See
+    """What to do if equal rows of a table without a key and of one commitTs arrive again in another batch of Kafka:
+    end with an error, or count each of them as a row, although TiCDC may have sent one row twice. See
     `docs/keyless-tables.md`."""
     time_zone: Annotated[str, AfterValidator(checks.zone)] = "UTC"
     """Zone in which TiCDC prints TIMESTAMP values (its server's `--tz`): a name, or `+08:00`.
@@ -207,8 +208,8 @@ class TargetSection(Section):
     """What to do if the target lacks rows that upstream has, or has rows that upstream does not have: count and log
     them, or stop before the window is committed; see `docs/guarantees.md`."""
     cdc_write_source: Annotated[int, Field(ge=0, le=15)] = 0
-    """1 to 15: mark on everything that is written into TiDB, so that changefeeds of that cluster with `bdr-mode` do not
-    send it back; see `docs/ddl-operations.md`. 0: no mark."""
+    """1 to 15: the mark of everything that is written into TiDB, so that changefeeds of that cluster with `bdr-mode`
+    do not send it back; see `docs/ddl-operations.md`. 0: no mark."""
     concurrent_indexes: bool = False
     """Whether PostgreSQL builds indexes by `CREATE INDEX CONCURRENTLY`, outside of the transaction, so that others can
     write at the same time."""
@@ -284,13 +285,14 @@ class LimitsSection(Section):
     """Number of connections that write in parallel in `row` consistency, and of processes of `load`. At most as many as
     Spark has task slots are used."""
     retry_seconds: Annotated[Seconds, Field(ge=0)] = 60.0
-    """How long to retry after the last success, also at the start."""
+    """How long to retry after a temporary error, counted from the last success; also at the start."""
     lease_seconds: Annotated[Seconds, Field(ge=1, le=3600)] = 6.0
     """If a leader sends no heartbeat for this long, another instance takes over; see `docs/high-availability.md`."""
     stalled_seconds: Annotated[Seconds, Field(gt=0)] = 60.0
-    """If the watermark that holds the others back does not rise for this long, a warning is logged, repeatedly."""
+    """If the watermark that holds back the others does not rise for this long, a warning is logged, again and again."""
     clock_ahead_seconds: Annotated[Seconds, Field(ge=0)] = 86_400.0
-    """A watermark further ahead of this machine's clock is an error: what comes after it would count as applied."""
+    """A watermark further ahead of this machine's clock is an error, because later events below it would count as
+    applied."""
 
 
 class QuarantineSection(Section):
@@ -301,16 +303,16 @@ class QuarantineSection(Section):
     limit: Annotated[int, Field(ge=1)] = 100
     """More undecided messages than this end the run."""
     topic: Annotated[str, AfterValidator(checks.topic)] = ""
-    """A Kafka topic that also gets them. Empty: none."""
+    """A Kafka topic to which they are also written. Empty: none."""
 
 
 class ProofSection(Section):
-    """Whether a run proves the tables in the background, over and over; see `docs/proof.md`."""
+    """Whether a run proves the tables in the background, continuously; see `docs/proof.md`."""
 
     enabled: bool = False
     """Prove them while this instance leads: compare the rows in the target with the events."""
     rows_per_second: Annotated[int, Field(ge=1)] = 2_000
-    """The most rows of the target, and messages of Kafka, to read in a second."""
+    """The largest number of rows of the target and messages of Kafka, together, to read in a second."""
     interval_seconds: Annotated[Seconds, Field(gt=0)] = 3600.0
     """The time between two comparisons of a table."""
 

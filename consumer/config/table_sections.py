@@ -58,13 +58,13 @@ class FilterSection(Section):
     event_filters: list[EventFilterSection] = []
     """Each `[[filter.event-filters]]` leaves out some events of some tables."""
     changed_event_filters: Literal["error", "accept"] = "error"
-    """What to do if event filters no longer leave out what they left out so far: end with an error, or judge by the new
-    ones what lies above the checkpoint. Set it for one run; see `docs/filters.md`."""
+    """What to do if the event filters no longer leave out everything that they left out so far: end with an error, or
+    apply the new ones to all events above the checkpoint. Set it for one run; see `docs/filters.md`."""
     force_replicate: bool = False
     """Replicate tables without a valid key, which a changefeed with the same setting sends; see
     `docs/keyless-tables.md`."""
     promoted_keys: Annotated[list[str], AfterValidator(checks.matcher)] = []
-    """Rules for tables that have no primary key upstream, and whose primary key in the target was made by hand of
+    """Rules for tables that have no primary key upstream, and whose primary key in the target was created by hand over
     columns that are unique and NOT NULL upstream; see `docs/keyless-tables.md`."""
 
 
@@ -116,7 +116,7 @@ class DispatcherSection(Section):
     columns: list[str] = []
     """Used by TiCDC only: no effect here."""
     merge: bool = False
-    """Whether several of these tables may lie in one table of the target (`docs/merging.md`). Needs `extract-table`,
+    """Whether several of these tables may share one table of the target (`docs/merging.md`). Needs `extract-table`,
     `extract-schema` or both, by which their rows differ."""
     extract_table: ExtractTableSection = ExtractTableSection()
     extract_schema: ExtractSchemaSection = ExtractSchemaSection()
