@@ -358,5 +358,5 @@ def refuse_unfinished_load(progress: Progress, where: str) -> None:
         raise ConfigError(
             f"a dump of {progress.loading_ts} ({utc_text(progress.loading_ts)} UTC) is loaded only in part",
             where=where,
-            hint="`reconciler load CONFIG --dump DIR` goes on with it (`reconciler help load` tells how to start over)",
+            hint="`reconciler load CONFIG --dump DIR` continues it (`reconciler help load`: how to start over)",
         )

@@ -180,7 +180,7 @@ class TargetSession(Generic[S]):
                 f"the progress of changefeed {lease.changefeed!r} is not as this instance left it: it was restored from"
                 " a backup, or changed by hand",
                 where=self.name,
-                hint="start it again: it goes on from what the target holds",
+                hint="start it again: it continues from the progress in the target",
             )
 
     def compare(self, epoch: int | None, lease: Lease) -> None:

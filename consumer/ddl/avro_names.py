@@ -39,7 +39,7 @@ def refused_names(reports: Iterable[Report], catalog: Catalog) -> None:
         for name, offset, types in report.types:
             where = f"{report.range.partition} offset={offset}"
             if name in tables:
-                fact = f"rows of {tables[name]} come under the name {name}: nobody knows which of the two a row is of"
+                fact = f"rows of {tables[name]} arrive as {name} too: it is not known to which a row belongs"
                 raise TableMismatchError(fact, where=where, hint=_HINT)
             schema = catalog.get(name)
             for column in schema.columns if schema else ():

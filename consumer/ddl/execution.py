@@ -241,7 +241,7 @@ class Execution:
 
     def _pass(self, ddl: DdlEvent, line: DdlRecord, progress: Progress) -> Progress:
         becomes = DECIDED[DdlState(line.state)].value
-        log.warning("DDL passed over", at=utc_text(ddl.commit_ts), becomes=becomes, reason=line.reason)
+        log.warning("DDL not executed, as decided", at=utc_text(ddl.commit_ts), becomes=becomes, reason=line.reason)
         if self.routes.rules and DdlState(line.state) is DdlState.TAKE:
             line, progress = self._made_by_hand(ddl, line, progress)
         else:

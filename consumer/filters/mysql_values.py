@@ -243,7 +243,7 @@ def text_of(value: Value) -> str:
 
 def _name(value: Member) -> str:
     if value.name is None:
-        raise EvaluationError(f"nobody knows the name of member {value.number}: compare with its number")
+        raise EvaluationError(f"the name of member {value.number} is not known: compare with its number")
     return value.name
 
 

@@ -81,7 +81,7 @@ class Claims:
     def _content(self, location: str, position: Position) -> bytes:
         if not self.locations and not self.moved:
             hint = "set source.claim-check.locations to the changefeed's claim-check-storage-uri"
-            raise InputError(f"the row lies in a claim-check file, {location[:300]!r}", where=str(position), hint=hint)
+            raise InputError(f"the row is in a claim-check file, {location[:300]!r}", where=str(position), hint=hint)
         place, path = found_in(location, self.locations, self.moved, position)
         where = f"{position}, {location[:300]!r}"
         try:

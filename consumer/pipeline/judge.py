@@ -109,7 +109,7 @@ def check_retired(reports: Sequence[Report], progress: Progress, ledger: Ledger)
             continue
         if facts := list(_news(report, progress, ledger)):
             where = f"{report.range.partition} offset={report.range.start}"
-            raise InputError(f"{' and '.join(facts)} came to a topic that is retired", where=where, hint=_HINT)
+            raise InputError(f"{' and '.join(facts)} arrived in a retired topic", where=where, hint=_HINT)
 
 
 def _is_later(report: Report, topic: TopicProgress) -> bool:

@@ -142,7 +142,7 @@ def complete(outcomes: Iterator[Outcome | Answered], parts: int) -> Iterator[Out
             yield outcome
             continue
         if count != outcome.outcomes:
-            raise WorkerLostError(f"of bucket {outcome.bucket} {count} of {outcome.outcomes} outcomes came")
+            raise WorkerLostError(f"only {count} of {outcome.outcomes} outcomes of bucket {outcome.bucket} arrived")
         answered.append(outcome.bucket)
         count = 0
     check_answers(answered, parts)

@@ -126,7 +126,7 @@ class LoadTable:
             f"{mark.file} is loaded up to row {found.rows}, not {before.rows}: an earlier commit, of which no answer"
             " came, was made",
             where=self._book.where,
-            hint="it is looked up and gone on from there; if this lasts, another process loads this file",
+            hint="the load continues from there; if this error repeats, another process loads this file",
         )
 
     def _replaced(self, mark: Mark) -> LeadershipLostError:

@@ -112,7 +112,7 @@ class ViewColumns:
         is_computed = isinstance(where, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Sum)
         is_number = any(not one.is_string for one in literals)
         if meant.is_no_number and (is_computed or is_number):
-            raise CannotSayError(f"column {column.name!r} is taken for a number")
+            raise CannotSayError(f"column {column.name!r} is used as a number")
 
     def _check_compared(self, column: "exp.Column", meant: "_Meant", beside: "Sequence[exp.Expr]") -> None:
         """Raise CannotSayError for a comparison with what is of another kind, which upstream converts before."""

@@ -187,7 +187,7 @@ class LakeSession:
     def commit(self) -> None:
         """Commit. Files stay if it fails: a COMMIT whose end is not known may have happened."""
         if any(table.is_open for table in self._tables.values()):
-            raise TargetError("tables were changed behind the progress", where=self.where)
+            raise TargetError("tables were changed, but the progress was not saved with them", where=self.where)
         self.io.keep()
         self.run("COMMIT")
         for table in self._tables.values():

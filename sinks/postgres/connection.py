@@ -187,7 +187,7 @@ class PostgresConnection:
             "this transaction got another session of the server than the one that was set up for it, or somebody"
             " changed its settings" + (f": {other}" if other else ""),
             where=self.where,
-            hint="a pooler is in between that pools transactions: let target.uri name the server itself, or let"
+            hint="a pooler in between pools transactions: let target.uri name the server itself, or let"
             " the pooler pool sessions (PgBouncer: pool_mode = session)",
         )
 

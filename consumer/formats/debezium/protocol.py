@@ -231,7 +231,7 @@ def _row_of(image: msgspec.Raw) -> dict[str, msgspec.Raw] | None:
 def _fields(schema: bytes, where: str) -> dict[str, Field]:
     """A row's columns by name. Raises InputError where the schema tells too little, and what a decoder raises."""
     if schema in (b"", _NULL):
-        fact = "message lacks its schema, without which nobody knows the types of its values"
+        fact = "message lacks its schema, without which the types of its values are not known"
         raise AnotherProtocolError(fact, where=where, hint=_SCHEMA)
     images = {one.field: one.fields for one in _decode_schema(schema).fields}
     found = {field.field: field for field in _decode_fields(bytes(images.get("after", _NOTHING)))}

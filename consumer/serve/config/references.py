@@ -138,12 +138,12 @@ class _Judge:
     def _check_reference(self, key: str, value: str) -> None:
         if not _holds_a_secret(key):
             hint = "references are for secrets: in target.uri, redis.uri, sasl.password and the like"
-            raise RequestError("a reference may not stand here", where=_key(key), hint=hint)
+            raise RequestError("a reference is not allowed here", where=_key(key), hint=hint)
         if value.startswith(FILE_MARK):
             self._check_file(key, value.removeprefix(FILE_MARK))
             return
         if key in URIS and VARIABLE.search(_USER.sub("", value, count=1)):
-            fact = "in a URI a reference may only stand where user and password do"
+            fact = "in a URI a reference is only allowed as user or password"
             raise RequestError(fact, where=_key(key), hint="mysql://USER:${PASSWORD}@HOST:3306")
         for name in VARIABLE.findall(value):
             if name == TOKEN_VARIABLE or not any(fnmatchcase(name, one) for one in self._allowed.variables):
@@ -173,7 +173,7 @@ class _Judge:
             place = place_of(value)
             roots = [place_of(one) for one in allowed]
         except ValueError as error:
-            raise RequestError(f"this is no place of {what} files", where=_key(key), hint=hint) from error
+            raise RequestError(f"this is not a valid location of {what} files", where=_key(key), hint=hint) from error
         if VARIABLE.search(value) or not any(_holds(root, place) for root in roots):
             raise RequestError("the API may not name this place", where=_key(key), hint=hint)
 

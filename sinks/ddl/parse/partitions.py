@@ -41,7 +41,7 @@ class Partitioning:
         """Which partition is called so, from 0. Raises InputError if none is."""
         names = [part.name.lower() for part in self.parts]
         if name.lower() not in names:
-            raise InputError(f"there is no partition {name!r} but {', '.join(names)}")
+            raise InputError(f"there is no partition {name!r}; the table has {', '.join(names)}")
         return names.index(name.lower())
 
 

@@ -166,7 +166,7 @@ def _bound(column: str | None, text: str, speller: Speller) -> str:
         return speller.number(str(whole))
     kind = speller.kind(column)
     if kind.base not in _BOUND:
-        raise TargetError(f"partitions by column {column!r} of the type {kind} can't be told apart here")
+        raise TargetError(f"which partition a row is in can't be computed here for column {column!r} of type {kind}")
     return speller.bound(column, spelled(kind, default.value))
 
 
