@@ -5,7 +5,7 @@ Source: TiCDC documentation, "Changefeed DDL Replication"; what that leaves open
 kinds: an ALTER TABLE with several clauses, which TiDB calls a multi-schema change.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -184,7 +184,12 @@ def _add(words: Words) -> Event | list[Event] | None:
     if words.skip("COLUMN") and words.peek() != "(":
         return Event.ADD_COLUMN
     if words.peek() == "(":
-        return [Event.ADD_COLUMN] * _parts(words)
+        return list(_parts(Words(words.in_brackets())))
+    return _added(words)
+
+
+def _added(words: Words) -> Event | None:
+    """The kind of what is added: a column, an index or a constraint."""
     if words.skip("CONSTRAINT"):
         if words.peek() not in {"PRIMARY", "UNIQUE", "FOREIGN", "CHECK"}:
             words.name()
@@ -193,14 +198,14 @@ def _add(words: Words) -> Event | list[Event] | None:
     return _ADDED.get(words.peek())
 
 
-def _parts(words: Words) -> int:
-    """How many columns a bracket lists."""
-    inner = Words(words.in_brackets())
-    count = 1
+def _parts(inner: Words) -> Iterator[Event]:
+    """The kinds of what a bracket lists."""
     while not inner.ended:
+        event = _added(inner)
+        if event is not None:
+            yield event
         inner.skip_clause()
-        count += inner.skip(",")
-    return count
+        inner.skip(",")
 
 
 _ADDED = {

@@ -53,6 +53,10 @@ def test_each_row_of_the_allow_list(sql: str, expected: str) -> None:
     ("sql", "events"),
     [
         ("ALTER TABLE `t` ADD COLUMN (`a` DECIMAL(10,2), `b` INT)", [Event.ADD_COLUMN] * 2),
+        (
+            "ALTER TABLE `t` ADD COLUMN (`a` INT, UNIQUE `u`(`b`), CONSTRAINT `c` CHECK(`a`>1) ENFORCED)",
+            [Event.ADD_COLUMN, Event.CREATE_INDEX],
+        ),
         ("ALTER TABLE `t` ADD `a` INT FIRST, ADD COLUMN `b` ENUM('x,y','z')", [Event.ADD_COLUMN] * 2),
         ("ALTER TABLE `t` ADD UNIQUE `u`(`a`,`b`)", [Event.CREATE_INDEX]),
         ("ALTER TABLE `t` ADD CONSTRAINT `u` UNIQUE (`a`)", [Event.CREATE_INDEX]),

@@ -16,6 +16,15 @@ def test_linear_partitions_are_plain_ones_and_the_log_tells(server: Server, how:
     assert adapted(plain, server).notes == []
 
 
+@pytest.mark.parametrize("server", [MARIADB, MYSQL])
+@pytest.mark.parametrize("verb", ["ADD PARTITION {}PARTITIONS 2", "COALESCE PARTITION {}1"])
+def test_replicas_of_the_target_get_each_statement(server: Server, verb: str) -> None:
+    """TiDB reads the word and does nothing about it."""
+    found = adapted(f"ALTER TABLE `t` {verb.format('NO_WRITE_TO_BINLOG ')}", server)
+    assert found.sql.split() == f"ALTER TABLE `t` {verb.format('')}".split()
+    assert found.notes == ["left out: NO_WRITE_TO_BINLOG (it has no effect in TiDB)"]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

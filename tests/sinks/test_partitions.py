@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from ordering.errors import TargetError
+from ordering.errors import InputError, TargetError
 from ordering.events import TableName
 from sinks.ddl.kept_definitions import Known, altered, known_of
 from sinks.ddl.parse.partitions import PartitionDef, Partitioning, read_change
@@ -60,6 +60,9 @@ def test_forms_of_definitions() -> None:
         ("REORGANIZE PARTITION `p0` INTO (PARTITION `x` VALUES LESS THAN (2),PARTITION `y` VALUES LESS THAN (5))",
          ["x", "y", "p1"]),
         ("EXCHANGE PARTITION `p0` WITH TABLE `d`.`u`", ["p0", "p1"]),
+        ("REORGANIZE PARTITION NO_WRITE_TO_BINLOG `p0`,`p1` INTO (PARTITION `x` VALUES LESS THAN (9))", ["x"]),
+        ("ADD PARTITION NO_WRITE_TO_BINLOG (PARTITION `p2` VALUES LESS THAN (9))", ["p0", "p1", "p2"]),
+        ("PARTITION `p0` ATTRIBUTES='merge_option=allow'", ["p0", "p1"]),
     ],
 )  # fmt: skip
 def test_clauses(clause: str, after: list[str]) -> None:
@@ -70,10 +73,19 @@ def test_clauses_about_hashed_partitions() -> None:
     before = partitions("HASH (`id`) PARTITIONS 3")
     assert names(read_change("ADD PARTITION PARTITIONS 2", before).after) == ["p0", "p1", "p2", "p3", "p4"]
     assert names(read_change("COALESCE PARTITION 2", before).after) == ["p0"]
+    assert names(read_change("COALESCE PARTITION NO_WRITE_TO_BINLOG 2", before).after) == ["p0"]
+    assert names(read_change("ADD PARTITION NO_WRITE_TO_BINLOG PARTITIONS 1", before).after) == ["p0", "p1", "p2", "p3"]
     assert read_change("REMOVE PARTITIONING", before).after is None
     assert names(read_change("PARTITION BY KEY (`id`) PARTITIONS 2", None).after) == ["p0", "p1"]
     assert read_change("TRUNCATE PARTITION ALL", None).removed is None
     assert read_change("EXCHANGE PARTITION `p` WITH TABLE `u`", None).exchanged == ("p", TableReference(None, "u"))
+
+
+@pytest.mark.parametrize("clause", ["FIRST PARTITION LESS THAN (5)", "REORGANIZE PARTITION `p0` WITH `p1`"])
+def test_a_clause_that_is_not_known_is_refused(clause: str) -> None:
+    """TiDB sends FIRST PARTITION, which removes rows, as the DROP PARTITION that it stands for."""
+    with pytest.raises(InputError):
+        read_change(clause, partitions(RANGE))
 
 
 def rows_in(definition: Known, name: str, values: Iterable[object], kind: str = "INTEGER") -> list[object]:

@@ -80,6 +80,10 @@ def test_types(printed: str, kind: TypeDef) -> None:
         ("`a` INT DEFAULT (`f`(1, ')'))", ColumnDef("a", INT, default=Default(expression="(`f`(1, ')'))"))),
         ("`a` INT CHECK(`a`>0) ENFORCED", ColumnDef("a", INT)),
         ("`PRIMARY` INT", ColumnDef("PRIMARY", INT)),
+        ("`a` INT REFERENCES `o` MATCH FULL ON DELETE SET NULL NOT NULL", ColumnDef("a", INT, nullable=False)),
+        ("`a` INT REFERENCES `d`.`o`(`x`) MATCH SIMPLE ON UPDATE CASCADE", ColumnDef("a", INT)),
+        ("`a` INT NOT NULL REFERENCES `o`(`x`) ON UPDATE SET NULL", ColumnDef("a", INT, nullable=False)),
+        ("`a` INT REFERENCES `o`,`b` DECIMAL(5,2)", ColumnDef("a", INT)),
     ],
 )
 def test_columns(printed: str, expected: ColumnDef) -> None:
@@ -116,6 +120,12 @@ CHANGES = {
         AddColumn(A, if_missing=True),
         AddColumn(ColumnDef("b", INT), if_missing=True),
     ],
+    "ADD COLUMN (`a` INT, INDEX `date`(`b`), UNIQUE KEY(`b`), CHECK(`a`>1) ENFORCED)": [
+        AddColumn(A),
+        AddIndex(IndexDef(IndexKind.PLAIN, "date", (IndexPart("b"),))),
+        AddIndex(IndexDef(IndexKind.UNIQUE, "", (IndexPart("b"),))),
+        Passed("CHECK(`a`>1) ENFORCED"),
+    ],
     "DROP COLUMN `a`, DROP INDEX `i`, DROP PRIMARY KEY": [DropColumn("a"), DropIndex("i"), DropIndex("PRIMARY")],
     "MODIFY COLUMN `a` INT AFTER `b`": [ChangeColumn("a", A)],
     "CHANGE COLUMN `x` `a` INT FIRST": [ChangeColumn("x", A)],
@@ -127,6 +137,7 @@ CHANGES = {
     "ADD UNIQUE `u`(`a`) WHERE `a`=1": [AddIndex(IndexDef(IndexKind.OTHER, "u", (IndexPart("a"),)))],
     "ADD INDEX `i`(`a`) WHERE `a`=1": [AddIndex(IndexDef(IndexKind.PLAIN, "i", (IndexPart("a"),)))],
     "COMMENT = 'c', AUTO_INCREMENT = 5": [SetComment("c"), Passed("AUTO_INCREMENT = 5")],
+    "COMMENT = 'c' AUTO_INCREMENT = 5": [SetComment("c"), Passed("AUTO_INCREMENT = 5")],
     "DROP FOREIGN KEY `fk`": [Passed("DROP FOREIGN KEY `fk`")],
     "ALTER INDEX `i` INVISIBLE": [Passed("ALTER INDEX `i` INVISIBLE")],
     "SET TIFLASH REPLICA 1": [Passed("SET TIFLASH REPLICA 1")],
@@ -151,7 +162,7 @@ def test_indexes_of_their_own_statements() -> None:
     assert read_dropped_index("DROP INDEX IF EXISTS `i` ON `t`") == "i"
 
 
-@pytest.mark.parametrize("printed", ["`a`", "`a` INT SOMETHING ELSE", "`a` INT COMMENT", "`a` ENUM('x'"])
+@pytest.mark.parametrize("printed", ["`a`", "`a` INT SOMETHING ELSE", "`a` INT CHECK `a`", "`a` INT COMMENT", "`a` ENUM('x'"])
 def test_what_is_no_definition(printed: str) -> None:
     with pytest.raises(InputError):
         column(printed)

@@ -22,6 +22,9 @@ TEXTUAL = _OF_BYTES.keys() | _MEMBERS
 _DOUBLE_FROM = 25
 """FLOAT(p) is a DOUBLE from this precision on (MySQL documentation, "Floating-Point Types")."""
 
+_ACTIONS = {"RESTRICT", "CASCADE", "SET", "NO"}
+"""What the actions of a foreign key begin with."""
+
 Option = Callable[[Words, ColumnDef], ColumnDef]
 
 
@@ -123,9 +126,10 @@ def _default(words: Words, column: ColumnDef) -> ColumnDef:
 
 
 def _on(words: Words, column: ColumnDef) -> ColumnDef:
-    if words.skip("UPDATE"):
+    if not words.skip("UPDATE"):
+        words.expect("DELETE")
+    elif words.peek() not in _ACTIONS:
         return replace(column, on_update=read_expression(words))
-    words.expect("DELETE")
     return _action(words, column)
 
 
@@ -177,7 +181,10 @@ def _references(words: Words, column: ColumnDef) -> ColumnDef:
     words.name()
     if words.skip("."):
         words.name()
-    words.in_brackets()
+    if words.peek() == "(":
+        words.in_brackets()
+    if words.skip("MATCH"):
+        words.take()
     return column
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ordering.events import folded
 from sinks.ddl.model import AddIndex, Change
 from sinks.ddl.parse.lexer import Canonical
-from sinks.ddl.parse.tables import added_column, altering, clause, clauses
+from sinks.ddl.parse.tables import added_element, altering, clause, clauses
 from sinks.ddl.parse.words import Words
 
 _CONDITION = re.compile(r"\w+\s+(UNIQUE\s+)?((COLUMN|INDEX|KEY)\s*)?(/\*T!\s*)?IF\s+(NOT\s+)?EXISTS\b", re.IGNORECASE)
@@ -71,7 +71,7 @@ def _without_columns(words: Words, changes_nothing: Callable[[Change], bool]) ->
     head, kept = words.sql[start : words.words[words.at - 1].stop], []
     while True:
         first = words.words[words.at]
-        column, *_ = added_column(words, if_missing=True)
-        kept += [] if changes_nothing(column) else [words.sql[first.start : words.words[words.at - 1].stop]]
+        element, *_ = added_element(words, if_missing=True)
+        kept += [] if changes_nothing(element) else [words.sql[first.start : words.words[words.at - 1].stop]]
         if not words.skip(","):
             return f"{head}{', '.join(kept)})" if kept else ""

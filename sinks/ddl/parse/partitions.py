@@ -15,6 +15,8 @@ from sinks.ddl.parse.words import WordKind, Words
 
 MAXVALUE = "MAXVALUE"
 DEFAULT = "DEFAULT"
+UNLOGGED = "NO_WRITE_TO_BINLOG"
+"""May stand behind ADD, COALESCE and REORGANIZE PARTITION; TiDB reads it and does nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,11 @@ def read_change(text: str, before: Partitioning | None) -> PartitionChange:
     """What a clause of ALTER TABLE that is about partitions does. Raises InputError."""
     words = Words(text)
     if words.peek() == "PARTITION":
-        return PartitionChange(read_partitioning(words))
+        return PartitionChange(read_partitioning(words) if words.peek(1) == "BY" else before)
     verb = words.take().text.upper()
     words.skip_any("PARTITION", "PARTITIONING")
+    if verb == "FIRST":
+        raise words.unexpected("which partitions it removes is not known")
     if verb == "REMOVE":
         return PartitionChange(None)
     if verb == "EXCHANGE":
@@ -117,17 +121,19 @@ def _removal(verb: str, words: Words, before: Partitioning | None) -> PartitionC
 
 def _divided(verb: str, words: Words, before: Partitioning) -> Partitioning | None:
     """The definition after ADD, COALESCE or REORGANIZE; others leave it as it is, or it is not known any more."""
+    words.skip("IF", "NOT", "EXISTS")
+    words.skip_any(UNLOGGED)
     if verb == "COALESCE":
         return replace(before, parts=before.parts[: -int(words.take().text)])
     if verb == "ADD":
-        words.skip("IF", "NOT", "EXISTS")
         if words.skip("PARTITIONS"):
             return replace(before, parts=before.parts + _numbered(int(words.take().text), before))
         return replace(before, parts=before.parts + _parts(words.in_brackets()))
     if verb == "REORGANIZE":
-        names = _listed(words)
-        if not words.skip("INTO"):
+        if words.ended:
             return before
+        names = _listed(words)
+        words.expect("INTO")
         places = [before.place(name) for name in names]
         new = _parts(words.in_brackets())
         return replace(before, parts=before.parts[: min(places)] + new + before.parts[max(places) + 1 :])

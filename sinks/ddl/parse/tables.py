@@ -253,8 +253,7 @@ def clause(words: Words) -> Iterator[Change]:
 
 def _add(words: Words) -> Iterator[Change]:
     if at_constraint(words):
-        part = read_constraint(words)
-        yield AddIndex(part) if isinstance(part, IndexDef) else part
+        yield _added(read_constraint(words))
         return
     if words.peek() == "STATS_EXTENDED":
         yield Passed(words.skip_clause())
@@ -262,11 +261,23 @@ def _add(words: Words) -> Iterator[Change]:
     words.skip("COLUMN")
     if_missing = words.skip("IF", "NOT", "EXISTS")
     several = words.skip("(")
-    yield from added_column(words, if_missing=if_missing)
+    yield from (added_element if several else added_column)(words, if_missing=if_missing)
     while several and words.skip(","):
-        yield from added_column(words, if_missing=if_missing)
+        yield from added_element(words, if_missing=if_missing)
     if several:
         words.expect(")")
+
+
+def added_element(words: Words, *, if_missing: bool) -> Iterator[Change]:
+    """What an ADD COLUMN (...) holds between two commas: a column, an index or a constraint. Raises InputError."""
+    if at_constraint(words):
+        yield _added(read_constraint(words))
+    else:
+        yield from added_column(words, if_missing=if_missing)
+
+
+def _added(part: IndexDef | Passed) -> Change:
+    return AddIndex(part) if isinstance(part, IndexDef) else part
 
 
 def added_column(words: Words, *, if_missing: bool) -> Iterator[Change]:
@@ -358,6 +369,8 @@ def _comment(words: Words) -> Iterator[Change]:
     if word.kind is not WordKind.STRING:
         raise words.unexpected("expected a comment's text")
     yield SetComment(word.text)
+    if not words.ended and words.peek() != ",":
+        yield Passed(words.skip_clause())
 
 
 def _set(words: Words) -> Iterator[Change]:

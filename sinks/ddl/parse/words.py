@@ -78,8 +78,12 @@ class Words:
         return InputError(f"DDL statement can't be read: {detail} at {rest!r}")
 
     def in_brackets(self) -> str:
-        """The source text between the bracket that comes next and its partner, brackets left out."""
-        first = self.take()
+        """The source text between the bracket that comes next and its partner, brackets left out.
+
+        Raises InputError if no bracket comes.
+        """
+        self.expect("(")
+        first = self.words[self.at - 1]
         depth = 1
         while depth:
             word = self.take()

@@ -2,11 +2,13 @@
 
 They change no value: where a server's files are, how they are packed or encrypted, how an ALTER is done. TiDB's DDL is
 online whatever `ALGORITHM` and `LOCK` say, and a server refuses what it can't do in the way that is asked for.
+NO_WRITE_TO_BINLOG would keep the statement from the replicas of a server.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from sinks.ddl.parse.partitions import UNLOGGED
 from sinks.ddl.parse.words import Word, WordKind
 from sinks.mysql.ddl.columns import Edit, is_word
 
@@ -68,6 +70,8 @@ def _found(clause: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
         if is_word(word, *_OPTIONS) or (of_index and is_word(word, *_WAYS)):
             if is_word(clause[min(at + 1, len(clause) - 1)], "="):
                 yield at, min(at + 3, len(clause)), _NO_EFFECT
+        elif is_word(word, UNLOGGED):
+            yield at, at + 1, _NO_EFFECT
         elif at + 1 < len(clause) and is_word(clause[at + 1], *_PAIRS.get(_plain(word), ())):
             yield at, at + 2, _NO_EFFECT
 

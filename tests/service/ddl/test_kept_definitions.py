@@ -79,6 +79,21 @@ def test_partitions_of_a_ddl_that_a_filter_ignores(feed: Feed, event: str) -> No
     assert ids(feed) == left
 
 
+def test_partitions_that_were_divided_without_a_binary_log(feed: Feed) -> None:
+    """60 went with p0, which upstream had in p1."""
+    unlogged = REORGANIZE.replace("PARTITION", "PARTITION NO_WRITE_TO_BINLOG", 1)
+    feed.send([*begun(10, 60, 150), ddl("d.t", 4, unlogged), ddl("d.t", 6, TRUNCATE), *watermarks(9)])
+    feed.once()
+    assert ids(feed) == [60, 150]
+
+
+def test_an_index_among_added_columns_is_no_column(feed: Feed) -> None:
+    added = "ALTER TABLE `t` ADD COLUMN (`date` DATE,UNIQUE `year`(`id`))"
+    feed.send([*begun(10), ddl("d.t", 4, added), *watermarks(9)])
+    feed.once()
+    assert [sorted(row) for row in feed.cells.tables(["d"])["d.t"][1]] == [["date", "id"]]
+
+
 @pytest.mark.parametrize("decision", [DdlState.SKIP, DdlState.TAKE])
 def test_partitions_of_a_ddl_that_an_operator_decides_about(feed: Feed, decision: DdlState) -> None:
     """By hand, and in a spelling that upstream takes for the same."""
