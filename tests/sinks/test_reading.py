@@ -162,7 +162,9 @@ def test_indexes_of_their_own_statements() -> None:
     assert read_dropped_index("DROP INDEX IF EXISTS `i` ON `t`") == "i"
 
 
-@pytest.mark.parametrize("printed", ["`a`", "`a` INT SOMETHING ELSE", "`a` INT CHECK `a`", "`a` INT COMMENT", "`a` ENUM('x'"])
+@pytest.mark.parametrize(
+    "printed", ["`a`", "`a` INT SOMETHING ELSE", "`a` INT CHECK `a`", "`a` INT COMMENT", "`a` ENUM('x'"]
+)
 def test_what_is_no_definition(printed: str) -> None:
     with pytest.raises(InputError):
         column(printed)
