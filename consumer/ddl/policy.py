@@ -14,7 +14,7 @@ from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
-from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind
+from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind, Passed
 from sinks.ddl.parse.left_out import without, without_idle
 from sinks.ddl.parse.statement import (
     MALFORMED,
@@ -199,8 +199,10 @@ def _keeps_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Catalog
     """Whether the only thing that is asked for is the primary key that a DROP before it was not allowed to drop."""
     if clauses.events != (Event.ADD_PRIMARY_KEY,) or "PRIMARY" not in schema.valid_indexes:
         return False
-    (change,) = read_changes(sql)
-    return isinstance(change, AddIndex) and is_as_made(change.index, schema, catalog)
+    changes = [change for change in read_changes(sql) if not isinstance(change, Passed)]
+    if len(changes) != 1 or not isinstance(changes[0], AddIndex):
+        return False
+    return is_as_made(changes[0].index, schema, catalog)
 
 
 def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> DdlEvent:

@@ -40,7 +40,7 @@ def take_variable(name: str, key: str) -> str | None:
 def hide_variables(patterns: Iterable[str]) -> None:
     """Let other processes see no variable of these names, or patterns with `*`, whether a config took it or not.
 
-    But for those that Spark needs itself: where a config takes one of these, it is hidden.
+    What Spark may need itself is hidden only by its name, not by a pattern.
     """
     _may_be_taken.update(patterns)
 
@@ -53,8 +53,9 @@ def visible(environment: Mapping[str, str]) -> dict[str, str]:
 def _is_hidden(name: str) -> bool:
     if name in _taken:
         return True
-    needed = name in _COMMON or name.startswith(_OF_SPARK)
-    return not needed and any(fnmatchcase(name, one) for one in _may_be_taken)
+    if name in _COMMON or name.startswith(_OF_SPARK):
+        return name in _may_be_taken - _COMMON
+    return any(fnmatchcase(name, one) for one in _may_be_taken)
 
 
 class ProcessArguments(dict[str, Any]):

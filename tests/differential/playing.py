@@ -95,7 +95,7 @@ class Place:
         """Play one script into the empty target."""
         with self._fresh() as (uri, cells):
             feed = self._feed([recording], consistency, uri, cells)
-            return self._failure(feed) or Verdict(silent=tuple(_wrong(recording, cells)))
+            return self._failure(feed, recording.seed) or Verdict(silent=tuple(_wrong(recording, cells)))
 
     def play_all(self, recordings: Sequence[Recording], consistency: str) -> Iterator[tuple[Recording, Verdict]]:
         """Play scripts that were recorded at once, up to `together` of them by one changefeed.
@@ -117,7 +117,7 @@ class Place:
         """Verdicts of the first ones, up to one that stops."""
         with self._fresh() as (uri, cells):
             feed = self._feed(recordings, consistency, uri, cells)
-            failure = self._failure(feed)
+            failure = self._failure(feed, recordings[0].seed)
             done = stopped_in(recordings, _checkpoint(feed)) if failure else len(recordings)
             for one in recordings[:done]:
                 yield Verdict(silent=tuple(_wrong(one, cells)))
@@ -136,9 +136,9 @@ class Place:
         feed.send(joined(recordings))
         return feed
 
-    def _failure(self, feed: LocalFeed) -> Verdict | None:
+    def _failure(self, feed: LocalFeed, seed: int) -> Verdict | None:
         """Play what was sent, in as many lives as it takes; what it stopped with."""
-        chance = Random(feed.name)
+        chance = Random(f"{seed} {self.kind} {feed.config.target.consistency}")
         if self.killed_at:
             feed.with_(limits={"window-rows": chance.choice(WINDOWS)})
 

@@ -59,8 +59,10 @@ def emptied(cells: _Some) -> Iterator[_Some]:
     """A server's cells; the databases that come meanwhile are dropped at the end."""
     with closing(cells):
         before = cells.databases()
-        yield cells
-        cells.drop(cells.databases() - before)
+        try:
+            yield cells
+        finally:
+            cells.drop(cells.databases() - before)
 
 
 class SqliteCells:

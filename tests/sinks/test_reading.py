@@ -156,6 +156,14 @@ def test_changes(clauses: str) -> None:
     assert read_changes(f"ALTER TABLE `d`.`t` {clauses}") == CHANGES[clauses]
 
 
+@pytest.mark.parametrize(
+    "clauses", ["COMMENT = 'c' SOMETHING ELSE", "COMMENT = 'c' PARTITION BY HASH (`a`) PARTITIONS 2"]
+)
+def test_a_comment_does_not_hide_what_stands_behind_it(clauses: str) -> None:
+    with pytest.raises(InputError):
+        read_changes(f"ALTER TABLE `d`.`t` {clauses}")
+
+
 def test_indexes_of_their_own_statements() -> None:
     index = IndexDef(IndexKind.UNIQUE, "i", (IndexPart("a", descending=True), IndexPart("b", 5)))
     assert read_index("CREATE UNIQUE INDEX `i` ON `d`.`t` (`a` DESC, `b`(5)) USING BTREE") == index

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from ordering.events import folded
-from sinks.ddl.model import AddIndex, Change
+from sinks.ddl.model import AddColumn, AddIndex, Change
 from sinks.ddl.parse.lexer import Canonical
 from sinks.ddl.parse.tables import added_element, altering, clause, clauses
 from sinks.ddl.parse.words import Words
@@ -32,12 +32,14 @@ def without_idle(sql: str, changes_nothing: Callable[[Change], bool]) -> str:
     is_whole = True
     while not words.ended:
         at, first = words.at, words.words[words.at]
+        listed = _lists_columns(words)
         changes = list(clause(words))
         end, last = words.at, words.words[words.at - 1]
         text = left = words.sql[first.start : last.stop]
-        if _CONDITION.match(sql[first.origin : last.origin]) and any(map(changes_nothing, changes)):
+        idle = [(isinstance(one, AddColumn) or not listed) and changes_nothing(one) for one in changes]
+        if _CONDITION.match(sql[first.origin : last.origin]) and any(idle):
             words.at = at
-            left = "" if all(map(changes_nothing, changes)) else _without_columns(words, changes_nothing) or text
+            left = "" if all(idle) else _without_columns(words, changes_nothing) or text
             words.at = end
         is_whole &= left == text
         kept += [left] if left else []
@@ -60,6 +62,16 @@ def conditional_indexes(sql: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def _lists_columns(words: Words) -> bool:
+    """Whether ADD COLUMN (...) comes: its condition is of the columns, not of an index or a constraint among them."""
+    at = words.at
+    words.take()
+    words.skip("COLUMN")
+    words.skip("IF", "NOT", "EXISTS")
+    found, words.at = words.peek() == "(", at
+    return found and words.peek() == "ADD"
+
+
 def _without_columns(words: Words, changes_nothing: Callable[[Change], bool]) -> str:
     """An ADD COLUMN (...) without those of its columns that change nothing; "" if it has no such list."""
     start = words.words[words.at].start
@@ -72,6 +84,7 @@ def _without_columns(words: Words, changes_nothing: Callable[[Change], bool]) ->
     while True:
         first = words.words[words.at]
         element, *_ = added_element(words, if_missing=True)
-        kept += [] if changes_nothing(element) else [words.sql[first.start : words.words[words.at - 1].stop]]
+        is_idle = isinstance(element, AddColumn) and changes_nothing(element)
+        kept += [] if is_idle else [words.sql[first.start : words.words[words.at - 1].stop]]
         if not words.skip(","):
             return f"{head}{', '.join(kept)})" if kept else ""

@@ -369,7 +369,7 @@ def _comment(words: Words) -> Iterator[Change]:
     if word.kind is not WordKind.STRING:
         raise words.unexpected("expected a comment's text")
     yield SetComment(word.text)
-    if not words.ended and words.peek() != ",":
+    if words.peek() in STORAGE:  # options may stand side by side
         yield Passed(words.skip_clause())
 
 

@@ -119,7 +119,8 @@ class MysqlDdl:
         self._await_jobs(recovery.subjects(statement, session))
         self._end_running(lease, recovery.subjects(statement, session))
         sent, catalog = read_statement(ddl.sql), self._at.catalog()
-        for left_over in kept_indexes.drops(self._at.db.query, statement, sent, session, catalog):
+        query, has_partial = self._at.db.query, self._reads_features
+        for left_over in kept_indexes.drops(query, statement, sent, session, catalog, has_partial=has_partial):
             self._change(left_over, lease)
         with self._at.led_transaction(lease):
             return self._log.enter(ddl, fitted.logged, lease.changefeed, self._there(statement, session))

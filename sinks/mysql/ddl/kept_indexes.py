@@ -41,9 +41,12 @@ def without_those_there(sql: str, conditional: Collection[str], definition: str)
     return (without(sql, is_there) or sql) if there else sql
 
 
-def drops(query: Query, statement: Statement, sent: Statement, session: str | None, catalog: Catalog) -> Iterator[str]:
+def drops(
+    query: Query, statement: Statement, sent: Statement, session: str | None, catalog: Catalog, *, has_partial: bool
+) -> Iterator[str]:
     """Statements that drop what is left over. `sent`: the statement with what TiCDC leaves out of it.
 
+    `has_partial`: whether the server has indexes over a part of the rows; others are not given the statement at all.
     Raises TargetError for an index that no statement of upstream's has made.
     """
     left_out = {change.name.lower() for change in _changes(sent) if isinstance(change, DropIndex)}
@@ -51,7 +54,7 @@ def drops(query: Query, statement: Statement, sent: Statement, session: str | No
         there = _parts(query, name, index)
         if there not in ([], _wanted(index)):
             if index.known_as.lower() not in left_out:
-                if index.kind is IndexKind.OTHER and there[1:] == _wanted(index)[1:]:
+                if has_partial and index.kind is IndexKind.OTHER and there[1:] == _wanted(index)[1:]:
                     continue  # over which rows it is, the server knows: it refuses the name
                 raise _not_upstreams(name, index, there)
             key = "PRIMARY KEY" if index.kind is IndexKind.PRIMARY else f"INDEX {quoted(index.known_as)}"

@@ -194,6 +194,7 @@ def test_what_else_a_statement_does_is_executed(sql: str, expected: str) -> None
     [
         ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`)", ["PRIMARY"], True),
         ("ALTER TABLE `t1` ADD PRIMARY KEY (`ID`) /*T![clustered_index] NONCLUSTERED */", ["PRIMARY"], True),
+        ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`), ALGORITHM = INPLACE", ["PRIMARY"], True),
         ("ALTER TABLE `t1` ADD PRIMARY KEY (`v`)", ["PRIMARY"], False),
         ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`)", ["t1.u"], False),
         ("ALTER TABLE `t1` ADD PRIMARY KEY (`id`), ADD COLUMN `w` INT", ["PRIMARY"], False),
@@ -290,6 +291,7 @@ def test_a_part_of_a_statement_about_several_tables_ends_without_its_semicolon(
         ("ADD COLUMN /*T! IF NOT EXISTS  */(`ID` INT, `b` INT DEFAULT 3)", "ADD COLUMN  (`b` INT DEFAULT 3)"),
         ("ADD COLUMN IF NOT EXISTS (`b` INT, `id` INT, `c` INT)", "ADD COLUMN IF NOT EXISTS (`b` INT, `c` INT)"),
         ("ADD COLUMN IF NOT EXISTS (`b` INT, `c` INT)", ""),
+        ("ADD COLUMN IF NOT EXISTS (`id` INT, UNIQUE `i`(`id`))", "ADD COLUMN IF NOT EXISTS (UNIQUE `i`(`id`))"),
         ("ADD COLUMN (`b` INT, `id` INT)", ""),
     ],
 )  # fmt: skip

@@ -47,9 +47,9 @@ def test_variables_that_a_config_may_take_later_are_not_visible_either(monkeypat
 
 def test_a_pattern_for_all_names_leaves_what_spark_is_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_may_be_taken", set())
-    hide_variables(["*"])
+    hide_variables(["*", "SPARK_DB_PASSWORD", "PATH"])
     needed = {"PATH": "p", "_PYSPARK_DRIVER_CONN_INFO_PATH": "c", "PYTHONPATH": "m", "SPARK_HOME": "s"}
-    assert visible({**needed, "ORDERS_PASSWORD": "x"}) == needed
+    assert visible({**needed, "ORDERS_PASSWORD": "x", "SPARK_DB_PASSWORD": "y"}) == needed
 
 
 SECRET_SETTINGS = [

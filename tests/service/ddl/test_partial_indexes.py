@@ -65,6 +65,17 @@ def test_tidb_judges_one_over_the_same_columns(tidb_feed: Feed, sql: str, there:
         tidb_feed.once()
 
 
+@pytest.mark.parametrize("sql", AS_WANTED)
+def test_another_server_does_not_take_one_over_all_rows_for_it(mariadb_feed: Feed, sql: str) -> None:
+    """The statement is left out there, so nothing else would say that rows may be equal in the index."""
+    mariadb_feed.send([MADE, PLAIN, *watermarks(2)])
+    mariadb_feed.once()
+    mariadb_feed.cells.run("d", "ALTER TABLE `t` ADD UNIQUE `u`(`b`)")
+    mariadb_feed.send([ddl("d.t", 3, sql), *watermarks(9)])
+    with pytest.raises(TargetError, match="another one of that name, over b"):
+        mariadb_feed.once()
+
+
 def test_tidb_waits_for_none_that_is_not_unique() -> None:
     assert adds_plain_indexes("CREATE INDEX `p` ON `t` (`b`) WHERE `c`=1")
     assert not adds_plain_indexes(AS_WANTED[0])
