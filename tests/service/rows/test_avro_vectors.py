@@ -251,6 +251,6 @@ def test_rows_that_may_be_another_tables(
     sent_column = column.replace("-", "_")
     rows = [typed(insert(f"d.{table}", 1, 0, id=1, **{sent_column: 1}), **{sent_column: "int"}), *watermarks(2)]
     error = refused(sqlite_feed, registry, as_avro(rows, registry.register), TableMismatchError)
-    assert "under the name" in error.fact
+    assert "arrive as" in error.fact
     assert "offset=0" in error.where
     assert "canal-json" in error.hint
