@@ -44,5 +44,5 @@ def refused_names(reports: Iterable[Report], catalog: Catalog) -> None:
             schema = catalog.get(name)
             for column in schema.columns if schema else ():
                 if (sent := avro_name(column.name)) != column.name and sent in types:
-                    fact = f"table {name}: values of column {column.name!r} come under the name {sent!r}"
+                    fact = f"table {name}: values of column {column.name!r} arrive as {sent!r}"
                     raise TableMismatchError(fact, where=where, hint=_HINT)
