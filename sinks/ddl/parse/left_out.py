@@ -32,12 +32,14 @@ def without_idle(sql: str, changes_nothing: Callable[[Change], bool]) -> str:
     is_whole = True
     while not words.ended:
         at, first = words.at, words.words[words.at]
-        listed = _lists_columns(words)
+        listed = _enters_columns(words)
+        words.at = at
         changes = list(clause(words))
         end, last = words.at, words.words[words.at - 1]
         text = left = words.sql[first.start : last.stop]
-        idle = [(isinstance(one, AddColumn) or not listed) and changes_nothing(one) for one in changes]
-        if _CONDITION.match(sql[first.origin : last.origin]) and any(idle):
+        judged = changes if _CONDITION.match(sql[first.origin : last.origin]) else []
+        idle = [(isinstance(one, AddColumn) or not listed) and changes_nothing(one) for one in judged]
+        if any(idle):
             words.at = at
             left = "" if all(idle) else _without_columns(words, changes_nothing) or text
             words.at = end
@@ -62,23 +64,19 @@ def conditional_indexes(sql: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _lists_columns(words: Words) -> bool:
-    """Whether ADD COLUMN (...) comes: its condition is of the columns, not of an index or a constraint among them."""
-    at = words.at
+def _enters_columns(words: Words) -> bool:
+    """Step into ADD COLUMN (...), if it comes: its condition is of the columns, not of an index among them."""
+    is_added = words.peek() == "ADD"
     words.take()
     words.skip("COLUMN")
     words.skip("IF", "NOT", "EXISTS")
-    found, words.at = words.peek() == "(", at
-    return found and words.peek() == "ADD"
+    return words.skip("(") and is_added
 
 
 def _without_columns(words: Words, changes_nothing: Callable[[Change], bool]) -> str:
     """An ADD COLUMN (...) without those of its columns that change nothing; "" if it has no such list."""
     start = words.words[words.at].start
-    words.take()
-    words.skip("COLUMN")
-    words.skip("IF", "NOT", "EXISTS")
-    if not words.skip("("):
+    if not _enters_columns(words):
         return ""
     head, kept = words.sql[start : words.words[words.at - 1].stop], []
     while True:

@@ -14,6 +14,7 @@ from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, Position, TableName
 from ordering.timestamps import CommitTs
+from sinks.ddl.parse.left_out import conditional_indexes
 from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 
@@ -361,3 +362,15 @@ def test_renames_that_all_are_left_out() -> None:
     mixed = Catalog({**catalog("test.t1", key=()).tables, **catalog("test.t2").tables})
     assert not is_ignored(event, wanted("*.*"), mixed)
     assert replicated(event, wanted("*.*"), mixed).replicated == "RENAME TABLE `test`.`t2` TO `test`.`n2`"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "names"),
+    [
+        ("ADD INDEX `i`(`a`), ADD INDEX /*T! IF NOT EXISTS  */`J`(`b`)", {"j"}),
+        ("ADD INDEX `i`(`a`), ADD UNIQUE `u`(`b`)", set()),
+        ("ADD COLUMN /*T! IF NOT EXISTS  */(`c` INT, INDEX `i`(`a`)), ADD COLUMN `d` INT", set()),
+    ],
+)
+def test_an_index_has_the_condition_of_its_own_clause(clauses: str, names: set[str]) -> None:
+    assert conditional_indexes(f"ALTER TABLE `t` {clauses}") == names
