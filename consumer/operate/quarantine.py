@@ -107,7 +107,7 @@ class _Replay:
 
     def __init__(self, config: Config, target: Target, progress: Progress, lease: Lease) -> None:
         self._config, self._target, self._progress, self._lease = config, target, progress, lease
-        self._filter = read_filter(config.filter)
+        self._filter, self._promoted = read_filter(config.filter), PromotedKeys.of(config.filter.promoted_keys)
         self._all = target.quarantine.all(config.changefeed)
         self._ddls = target.ddl_log.latest(config.changefeed, KEPT)
         self._format = schemas_of(config, target).format
@@ -168,7 +168,7 @@ class _Replay:
     def _key(self, message: canal_json.Envelope, schema: TableSchema) -> tuple[str, ...]:
         if not message.primary_key:
             try:
-                PromotedKeys.of(self._config.filter.promoted_keys).check(schema, "")
+                self._promoted.check(schema, "")
             except TargetError as error:
                 raise _Undecided(f"still refused: {error.fact}") from error
         return tuple(message.primary_key or schema.handle_key)

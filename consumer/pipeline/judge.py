@@ -44,7 +44,7 @@ def judged_progress(session: Session, read: WindowRead) -> Progress:
     check_retired(reports, session.progress, session.ledger)
     refused_rows(reports)
     refused_columns(reports, session.routes.columns)
-    refused_keys(reports, catalog, PromotedKeys.of(session.config.filter.promoted_keys))
+    refused_keys(reports, catalog, session.promoted)
     if session.config.source.protocol == "avro":
         refused_names(reports, catalog)
     refused_tables(reports, catalog, session.config.source.time_zone)

@@ -10,6 +10,7 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
+from consumer.filters.promoted_keys import PromotedKeys
 from consumer.large_messages.fetch import Bodies
 from consumer.pipeline.acting_tables import ActingTables
 from consumer.pipeline.apply_mode import ApplyMode, mode_of
@@ -73,7 +74,7 @@ class Session:
         self.config, self.source, self.target, self.jobs, self.observe = config, source, target, jobs, observe
         self.tuning, self._written = tuning, written
         self.filter, self._bodies, self._mode = read_filter(config.filter), bodies_of(config), mode
-        self.routes = read_routes(config.sink)
+        self.routes, self.promoted = read_routes(config.sink), PromotedKeys.of(config.filter.promoted_keys)
         start = CheckpointTs(config.source.start_ts)
         first = Progress.first(start, self.filter.digest, uuid4().hex, self.routes.digest)
         stored = target.claim(config.changefeed, first, held)
