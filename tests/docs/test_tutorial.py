@@ -82,7 +82,7 @@ class Walk:
         return out
 
     def _serve(self, line: str) -> str:
-        """Start it, and wait until it leads: an empty page that answers is not enough."""
+        """Start it, and wait until it leads and the target says so: who is killed before that was never heard of."""
         process = self._started(line)
         url = f"http://127.0.0.1:{self.port}/api/v2/changefeeds/bank"
         asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.env['RECONCILER_TOKEN']}"})
@@ -95,7 +95,7 @@ class Walk:
             except OSError:  # it does not listen yet, or a busy machine keeps it from answering
                 return False
             assert told["state"] != "failed", told["error"]
-            return bool(told["state"] == "normal" and told["leads"])
+            return bool(told["state"] == "normal" and told["leads"] and told["leader"])
 
         eventually("it leads", leads, pause_s=0.2)
         return ""
