@@ -35,7 +35,6 @@ from consumer.embedded import KafkaBroker
 from consumer.proof.state import TableJudgement, state_of
 from consumer.wiring import target_of
 from ordering.events import TableName
-from tests.bench.measure import write_config
 from tests.embedded import MariaDbServer, PostgresServer
 from tests.faults.random_kills import Upstream, Victim
 from tests.faults.targets import View, comparable, view_of, wait_until
@@ -332,23 +331,30 @@ def rows_of(rows: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
+def config_of(path: Path, bootstrap: str, uri: str) -> Path:
+    """Write the config of a run that reads the bank's topic, which is named as the file, and the history's."""
+    topics = [path.stem, f"{path.stem}-d"]
+    sections = {
+        "changefeed": path.stem,
+        "source": {"bootstrap-servers": bootstrap, "topics": topics, "equal-rows": "count"},
+        "redis": {"uri": ""},
+        "target": {"uri": uri},
+        "spark": {"master": "local[2]"},
+        "filter": {"force-replicate": True},
+        "proof": {"enabled": True, "rows-per-second": 5000, "interval-seconds": _INTERVAL_S},
+    }
+    path.write_text(toml_of(sections))
+    return path
+
+
 def play(place: Path, told: argparse.Namespace, report: Report) -> None:
     """All of it, on servers of its own."""
     chance, name = random.Random(told.seed), f"proven-{uuid4().hex[:8]}"
     with ExitStack() as stack:
         bootstrap = stack.enter_context(KafkaBroker(place / "kafka", lasting=True)).bootstrap
         uri = stack.enter_context(SERVERS[told.target](place / "server")).uri
-        settings = {
-            "spark": {"master": "local[2]"},
-            "filter": {"force-replicate": True},
-            "proof": {"enabled": True, "rows-per-second": 5000, "interval-seconds": _INTERVAL_S},
-        }
         database = name.replace("-", "_")
-        config = write_config(
-            place / f"{name}.toml", changefeed=name, bootstrap=bootstrap, topic=f'{name}", "{name}-d', uri=uri,
-            extra=toml_of(settings),
-        )  # fmt: skip
-        config.write_text(config.read_text().replace("[source]\n", '[source]\nequal-rows = "count"\n'))
+        config = config_of(place / f"{name}.toml", bootstrap, uri)
         share = told.per_second / 2
         view = view_of(uri, database, name)
         bank = Upstream(bootstrap, name, view_of(uri, database, name), told.seed, per_second=max(50, int(share / 5)),
