@@ -23,7 +23,7 @@ from consumer.pipeline.read import (
     tell_source,
 )
 from consumer.pipeline.session import Session
-from consumer.tasks.jobs import SegmentReading, Waiting, complete
+from consumer.tasks.jobs import SegmentReading, Waiting, released
 from consumer.tasks.report import Report, accounts_of, is_in_doubt
 from ordering.rows.segments import is_next, stands, window_of
 from ordering.timestamps import ResolvedTs, utc_text
@@ -147,4 +147,4 @@ def _taken(session: Session, reading: SegmentReading) -> WindowRead:
     job = reading.job.of(segment)
     if session.mode.by_tasks:
         return WindowRead(window, reports, Waiting(job, reading.accounts), order)
-    return WindowRead(window, reports, complete(job.outcomes(order), job.parts), order)
+    return WindowRead(window, reports, released(job, order, reports), order)

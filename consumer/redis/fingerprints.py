@@ -31,8 +31,8 @@ def count_distinct(prints: Fingerprints) -> int:
 
 def ambiguous(prints: Fingerprints, contents: Fingerprints) -> frozenset[int]:
     """The fingerprints that come with more than one content."""
-    pairs = prints * _MIX + contents
-    if count_distinct(pairs) == count_distinct(prints):
+    known = count_distinct(prints)
+    if known == len(prints) or count_distinct(prints * _MIX + contents) == known:
         return frozenset()
     order = np.argsort(prints, kind="stable")
     prints, contents = prints[order], contents[order]

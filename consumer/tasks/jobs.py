@@ -118,7 +118,14 @@ def reported_apart(job: Job, order: OrderTask, *, by_tasks: bool) -> tuple[list[
     accounts = accounts_of(reports)
     if by_tasks:
         return reports, Waiting(job, accounts)
-    return reports, complete(job.outcomes(replace(order, accounts=accounts)), job.parts)
+    return reports, released(job, replace(order, accounts=accounts), reports)
+
+
+def released(job: Job, order: OrderTask, reports: Iterable[Report]) -> Iterator[Outcome]:
+    """The outcomes that these reports announce. Where they release no row, no job is begun: topics begin with DDLs."""
+    if not any(report.released for report in reports):
+        return iter(())
+    return complete(job.outcomes(order), job.parts)
 
 
 def reported_first(job: Job, order: OrderTask) -> tuple[list[Report], Iterator[Outcome]]:

@@ -115,7 +115,7 @@ class Reader:
             self.progress = self.progress.at(CheckpointTs(resolved), base_ts=CheckpointTs(resolved))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.integers(0, 2**32), st.booleans())
 def test_nothing_is_lost_or_applied_twice(seed: int, begins_late: bool) -> None:
     chance = Random(seed)

@@ -61,7 +61,7 @@ def ask_at_random(operation: Any, mode: GenerationMode) -> int:
     numbers = count()
 
     @seed(1)
-    @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=10, database=None, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
         response = aimed(case, next(numbers)).call(headers=HEADERS, timeout=60)

@@ -104,7 +104,7 @@ def encoded(encoder: Encoder, column: Column, texts: Sequence[str]) -> bytes | N
     ],
     ids=lambda one: getattr(one, "type", getattr(one, "__name__", "")),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts=st.lists(HOSTILE, min_size=1, max_size=4))
 def test_a_value_stays_in_its_field(encoder: type[MysqlEncoder], column: Column, zone: str, texts: list[str]) -> None:
     payload = encoded(encoder(ValueRules(zone)), column, texts)
@@ -120,7 +120,7 @@ def test_a_value_stays_in_its_field(encoder: type[MysqlEncoder], column: Column,
 
 
 @pytest.mark.parametrize("column", columns_of(MYSQL), ids=lambda one: one.type)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(text=HOSTILE)
 def test_a_value_stays_in_its_sqlite_row(column: Column, text: str) -> None:
     for shape in (column.shape, Shape.EXACT):
@@ -206,7 +206,7 @@ class _Spelling:
 
 
 @pytest.mark.parametrize("column", columns_of(MYSQL), ids=lambda one: one.type)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(text=HOSTILE)
 def test_a_multi_row_statement_has_a_literal_for_each_value(column: Column, text: str) -> None:
     payload = encoded(MysqlEncoder(ValueRules()), column, [text])
@@ -236,7 +236,7 @@ SQL = HOSTILE | st.sampled_from(["1; DROP TABLE t", "1) OR (1=1", "0x1'; --", "1
 
 @pytest.mark.parametrize("dialect", ["mysql", "postgres", "sqlite"])
 @pytest.mark.parametrize(("form", "kind", "shape"), FORMS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(text=SQL)
 def test_sql_that_fixes_rows_has_one_literal_for_a_value(
     dialect: str, form: Form, kind: str, shape: Shape, text: str

@@ -70,7 +70,7 @@ def test_every_upstream_state_is_in_the_messages(name: str, ddl: float) -> None:
         converged(list(feed.messages(bank.database.log)), bank.database)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     dispatcher=st.sampled_from(["index-value", "table", "ts", "columns", "default"]),

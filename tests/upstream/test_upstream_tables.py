@@ -186,7 +186,7 @@ def expected(rows: list[Row], verb: str, old: str, new: str, unique: str | None)
     return [*rest, {"id": new, "u": unique, "v": None}]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(kind=st.sampled_from(KINDS), transactions=st.lists(st.lists(OPERATIONS, max_size=6), max_size=6))
 def test_any_statements_agree_with_a_plain_list_of_rows(
     kind: KeyKind, transactions: list[list[tuple[str, str, str, str | None]]]

@@ -114,7 +114,7 @@ def applied(messages: list[bytes], low: int, high: int, wanted: FilterSection, r
     return scan.finished().filtered
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     history=histories(),
     wanted=st.fixed_dictionaries({

@@ -88,7 +88,7 @@ def taken(
     return scan.finished(), sorted(reduction.all or reduction.net.drain()), error
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(MESSAGES | USUAL, st.integers(1, 12), st.integers(0, 12), st.booleans())
 def test_at_once_is_as_one_by_one(messages: list[bytes], length: int, counted_to: int, whole: bool) -> None:
     plain = [Plain(offset, message) for offset, message in enumerate(messages)]

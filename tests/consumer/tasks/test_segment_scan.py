@@ -99,7 +99,7 @@ def error_at_once(spec: ReadSpec, runs: list[list[Plain]], part: Range) -> str:
 ENDS = st.sets(st.integers(LOW + 1, LAST), min_size=1, max_size=5).map(sorted)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     MESSAGES | USUAL | st.lists(USUAL, max_size=8).map(lambda some: [one for part in some for one in part]),
     ENDS, st.integers(1, 40), st.integers(0, 12), st.booleans(), st.booleans(),
@@ -129,7 +129,7 @@ def test_each_segment_is_as_a_window_of_its_own(
         holds_back_at_least(report, wanted, [at(end) for end in ends])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     MESSAGES | USUAL | st.lists(USUAL, max_size=8).map(lambda some: [one for part in some for one in part]),
     ENDS, st.lists(st.integers(1, 40), min_size=2, max_size=4), st.integers(0, 12), st.booleans(),

@@ -66,7 +66,7 @@ def test_values(landing: Landing, declared: str, examples: int) -> None:
     landing.ddl("DROP TABLE IF EXISTS `t`")
     landing.ddl(f"CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` {declared})")
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(st.lists(TYPES[declared], max_size=40))
     def lands(pairs: list[tuple[str, str]]) -> None:
         landing.lands(declared, pairs)
