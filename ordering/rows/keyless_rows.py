@@ -12,6 +12,7 @@ What this can't tell: a producer that sends one message twice inside a pass, and
 above the partition's last, where the table goes on with its last commitTs. `ordering.rows.equal_rows` finds both.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -93,11 +94,17 @@ class CopyCounter:
 
 
 def merged(found: Iterable[Copies]) -> list[Copies]:
-    """The counts of several partitions: equal events go to one, unless the dispatcher was changed in between."""
+    """The counts of several partitions: equal events go to one, unless the dispatcher was changed in between.
+
+    Without marks: an event that came with one and without is a repetition too, from before TiCDC was told to send them.
+    """
     most: dict[EventHalf, int] = {}
     for half, count in found:
         most[half] = max(count, most.get(half, 0))
-    return [Copies(half, count) for half, count in most.items()]
+    marked: Counter[EventHalf] = Counter()
+    for half, count in most.items():
+        marked[half._replace(mark=b"")] += count if half.mark else 0
+    return [Copies(event, max(count, most.get(event, 0))) for event, count in marked.items()]
 
 
 def net_copies(found: Iterable[Copies]) -> dict[bytes, int]:

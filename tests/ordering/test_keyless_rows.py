@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,6 +145,28 @@ def test_row_keys_tell_copies_apart_whatever_the_passes_say() -> None:
 def test_equal_events_in_two_partitions_are_one() -> None:
     one = counted(rows("a", "a"))
     assert [copies.times for copies in merged([*one, *counted(rows("a"))])] == [2]
+
+
+def marked(*marks: bytes, other: bytes = b"") -> list[Copies]:
+    counter = CopyCounter()
+    for mark in marks:
+        counter.add(EventHalf(b"a", ordinal(CommitTs(5), RowOp.WRITE), mark, other), (0, 0))
+    return counter.found()
+
+
+@pytest.mark.parametrize(
+    ("without", "marks", "times"),
+    [(1, b"1", 1), (2, b"1", 2), (1, b"12", 2), (2, b"12", 2), (0, b"12", 2), (3, b"", 3)],
+)
+def test_events_that_came_with_a_row_key_and_without_are_no_more_than_either_tells(
+    without: int, marks: bytes, times: int
+) -> None:
+    """TiCDC was told to send row keys, and sent again what it had sent without: here, or to a new topic."""
+    found = merged([*marked(*([b""] * without)), *marked(*(bytes([mark]) for mark in marks))])
+    assert net_copies(found) == {b"a": times}
+    assert merged(found) == found
+    one_event_more = marked(b"1", other=b"b")
+    assert net_copies(merged([*found, *one_event_more])) == {b"a": times + 1}
 
 
 def updates(*moves: str, ts: int = 5, counter: CopyCounter | None = None) -> list[Copies]:

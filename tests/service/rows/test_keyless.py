@@ -143,6 +143,22 @@ def test_row_keys_tell_equal_rows_of_two_batches_apart(sqlite_feed: Feed) -> Non
     assert rows(feed) == [(1, "x"), (1, "x")]
 
 
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+@pytest.mark.parametrize("topic", [TOPIC, "new"])
+def test_rows_that_came_without_a_row_key_come_again_with_one(feed: Feed, topic: str, consistency: str) -> None:
+    """TiCDC begins to send row keys, and sends again what lies above its checkpoint; mostly to another topic."""
+    forced(feed, consistency)
+    feed.send([event("INSERT", 1, a=0, b="w"), *watermarks(2)])
+    feed.once()
+    feed.send([event("INSERT", 3, a=1, b="x"), event("DELETE", 3, a=0, b="w"), *watermarks(4)])
+    again = [event("INSERT", 3, mark="AAE=", a=1, b="x"), event("DELETE", 3, mark="AAI=", a=0, b="w")]
+    new = [event("INSERT", 5, mark=mark, a=2, b="y") for mark in ("AAM=", "AAQ=")]
+    feed.send(message._replace(topic=topic) for message in [*again, *new, *watermarks(6)])
+    feed.send(watermarks(6))
+    feed.with_(source={"topics": sorted({feed.topic, feed.topic_for(topic)})}).once()
+    assert rows(feed) == [(number(feed, 1), "x"), (number(feed, 2), "y"), (number(feed, 2), "y")]
+
+
 @pytest.mark.kafka
 def test_batches_of_kafka_tell_equal_rows_from_repetitions(sqlite_feed: Feed) -> None:
     feed = forced(sqlite_feed)
