@@ -8,10 +8,11 @@ behind is files that no metadata names.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
@@ -22,6 +23,7 @@ from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import update_table_metadata
 from pyiceberg.table.update.snapshot import ExpireSnapshots
+from pyiceberg.types import NestedField
 
 from ordering.errors import TargetError
 from ordering.events import TableName
@@ -36,6 +38,13 @@ _SMALL_BYTES, _MOST_SMALL = 1 << 20, 8
 Rows = list[list[Any]]
 
 
+class _Coming(NamedTuple):
+    """Rows that are to be there; `lacks`: the columns without a value, which rows that are there keep."""
+
+    rows: pa.Table
+    lacks: tuple[str, ...]
+
+
 class LakeTable:
     """A table of the catalog."""
 
@@ -44,7 +53,7 @@ class LakeTable:
         self._table = Table((*name,), metadata, pointer, io, None)
         self.staged = Transaction(self._table)
         self._gone: list[pa.Table] = []
-        self._rows: list[pa.Table] = []
+        self._rows: list[_Coming] = []
         self._fills: dict[int, Any] = {}
         self._is_cleared = False
         self.moved_to = ""
@@ -69,16 +78,7 @@ class LakeTable:
     def described(self) -> TableSchema:
         """The table as writing needs it."""
         facts = self.fact(COLUMNS)
-        columns = {
-            field.name: Column(
-                field.name,
-                str(field.field_type),
-                Shape(facts[str(field.field_id)]["shape"]),
-                nullable=facts[str(field.field_id)]["nullable"],
-                members=tuple(facts[str(field.field_id)]["members"]),
-            )
-            for field in self.schema.fields
-        }
+        columns = {field.name: _column(field, facts.get(str(field.field_id))) for field in self.schema.fields}
         primary = self._names(self.fact(PRIMARY))
         uniques = {name: self._names(ids) for name, ids in self.fact(UNIQUES).items()}
         keys = (*uniques.values(), *([primary] if primary else []))
@@ -95,7 +95,7 @@ class LakeTable:
         self.staged.set_properties({f"ticdc.{name}": json.dumps(value) for name, value in facts.items()})
 
     def _names(self, ids: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self.schema.find_field(one).name if one else "" for one in ids)
+        return tuple(self.schema.find_column_name(one) or "" for one in ids)
 
     def ids(self, names: Iterable[str]) -> list[int]:
         """Field ids of columns, in whatever case; 0 for what is no whole column, or a VIRTUAL one."""
@@ -108,7 +108,8 @@ class LakeTable:
 
     def write(self, columns: Sequence[str], rows: Rows) -> None:
         """These rows are to be there, in the place of others with their keys."""
-        self._rows.append(self._arrow(columns, rows, self.schema.column_names))
+        lacks = tuple(name for name in self.schema.column_names if name not in columns)
+        self._rows.append(_Coming(self._arrow(columns, rows, self.schema.column_names), lacks))
 
     def clear(self) -> None:
         """All rows are to go."""
@@ -144,20 +145,25 @@ class LakeTable:
 
     def _change(self, checkpoint_ts: int) -> None:
         key = self.described().handle_key
-        rows = pa.concat_tables([self._shape().empty_table(), *self._rows])
-        gone = pa.concat_tables([rows.select(key), *self._gone])
+        gone = pa.concat_tables([self._shape().empty_table().select(key), *self._gone])
+        touched = pa.concat_tables([gone, *(coming.rows.select(key) for coming in self._rows)])
+        lacked = list(dict.fromkeys(name for coming in self._rows for name in coming.lacks))
         tasks = list(self._files())
         small = [task.file for task in tasks if task.file.file_size_in_bytes < _SMALL_BYTES]
-        merged, may_hold = set(small) if len(small) > _MOST_SMALL else set(), self._bounds(gone, key[0])
+        merged, may_hold = set(small) if len(small) > _MOST_SMALL else set(), self._bounds(touched, key[0])
         old: list[DataFile] = []
         new: list[DataFile] = []
-        together = [rows]
+        together: list[pa.Table] = []
+        before: list[pa.Table] = []
         for task in tasks:
             file = task.file
             if file not in merged and not may_hold(file):
                 continue
             found = self._read(task)
-            kept = _without(found, gone, key)
+            stays = _others(found, touched, key)
+            kept = found.filter(stays)
+            if lacked:
+                before.append(found.filter(pc.invert(stays)).select([*key, *lacked]))
             if file in merged:
                 together.append(kept)
             elif len(kept) < len(found):
@@ -165,6 +171,7 @@ class LakeTable:
             else:
                 continue
             old.append(file)
+        together = [self._shape().empty_table(), *(_filled(one, before, gone, key) for one in self._rows), *together]
         new += self._data_files(pa.concat_tables(together))
         if old or new:
             self._replace(old, new, checkpoint_ts)
@@ -244,11 +251,43 @@ class LakeTable:
         return TargetError(f"Iceberg can't do this to table {self.name}: {what}", hint=hint)
 
 
-def _without(rows: pa.Table, gone: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows but those with these keys. Columns are joined by number: Arrow reads some names as paths."""
-    names = [str(number) for number in range(len(key))]
-    keys = rows.select(key).rename_columns(names).append_column("at", pa.array(np.arange(len(rows))))
-    met = keys.join(gone.rename_columns(names), keys=names, join_type="left semi")["at"]
+def _column(field: NestedField, fact: Any) -> Column:
+    """A column as writing needs it. `fact`: None of one that another engine has added, which upstream lacks."""
+    if fact is None:
+        return Column(field.name, str(field.field_type), Shape.TEXT, nullable=not field.required)
+    members, shape = tuple(fact["members"]), Shape(fact["shape"])
+    return Column(field.name, str(field.field_type), shape, nullable=fact["nullable"], members=members)
+
+
+def _others(rows: pa.Table, some: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Which of the rows have none of these keys."""
     stays = np.ones(len(rows), dtype=bool)
-    stays[met.to_numpy()] = False
-    return rows.filter(pa.array(stays))
+    stays[_met(rows, some, key)["row"].to_numpy()] = False
+    return pa.array(stays)
+
+
+def _met(rows: pa.Table, some: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Which rows have the key of which others: their numbers, `row` and `other`.
+
+    Columns are joined by number: Arrow reads some names as paths.
+    """
+    names = [str(number) for number in range(len(key))]
+    left, right = (one.select(key).rename_columns(names) for one in (rows, some))
+    left = left.append_column("row", pa.array(np.arange(len(rows))))
+    return left.join(right.append_column("other", pa.array(np.arange(len(some)))), keys=names, join_type="inner")
+
+
+def _filled(coming: _Coming, before: Sequence[pa.Table], gone: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows, with what the rows that were there held in the columns that they lack; not of one that went before."""
+    rows = coming.rows
+    if not coming.lacks or not before:
+        return rows
+    held = pa.concat_tables(before)
+    held = held.filter(_others(held, gone, key))
+    met, at = _met(rows, held, key), np.full(len(rows), -1)
+    at[met["row"].to_numpy()] = met["other"].to_numpy()
+    places = pa.array(at, mask=at < 0)
+    for name in coming.lacks:
+        number = rows.schema.get_field_index(name)
+        rows = rows.set_column(number, rows.schema.field(number), held[name].take(places))
+    return rows

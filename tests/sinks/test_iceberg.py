@@ -2,12 +2,16 @@
 
 import random
 from bisect import bisect_right
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.types import StringType
 
+from consumer.wiring import target_of
 from ordering.errors import ConfigError, TargetError
+from ordering.events import TableName
 from sinks.steps import Step
 from sinks.uri import parse_target_uri
 from tests.service.cells import differences, oracle
@@ -120,6 +124,45 @@ def test_schema_changes_keep_the_rows(feed: LocalFeed) -> None:
     columns, rows = feed.cells.tables(["d"])["d.u"]
     assert columns == ["id", "v", "x"]
     assert sorted(rows, key=lambda row: row["id"]) == [{"id": 1, "v": 5, "x": "one"}, {"id": 2, "v": 2**40, "x": "two"}]
+
+
+IGNORED = ddl("d.t", 4, "ALTER TABLE `t` DROP COLUMN `s`", "ALTER")
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
+def test_columns_that_upstream_lacks_keep_their_values(feed: LocalFeed, consistency: str) -> None:
+    feed.with_(target={"consistency": consistency})
+    feed.with_(filter={"event-filters": [{"matcher": ["d.t"], "ignore-sql": ["DROP COLUMN"]}]})
+    feed.send([*begun(), *(insert("d.t", 3, id=n, v=n, s=f"s{n}") for n in range(2, 6)), IGNORED])
+    feed.send([update("d.t", 5, {"v": 1}, id=1, v=10), delete("d.t", 5, id=2, v=2), insert("d.t", 5, id=6, v=6)])
+    feed.send([delete("d.t", 6, id=3, v=3), insert("d.t", 6, id=3, v=30), *watermarks(7)])
+    feed.once()
+    feed.send([update("d.t", 8, {"v": 4}, id=4, v=40), insert("d.t", 8, id=2, v=20), *watermarks(9)])
+    feed.once()
+    found = {row["id"]: (row["v"], row["s"]) for row in feed.cells.tables(["d"])["d.t"][1]}
+    # of a row that goes and comes again within a net effect nothing is known but that it is there
+    again = "s3" if consistency == "snapshot" else None
+    assert found == {1: (10, "one"), 2: (20, None), 3: (30, again), 4: (40, "s4"), 5: (5, "s5"), 6: (6, None)}
+
+
+def test_a_column_that_another_engine_adds(feed: LocalFeed) -> None:
+    feed.send([*begun(), *watermarks(3)])
+    feed.once()
+    with closing(target_of(feed.config)) as target:
+        session = target.session.db
+        session.begin()
+        table = session.table(TableName("d", "t"))
+        with table.staged.update_schema() as change:
+            change.add_column("own", StringType())
+        table.fill(table.schema.find_field("own").field_id, "theirs")
+        session.write_files(at(3))
+        session.begin_to_write()
+        session.move_pointers()
+        session.commit()
+    feed.send([update("d.t", 4, {"v": 1}, id=1, v=2, s="one"), insert("d.t", 4, id=2, v=2, s="two"), *watermarks(5)])
+    feed.once()
+    found = {row["id"]: (row["v"], row["s"], row["own"]) for row in feed.cells.tables(["d"])["d.t"][1]}
+    assert found == {1: (2, "one", "theirs"), 2: (2, "two", None)}
 
 
 @pytest.mark.parametrize(
