@@ -32,6 +32,12 @@ def present(kept: KeptKeys) -> KeptKeys:
     return {table: keys for table, keys in kept.items() if keys}
 
 
+def lost_by(kept: KeptKeys, commit_ts: int) -> KeptKeys:
+    """Those that upstream had no more at a commitTs."""
+    lost = {t: {name: key for name, key in keys.items() if key.commit_ts <= commit_ts} for t, keys in kept.items()}
+    return present(lost)
+
+
 def beyond_limit(kept: KeptKeys) -> list[TableName]:
     """The tables that are too many to be remembered: those whose keys were lost first."""
     oldest = sorted(kept, key=lambda table: max(key.commit_ts for key in kept[table].values()))

@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from consumer.codec import canal_json
+from consumer.codec.row_images import TableKeys
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
 from consumer.ddl.check_columns import misfits
-from consumer.filters.promoted_keys import PromotedKeys
+from consumer.filters.promoted_keys import NONE_KEPT, PromotedKeys
 from consumer.large_messages.reference import reference
 from consumer.operate.progress import opened, refuse_living_leader, stored_of
 from consumer.quarantine.table_fate import Fate, fate_of
@@ -32,6 +33,7 @@ from consumer.tasks.order import OrderTask
 from consumer.wiring import bodies_of, schemas_of, target_of
 from ordering.errors import TRANSIENT, ConfigError, InputError, TargetError
 from ordering.events import Kind, Position, TableName
+from ordering.kept_keys import lost_by
 from ordering.progress import Progress
 from ordering.quarantine import UNDECIDED, Changes, Quarantined, QuarantineState
 from ordering.rows.identity import table_of
@@ -147,7 +149,8 @@ class _Replay:
         if schema is None:
             raise _Undecided(f"table {name} is missing in the target, and no DDL is known that took it away")
         self._check_types(one, name)
-        names = self._key(message, schema)
+        names = self._key(message, schema, ts)
+        self._check_same_key(one.row, message, TableKeys(name, names))
         changes = Changes(decided=((one.position, QuarantineState.REPLAYED, ""),))
         order = OrderTask(self._target.catalog().tables, self._target.encoder, self._bodies, whole_transactions=False)
         try:
@@ -165,13 +168,30 @@ class _Replay:
             raise _Undecided(f"still refused: {why.fact}") from error
         self._progress = progress
 
-    def _key(self, message: canal_json.Envelope, schema: TableSchema) -> tuple[str, ...]:
+    def _key(self, message: canal_json.Envelope, schema: TableSchema, ts: int) -> tuple[str, ...]:
         if not message.primary_key:
+            lost = lost_by(self._progress.kept_keys, ts)
             try:
-                self._promoted.check(schema, "")
+                self._promoted.check(schema, "", lost.get(schema.name.folded, NONE_KEPT))
             except TargetError as error:
                 raise _Undecided(f"still refused: {error.fact}") from error
         return tuple(message.primary_key or schema.handle_key)
+
+    def _check_same_key(self, row: bytes, message: canal_json.Envelope, keys: TableKeys) -> None:
+        """Raise where the target tells rows apart by other columns than when the message was held.
+
+        Its row would be taken for another one, and nobody looked for later events of it by the key that is there now.
+        """
+        try:
+            (image, *_), old = message.data or [], message.old
+            found = keys.keys(image, old[0]) if message.type == Kind.UPDATE.name and old else (keys.key(image),)
+        except (*canal_json.UNREADABLE, ValueError):
+            found = ()
+        if row not in found:
+            raise _Undecided(
+                f"the target tells rows of {keys.name} apart by {', '.join(keys.names)} now, and did not when it was"
+                " held: write the row by hand as upstream has it, then discard the message"
+            )
 
     def _decoded(self, one: Quarantined) -> canal_json.Envelope:
         try:

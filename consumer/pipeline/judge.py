@@ -13,7 +13,7 @@ from consumer.ddl.check_columns import refused_spellings
 from consumer.ddl.routing import with_rows
 from consumer.ddl.table_changes import Altered
 from consumer.filters.columns import ColumnRules
-from consumer.filters.promoted_keys import PromotedKeys
+from consumer.filters.promoted_keys import NONE_KEPT, PromotedKeys
 from consumer.pipeline.advance import advanced, refused_new_topics, refused_tables
 from consumer.pipeline.duplicates import check_contents, duplicates_in, judged, repeated_in, suspicious
 from consumer.pipeline.read import WindowRead, read_spec
@@ -23,6 +23,7 @@ from consumer.source.offer import added
 from consumer.tasks.report import Report, refused_rows
 from ordering.ddl_barrier import is_executed
 from ordering.errors import InputError
+from ordering.kept_keys import KeptKeys, lost_by
 from ordering.progress import Progress, TopicProgress
 from sinks.rows.schema import Catalog
 
@@ -44,7 +45,8 @@ def judged_progress(session: Session, read: WindowRead) -> Progress:
     check_retired(reports, session.progress, session.ledger)
     refused_rows(reports)
     refused_columns(reports, session.routes.columns)
-    refused_keys(reports, catalog, session.promoted)
+    lost = lost_by(session.progress.kept_keys, session.progress.checkpoint_ts)
+    refused_keys(reports, catalog, session.promoted, lost)
     if session.config.source.protocol == "avro":
         refused_names(reports, catalog)
     refused_tables(reports, catalog, session.config.source.time_zone)
@@ -94,12 +96,12 @@ def refused_columns(reports: Sequence[Report], columns: ColumnRules) -> None:
             )
 
 
-def refused_keys(reports: Sequence[Report], catalog: Catalog, promoted: PromotedKeys) -> None:
-    """Raise TableMismatchError for rows that a primary key of the target's own would take for one."""
+def refused_keys(reports: Sequence[Report], catalog: Catalog, promoted: PromotedKeys, lost: KeptKeys) -> None:
+    """Raise TableMismatchError for rows that a key which upstream does not have would take for one."""
     for report in reports:
         for name, position in report.unnamed.items():
             if (table := catalog.get(name)) is not None:
-                promoted.check(table, str(position))
+                promoted.check(table, str(position), lost.get(name.folded, NONE_KEPT))
 
 
 def check_retired(reports: Sequence[Report], progress: Progress, ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""Tables without a primary key upstream, to which somebody has given one in the target."""
+"""Tables whose key in the target is not upstream's: somebody made it there, or upstream has dropped it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,13 @@ import pytest
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.quarantine import replay
 from ordering.errors import TableMismatchError
+from ordering.events import TableName
+from ordering.kept_keys import KeptKey, lost_by
 from ordering.quarantine import QuarantineState
 from tests.service.cells import SqliteCells
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
-from tests.service.messages import TOPIC, at, encoded, row_value, watermarks
+from tests.service.messages import TOPIC, at, ddl, encoded, row_value, watermarks
 
 pytestmark = pytest.mark.service
 HAND_MADE = "CREATE TABLE t (a INT NOT NULL PRIMARY KEY, b INT NOT NULL)"
@@ -67,3 +69,64 @@ def test_a_row_that_was_held_is_not_replayed_over_another(tmp_path: Path) -> Non
     (verdict,) = replay(feed.config, [])
     assert (verdict.state, "no primary key upstream" in verdict.why) == (QuarantineState.HELD, True)
     assert [row["a"] for row in feed.cells.tables(["d"])["d.t"][1]] == [1]
+
+
+def test_a_row_that_was_held_deletes_no_other_row_by_a_new_key(tmp_path: Path) -> None:
+    """It was held by `b`, as 5. By `a`, that was another row: it was deleted, and the held one written beside it."""
+    feed = LocalFeed.into(f"sqlite:///{tmp_path}/target", SqliteCells(tmp_path / "target"), tmp_path)
+    feed.make_database("d", "CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, c INT NOT NULL, UNIQUE (b))")
+    feed.with_(quarantine={"enabled": True}, filter={"rules": ["*.*"], "promoted-keys": ["d.t"]})
+    feed.send([insert(1, a=5, b=9, c=1), insert(2, a=1, b=5, c=None), *watermarks(9)])
+    feed.apply()
+    feed.make_database(
+        "d", "CREATE TABLE u (a INT PRIMARY KEY, b INT NOT NULL, c INT); INSERT INTO u SELECT * FROM t; DROP TABLE t"
+    )
+    feed.make_database("d", "ALTER TABLE u RENAME TO t")
+    (verdict,) = replay(feed.config, [])
+    assert (verdict.state, "apart by a now" in verdict.why) == (QuarantineState.HELD, True)
+    assert [row["a"] for row in feed.cells.tables(["d"])["d.t"][1]] == [5]
+
+
+LOST = [
+    ddl("d.", 1, "CREATE DATABASE `d`"),
+    ddl("d.t", 2, "CREATE TABLE `t` (`a` INT NOT NULL,`b` INT,UNIQUE `u`(`a`),UNIQUE `w`(`b`))"),
+    insert(3, a=1, b=1),
+    ddl("d.t", 4, "ALTER TABLE `t` DROP INDEX `u`"),
+    ddl("d.t", 5, "ALTER TABLE `t` MODIFY COLUMN `b` INT NOT NULL"),
+]
+WITHOUT_IT = [{"matcher": ["d.*"], "ignore-event": ["modify column"]}]
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_rows_are_not_told_apart_by_a_key_that_upstream_has_dropped(every_feed: Feed, consistency: str) -> None:
+    """A filter leaves out the DDL that makes upstream's new key, with which the kept one would have gone."""
+    every_feed.with_(target={"consistency": consistency}, filter={"event-filters": WITHOUT_IT})
+    every_feed.send([*LOST, insert(6, a=1, b=2), insert(7, a=1, b=3), *watermarks(9)])
+    for _ in range(2):
+        with pytest.raises(TableMismatchError, match=r"upstream has dropped the key of table d\.t over a,") as caught:
+            every_feed.once()
+        assert "promoted-keys" in caught.value.hint
+    assert len(every_feed.cells.tables(["d"])["d.t"][1]) == 1
+
+
+def test_upstreams_key_over_a_part_of_the_rows_tells_none_apart(every_feed: Feed) -> None:
+    """TiCDC takes it for a whole one, and sends what it sends of no other table without a key."""
+    partial = "CREATE TABLE `t` (`a` INT NOT NULL,`b` INT NOT NULL,UNIQUE `w`(`a`,`b`),UNIQUE `u`(`a`) WHERE `b`=1)"
+    every_feed.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, partial), insert(3, a=1, b=2)])
+    every_feed.send([ddl("d.t", 4, "ALTER TABLE `t` DROP INDEX `w`"), *watermarks(4)])
+    every_feed.once()
+    every_feed.send([insert(5, a=1, b=5), insert(6, a=1, b=5), *watermarks(9)])
+    with pytest.raises(TableMismatchError, match="over a, b, which the target has kept"):
+        every_feed.once()
+
+
+def test_an_operators_word_counts_for_a_kept_key_too(feed: Feed) -> None:
+    feed.with_(filter={"event-filters": WITHOUT_IT, "promoted-keys": ["d.t"], "rules": ["*.*"]})
+    feed.send([*LOST, insert(6, a=2, b=2), insert(7, a=3, b=3), *watermarks(9)])
+    assert feed.once().counts.rows_written == 3
+
+
+def test_rows_from_before_the_drop_are_told_apart_by_what_was_the_key() -> None:
+    """They come again after a rewind."""
+    kept = {TableName("d", "t"): {"u": KeptKey(frozenset("a"), 4)}}
+    assert (lost_by(kept, 3), lost_by(kept, 4)) == ({}, kept)
