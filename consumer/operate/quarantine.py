@@ -182,11 +182,12 @@ class _Replay:
 
         Its row would be taken for another one, and nobody looked for later events of it by the key that is there now.
         """
+        found: tuple[bytes | None, ...] = ()
         try:
             (image, *_), old = message.data or [], message.old
             found = keys.keys(image, old[0]) if message.type == Kind.UPDATE.name and old else (keys.key(image),)
         except (*canal_json.UNREADABLE, ValueError):
-            found = ()
+            pass
         if row not in found:
             raise _Undecided(
                 f"the target tells rows of {keys.name} apart by {', '.join(keys.names)} now, and did not when it was"

@@ -5,8 +5,8 @@ target keeps in another form than upstream (ENUM as a text, DECIMAL as one in SQ
 made: it is neither compared nor ordered, grouped or computed with.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ordering.events import TableName
@@ -14,40 +14,47 @@ from sinks.ddl.kept_definitions import Definitions
 from sinks.ddl.parse.views import CannotSayError
 from sinks.ddl.rows.default_values import DATES, INTEGERS, REALS
 from sinks.ddl.rows.modify_column import TEXTS
-from sinks.rows.plain_values import are_moments
+from sinks.ddl.view_values import UNKNOWN, Comparisons
 from sinks.rows.schema import Catalog, Column
 
 if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
     from sqlglot import exp
 
-_NUMBERS = frozenset({*INTEGERS, *REALS, "decimal", "year", "bit"})
+_NUMBERS = frozenset({*INTEGERS, *REALS, "decimal", "bit"})
+_MOST_VIEWS = 30
+"""That lie over each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewColumns:
     """The columns of a target. `database`: of tables that are named without one; `definitions`: as upstream has them.
 
-    `other`: types that the target keeps in another form.
+    `other`: types that the target keeps in another form; `view`: the target's text of a view, "" where there is none.
     """
 
     catalog: Catalog
     definitions: Definitions
     database: str
     other: frozenset[str]
+    dialect: str
+    view: Callable[[TableName], str]
+    _queries: "dict[TableName, exp.Expr | None]" = field(default_factory=dict)
+    _under_way: list[str] = field(default_factory=list)
 
     def settle(self, query: "exp.Expr") -> None:
         """Name the table of each column. Raises CannotSayError for a query that means something else here."""
         for column in _columns(query):
-            found = self._meant(column)
+            found = self.meant(column)
             if _is_used(column):
                 for one in found:
                     self._check(column, one)
+        Comparisons(self).check(query)
 
-    def _meant(self, column: "exp.Column") -> "list[_Meant]":
-        """The target's columns behind one of a query; none where the table that has it is not known here."""
+    def meant(self, column: "exp.Column") -> "list[_Meant]":
+        """The target's columns behind one of a query: none behind an alias of an expression."""
         if (alias := _alias_meant(column)) is not None:
             self._check_alias(column)
-            return [found for inner in _columns(alias) if inner is alias.this for found in self._meant(inner)]
+            return self._meant_by([alias])
         scopes = list(_scopes(column))
         for select in scopes:
             sources = list(_sources(select))
@@ -56,14 +63,79 @@ class ViewColumns:
             if len(there) == 1:
                 _name_table(column, there[0][0])
                 return [self._typed(*there[0])]
+            within = [shown for one in named if (shown := self._shown_as(one, column.name))]
+            if len(within) == 1 and not there:
+                return self._meant_by(within[0])
             if there or any(self._schema(one) is None for one in named):
-                return []
+                return [_Meant(None, "", UNKNOWN)]
             if named and column.table:
                 break
         own = [one for one in _aliases(column) if one.alias.lower() == column.name.lower() and not column.table]
         if scopes and not own:
             raise CannotSayError(f"column {column.name!r} is not in the target")
-        return [found for one in own for inner in _columns(one) if inner is one.this for found in self._meant(inner)]
+        return self._meant_by(own)
+
+    def joined_by(self, join: "exp.Join", name: str) -> "list[_Meant]":
+        """The columns of a name in all that a query reads."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        select = join.find_ancestor(exp.Select)
+        sources = [] if select is None else list(_sources(select))
+        there = [self._typed(one, found) for one in sources if (found := self._column(one, name)) is not None]
+        unknown = [_Meant(None, "", UNKNOWN) for one in sources if self._schema(one) is None]
+        return [*there, *unknown]
+
+    def _meant_by(self, shown: "Sequence[exp.Expr]") -> "list[_Meant]":
+        """What is behind expressions that a query shows."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        if len(self._under_way) > _MOST_VIEWS:
+            message = "its query reads too many others"
+            raise CannotSayError(message)
+        self._under_way.append("")
+        found: list[_Meant] = []
+        for one in map(_unnamed, shown):
+            if isinstance(one, exp.Column) and not isinstance(one.this, exp.Star):
+                found += self.meant(one)
+            else:
+                value = Comparisons(self).value(one)
+                kinds = {"text" if literal.is_string else "number" for literal in value.literals}
+                found += [_Meant(None, "", family) for family in value.families | kinds]
+        self._under_way.pop()
+        return found
+
+    def _shown_as(self, source: "exp.Expr", name: str) -> "list[exp.Expr]":
+        """What a query within, or a view, shows under a name: of each query of a UNION one; none where that is open."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        query = source.this if isinstance(source, exp.Subquery) else self._query_of(source)
+        names: list[str] = []
+        if isinstance(query, exp.Create):
+            listed = query.this.expressions if isinstance(query.this, exp.Schema) else []
+            names, query = [one.name.lower() for one in listed], query.expression
+        queries = list(_united(query))
+        names = names or [one.alias_or_name.lower() for one in (queries[0].expressions if queries else ())]
+        if name.lower() not in names or any(len(one.expressions) != len(names) for one in queries):
+            return []
+        found = [one.expressions[names.index(name.lower())] for one in queries]
+        return [] if any(isinstance(one, exp.Star) for query in queries for one in query.expressions) else found
+
+    def _query_of(self, source: "exp.Expr") -> "exp.Expr | None":
+        """The CREATE VIEW of a view."""
+        import sqlglot  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+        if not isinstance(source, exp.Table) or self._schema(source) is not None:
+            return None
+        place = self._place(source)
+        if place not in self._queries:
+            try:
+                text = self.view(place)
+                self._queries[place] = sqlglot.parse_one(text, read=self.dialect) if text else None
+            except (SqlglotError, RecursionError):
+                self._queries[place] = None
+        return self._queries[place]
 
     def _check_alias(self, column: "exp.Column") -> None:
         """Raise CannotSayError where an alias goes before a column of its name upstream only: inside of expressions."""
@@ -80,8 +152,10 @@ class ViewColumns:
             return _Meant(column, "", "")
         moment = kind.base if kind.base == "date" else f"{kind.base}({kind.number(0, 0)})"
         family = "number" if kind.base in _NUMBERS else "text" if kind.base in TEXTS else kind.base
+        if self.dialect == "sqlite" and kind.base == "float":
+            family = "float"  # kept as the nearest DOUBLE of its digits, and compared upstream as another one
         if kind.base in DATES:
-            family = moment if "timestamp" in self.other else "moment"  # else they are no texts here
+            family = moment if self.dialect == "sqlite" else "moment"  # else they are no texts here
         return _Meant(column, f"{kind.base} unsigned" if kind.unsigned else kind.base, family)
 
     def _place(self, source: "exp.Expr") -> TableName:
@@ -104,50 +178,27 @@ class ViewColumns:
         where = node.parent
         beside = [] if where is None else [one for one in where.iter_expressions() if one is not node]
         literals = [one for one in map(_bare, beside) if isinstance(one, exp.Literal)]
+        if meant.family == UNKNOWN:
+            raise CannotSayError(f"more is done with column {column.name!r} than showing it, and its type is not known")
         if meant.type in self.other and not _is_member(meant, where, beside):
             fact = f"more is done with column {column.name!r} than showing it, and it is kept in another form"
             raise CannotSayError(fact)
-        if isinstance(where, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between | exp.In):
-            self._check_compared(column, meant, list(map(_bare, beside)))
         is_computed = isinstance(where, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Sum)
         is_number = any(not one.is_string for one in literals)
         if meant.is_no_number and (is_computed or is_number):
             raise CannotSayError(f"column {column.name!r} is used as a number")
 
-    def _check_compared(self, column: "exp.Column", meant: "_Meant", beside: "Sequence[exp.Expr]") -> None:
-        """Raise CannotSayError for a comparison with what is of another kind, which upstream converts before."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        for one in beside:
-            others = self._meant(one) if isinstance(one, exp.Column) else []
-            if any(meant.family and other.family not in {"", meant.family} for other in others):
-                raise CannotSayError(f"columns {column.name!r} and {one.name!r} are of different types")
-            if isinstance(one, exp.Literal) and one.is_string and not meant.is_spelled(one.this):
-                raise CannotSayError(
-                    f"{one.this[:50]!r} is not as the moments of column {column.name!r} are spelled here"
-                )
-
 
 class _Meant(NamedTuple):
     """A column of the target; `type`: upstream's, "" where it is not known; `family`: what it can be compared with."""
 
-    column: Column
+    column: Column | None
     type: str
     family: str
 
     @property
     def is_no_number(self) -> bool:
-        return bool(self.type) and self.type.partition(" ")[0] not in _NUMBERS
-
-    def is_spelled(self, text: str) -> bool:
-        """Whether a text is spelled as the column's moments, where these are texts; True for other columns."""
-        base, _, digits = self.family.rstrip(")").partition("(")
-        if base not in DATES:
-            return True
-        longest = (
-            len("2026-01-02 03:04:05") + bool(int(digits or 0)) + int(digits or 0) if digits else len("2026-01-02")
-        )
-        return are_moments([text]) and len(text) == longest
+        return self.family not in {"", "number", "year", "float"}
 
 
 def _is_member(meant: _Meant, where: "exp.Expr | None", beside: "Sequence[exp.Expr]") -> bool:
@@ -251,3 +302,24 @@ def _bare(node: "exp.Expr") -> "exp.Expr":
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
     return node
+
+
+def _unnamed(node: "exp.Expr") -> "exp.Expr":
+    from sqlglot import exp  # noqa: PLC0415
+
+    while isinstance(node, exp.Alias | exp.Paren):
+        node = node.this
+    return node
+
+
+def _united(query: "exp.Expr | None") -> "Iterator[exp.Select]":
+    """The queries of a UNION, or the one that there is."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(query, exp.Union):
+        yield from _united(query.left)
+        yield from _united(query.right)
+    elif isinstance(query, exp.Subquery | exp.Paren):
+        yield from _united(query.this)
+    elif isinstance(query, exp.Select):
+        yield query

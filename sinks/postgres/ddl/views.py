@@ -60,7 +60,7 @@ class Views:
         name = named(statement.tables[0])
         view = read_view(statement.sql)
         try:
-            settle = ViewColumns(catalog, self._definitions, session, _OTHER).settle
+            settle = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", self._text_of).settle
             query = translated(view, session, "postgres", qualified=True, settle=settle)
             reads = tables_of(view, session)
         except CannotSayError as error:
@@ -70,6 +70,10 @@ class Views:
         sql = f"CREATE VIEW {place(name)} {_columns(view)}AS {query}"
         self._definitions.put(name, KnownView(sql, frozenset(map(tuple, reads))))  # type: ignore[arg-type]
         self._concerned.add(name)
+
+    def _text_of(self, view: TableName) -> str:
+        found = self._definitions.views().get(view)
+        return "" if found is None else found.view
 
     def made(self) -> Iterator[str]:
         """Make the views that are concerned and still kept, in whatever order they can be; tells of the others."""

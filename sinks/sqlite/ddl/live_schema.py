@@ -51,6 +51,11 @@ class Site:
         found = [(TableName(d, n), sql) for d in databases for n, sql in self.run(look.format(quoted_database(d)))]
         return [(name, match[1]) for name, sql in found if (match := _VIEW.match(sql))]
 
+    def view_text(self, view: TableName) -> str:
+        """The SQL text of a view; "" where there is none."""
+        look = f"SELECT sql FROM {quoted_database(view.database)}.sqlite_master WHERE type = 'view' AND name = ?"  # noqa: S608 quoted
+        return next((sql for (sql,) in self.run(f"{look} COLLATE NOCASE", (view.table,))), "")
+
     def schema(self, table: TableName) -> TableSchema:
         """A table's columns and keys. Raises TargetError if it is not there."""
         if not self.texts(table):

@@ -144,7 +144,8 @@ class SqliteTranslation:
             if others:
                 yield left_out(f"view {name}: SQLite's views can't read other databases: {', '.join(sorted(others))}")
                 return
-            settle = ViewColumns(self._catalog, self._site.definitions, self._session, _OTHER).settle
+            known = self._site.definitions
+            settle = ViewColumns(self._catalog, known, self._session, _OTHER, "sqlite", self._site.view_text).settle
             query = translated(view, self._session, "sqlite", qualified=False, settle=settle)
         except CannotSayError as error:
             yield left_out(f"view {name}: {error}")

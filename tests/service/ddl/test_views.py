@@ -14,7 +14,8 @@ __all__ = ["made"]
 pytestmark = pytest.mark.service
 TABLE = (
     "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT, `g` INT GENERATED ALWAYS AS (`v` + 1) VIRTUAL, `p` DECIMAL(10,2),"
-    " `s` VARCHAR(10), `e` ENUM('b','a'), `u` BIGINT UNSIGNED, `d` DATETIME)"
+    " `s` VARCHAR(10), `e` ENUM('b','a'), `u` BIGINT UNSIGNED, `d` DATETIME, `b` VARBINARY(9), `y` YEAR, `f` FLOAT,"
+    " `day` DATE)"
 )
 ALIKE = {
     "shown": "SELECT `id`, `p`, `e`, `s`, `u`, `d` FROM `t`",
@@ -29,6 +30,12 @@ ALIKE = {
     "since": "SELECT `id` FROM `t` WHERE `d` >= '2024-01-31 00:00:00' AND `v` = `id` AND `s` = 'a'",
     "many": "SELECT `v`, COUNT(`id`) AS `n` FROM `t` GROUP BY `v` HAVING COUNT(`id`) > 1 ORDER BY `n`",
     "over": "SELECT `w` FROM `named` WHERE `n` = 2",
+    "within it": "SELECT `x`.`w` FROM (SELECT `v` AS `w`, `s` AS `z` FROM `t`) AS `x` WHERE `w` > 1 AND `z` = 'a'",
+    "year": "SELECT `id` FROM `t` WHERE `y` = 2024",
+    "spelled": "SELECT `id` FROM `t` WHERE `v` = '1'",
+    "using": "SELECT `t`.`v` FROM `t` JOIN `t` AS `o` USING (`id`)",
+    "chosen": "SELECT `id` FROM `t` WHERE COALESCE(`s`, 'none') = 'a' AND CASE `v` WHEN 1 THEN 2 ELSE `id` END > 1",
+    "asked": "SELECT `id` FROM `t` WHERE `v` IN (SELECT `n` FROM `k`)",
 }
 OTHERWISE = {
     "text": "SELECT `id` FROM `t` WHERE `s` = 0",
@@ -46,6 +53,18 @@ OTHERWISE = {
     "ordered": "SELECT `e` AS `x` FROM `t` ORDER BY `x` LIMIT 1",
     "virtual": "SELECT `id`, `g` FROM `t` WHERE `g` > 10",
     "once": "SELECT DISTINCT `e` FROM `t`",
+    "no number": "SELECT `id` FROM `t` WHERE `v` <> 'abc'",
+    "of numbers": "SELECT `id` FROM `t` WHERE `v` + `id` = '11'",
+    "short year": "SELECT `id` FROM `t` WHERE `y` > 99",
+    "mixed choice": "SELECT `id` FROM `t` WHERE COALESCE(`s`, `v`) > 5",
+    "text choice": "SELECT `id` FROM `t` WHERE COALESCE(`d`, '2024-1-1') = '2024-01-01'",
+    "united": "SELECT `v` FROM `t` UNION SELECT `s` FROM `t`",
+    "natural": "SELECT `n` FROM `t` NATURAL JOIN `k`",
+    "in mixed": "SELECT `id` FROM `t` WHERE `s` IN (SELECT `n` FROM `k`)",
+    "case": "SELECT `id` FROM `t` WHERE CASE `s` WHEN 1 THEN 2 END > 1",
+    "derived": "SELECT `id` FROM (SELECT `id`, `e` AS `x` FROM `t`) AS `q` WHERE `x` > 1",
+    "over shown": "SELECT `id` FROM `shown` WHERE `e` > 'a'",
+    "over text": "SELECT `id` FROM `shown` WHERE `s` > 1",
 }
 IN_SQLITE = {
     "dear": "SELECT `id` FROM `t` GROUP BY `id` HAVING MIN(`p`) > 5",
@@ -55,6 +74,15 @@ IN_SQLITE = {
     "dearest": "SELECT MAX(`p`) AS `x` FROM `t`",
     "large": "SELECT `id` FROM `t` ORDER BY `u` LIMIT 1",
     "prices": "SELECT `p` FROM `t` UNION SELECT `n` FROM `k`",
+    "bytes": "SELECT `id` FROM `t` WHERE `b` = 'ab'",
+    "float": "SELECT `id` FROM `t` WHERE `f` = 0.1",
+    "first": "SELECT `v`, MIN(`d`) AS `x` FROM `t` GROUP BY `v` HAVING MIN(`d`) <= '2024-01-31'",
+    "either": "SELECT `id` FROM `t` WHERE CASE WHEN `id` > 2 THEN `d` ELSE `day` END = '2024-01-01'",
+    "price in": "SELECT `id` FROM `t` WHERE `v` IN (SELECT `p` FROM `t`)",
+    "price used": "SELECT `o`.`id` FROM `t` JOIN `t` AS `o` USING (`p`)",
+    "price within": "SELECT `id` FROM (SELECT `id`, `p` AS `x` FROM `t`) AS `q` WHERE `x` > 5",
+    "days": "SELECT `d` FROM `t` UNION SELECT `day` FROM `t`",
+    "upto in view": "SELECT `id` FROM `shown` WHERE `d` <= '2024-01-31'",
 }
 
 
