@@ -83,8 +83,8 @@ class Comparisons:
                     self._alike(pair, inner=True)
             elif isinstance(node, exp.Join):
                 self._joined(node)
-            elif self._is_sqlite and isinstance(node, exp.Count):
-                _check_counted(node)
+            elif self._is_sqlite and isinstance(node, exp.Count | exp.Having):
+                _check_grouped(node)
             else:
                 self._alike(_compared(node))
 
@@ -225,9 +225,13 @@ def _shown(query: "exp.Expr") -> "Iterator[exp.Expr]":
     yield from query.expressions
 
 
-def _check_counted(node: "exp.Expr") -> None:
+def _check_grouped(node: "exp.Expr") -> None:
+    """Raise CannotSayError for what SQLite does not have."""
     from sqlglot import exp  # noqa: PLC0415
 
+    if isinstance(node, exp.Having) and node.parent is not None and not node.parent.args.get("group"):
+        message = "it has HAVING without GROUP BY"
+        raise CannotSayError(message)
     if isinstance(node.this, exp.Distinct) and len(node.this.expressions) > 1:
         message = "it counts several columns together"
         raise CannotSayError(message)

@@ -74,6 +74,8 @@ IN_SQLITE = {
     "dearest": "SELECT MAX(`p`) AS `x` FROM `t`",
     "large": "SELECT `id` FROM `t` ORDER BY `u` LIMIT 1",
     "prices": "SELECT `p` FROM `t` UNION SELECT `n` FROM `k`",
+    "counted together": "SELECT COUNT(DISTINCT `v`, `id`) AS `n` FROM `t`",
+    "having": "SELECT COUNT(`id`) AS `x` FROM `t` HAVING COUNT(`id`) > 1",
     "bytes": "SELECT `id` FROM `t` WHERE `b` = 'ab'",
     "float": "SELECT `id` FROM `t` WHERE `f` = 0.1",
     "first": "SELECT `v`, MIN(`d`) AS `x` FROM `t` GROUP BY `v` HAVING MIN(`d`) <= '2024-01-31'",
