@@ -12,7 +12,7 @@ from consumer.filters.columns import TEXTS, ColumnRules
 from consumer.filters.tables import TableFilter
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName
-from sinks.ddl.model import ChangeColumn, ColumnDef, RenameColumn
+from sinks.ddl.model import AddColumn, ChangeColumn, ColumnDef, RenameColumn
 from sinks.ddl.parse.statement import DdlKind, Statement, named_tables, read_statement
 from sinks.rows.schema import Catalog, TableSchema
 
@@ -24,6 +24,11 @@ _HINT = (
 _NARROW = (
     "leave it out with `reconciler ddl skip`, so that the target's column stays as wide as it is; or have another mask"
     " for it, under another changefeed id with a new target"
+)
+
+_BY_HAND = (
+    "add the column in the target by hand, with masks in the rows that are there, and say so with"
+    " `reconciler ddl done`; or have no mask for it, under another changefeed id with a new target"
 )
 
 
@@ -38,6 +43,8 @@ def refuse_moved_columns(ddl: DdlEvent, columns: ColumnRules, tables: TableFilte
         _check(columns, (own, old), (own, new))
         if defined is not None and tables(*own):
             _check_fits(columns, own, defined)
+    if tables(*own):
+        _check_added(columns, own, statement, catalog.get(catalog.spelled(own)))
     for before, after in _moved_rows(ddl, statement):
         names = map(catalog.spelled, (before, after))  # it may have been executed
         schema = next(filter(None, map(catalog.get, names)), None)
@@ -51,6 +58,19 @@ def _check_rows(columns: ColumnRules, before: TableName, after: TableName, schem
         _check(columns, (before, column.name), (after, column.name))
     if schema is None and not columns.are_alike(before, after):
         raise _refused(str(before), str(after))
+
+
+def _check_added(columns: ColumnRules, table: TableName, statement: Statement, schema: TableSchema | None) -> None:
+    """Rows without a key are found by all their values: those that hold a default in the place of its mask never."""
+    if schema is None or schema.handle_key:
+        return
+    for change in changes_of(statement):
+        if isinstance(change, AddColumn) and change.column.fills_rows and columns.is_masked(table, change.column.name):
+            fact = (
+                f"a DDL gives rows of {table}, which has no key, a default in {change.column.name!r}, and events name"
+                " its mask: no later one would find these rows"
+            )
+            raise InputError(fact, hint=_BY_HAND)
 
 
 def _check_fits(columns: ColumnRules, table: TableName, column: ColumnDef) -> None:

@@ -3,15 +3,22 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ordering.errors import InputError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
+from sinks.ddl.model import AddColumn, Change, ChangeColumn, RenameColumn
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, exchange_of, read_statement
+from sinks.ddl.parse.tables import read_changes
 
 _NO_ROWS = {DdlKind.CREATE_INDEX, DdlKind.DROP_INDEX, DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW, DdlKind.CREATE_DATABASE}
 """They change no row, and no column; but see `changes_key`."""
 
 _NO_TABLE = {DdlKind.CREATE_DATABASE, DdlKind.ALTER_DATABASE, DdlKind.CREATE_VIEW, DdlKind.DROP_VIEW}
 """They say of no table that it is there, or gone."""
+
+Filled = Mapping[TableName, frozenset[str]]
+"""Columns in which rows may show what no message has told, by tables; all names are folded."""
+
+_EMPTIES = {DdlKind.CREATE_TABLE, DdlKind.DROP_TABLE, DdlKind.TRUNCATE_TABLE}
 
 _There = dict[TableName, tuple[TableName, str]]
 """Tables that have to be there, by their folded names, and why that is not sure."""
@@ -167,3 +174,47 @@ def since(lines: Iterable[DdlRecord], low: int, before: Collection[int]) -> Iter
 def under_way(lines: Collection[DdlRecord], at: int, tables: Collection[TableName]) -> set[TableName]:
     """Tables that a DDL above a checkpoint may have changed already: there the target is ahead of it."""
     return {name for line in since(lines, at, settled(lines, at)) for name in touched(line, tables)}
+
+
+def filled(lines: Iterable[DdlRecord], before: Filled) -> dict[TableName, frozenset[str]]:
+    """Columns that DDLs, the oldest first, have given to rows with something else than NULL in them. `before`: them."""
+    found = dict(before)
+    for line in lines:
+        try:
+            _fill(line, read_statement(line.sql), found)
+        except InputError:
+            continue  # an operator has done what it says
+    return {name: columns for name, columns in found.items() if columns}
+
+
+def _fill(line: DdlRecord, statement: Statement, found: dict[TableName, frozenset[str]]) -> None:
+    own = [TableName(*name).folded for name in map(_named, _in_their_databases(line, statement.tables))]
+    if statement.kind in _EMPTIES and line.state == DdlState.DONE.value:
+        for name in own:
+            found.pop(name, None)
+    if statement.kind is DdlKind.ALTER_TABLE and not statement.renames:
+        for name in own:
+            for change in read_changes(statement.sql):
+                found[name] = _filled_by(change, found.get(name, frozenset()))
+    if (exchange := exchange_of(statement)) is not None:
+        both = [*own, *(TableName(*_named(one)).folded for one in _in_their_databases(line, [exchange[1]]))]
+        found.update(dict.fromkeys(both, frozenset().union(*(found.get(name, frozenset()) for name in both))))
+    for old, new in statement.renames:
+        olds = [name for name in found if _is(name, old)]
+        columns = frozenset[str]().union(*(found.pop(name) for name in olds))
+        found[TableName(new.database or line.database, new.table).folded] = columns
+
+
+def _named(reference: TableReference) -> tuple[str, str]:
+    return reference.database or "", reference.table
+
+
+def _filled_by(change: Change, columns: frozenset[str]) -> frozenset[str]:
+    match change:
+        case AddColumn(column) if column.fills_rows:
+            return columns | {folded(column.name)}
+        case ChangeColumn(old, column) if folded(old) in columns:
+            return columns | {folded(column.name)}
+        case RenameColumn(old, new) if folded(old) in columns:
+            return columns | {folded(new)}
+    return columns

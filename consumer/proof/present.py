@@ -1,7 +1,7 @@
 """The target at one moment: its checkpoint, its tables as sums see them, and what DDLs it has executed."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -11,7 +11,8 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.config.zone import in_zone
-from consumer.proof.ddls import ended, settled
+from consumer.proof.ddls import Filled, ended, filled, settled, since
+from consumer.proof.state import ProofState, lineage_of
 from consumer.verify.sides import Side, open_target_side
 from consumer.wiring import values_of
 from ordering.errors import TargetBusyError
@@ -26,6 +27,9 @@ from sinks.rows.values import ValueRules
 
 _WAIT_S = 60.0
 _LOOK_S = 0.1
+_SELECTED = "sink.column-selectors leave it out"
+_NOT_OF_SHARD = "this shard lacks it upstream"
+_UNMASKED = "rows from before its ADD COLUMN hold its default, not its mask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Present:
     """The DDLs of just its checkpoint that were done with in it."""
     past: frozenset[int] = frozenset()
     """Lines that say nothing of what is executed from here on: also those of before a reset."""
+    filled: Filled = field(default_factory=dict)
+    """Columns in which rows may hold a default that no message has told."""
 
     @property
     def checkpoint_ts(self) -> int:
@@ -48,17 +54,19 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class SumRules:
-    """How the rows of a table are summed up. `unsent`: columns that upstream's rows lack on the way. Can be pickled."""
+    """How the rows of a table are summed up. `unsent`: columns that rows lack on the way, and why. Can be pickled."""
 
     values: ValueRules
-    unsent: frozenset[str]
+    unsent: Mapping[str, str]
 
     @classmethod
-    def of(cls, config: Config, progress: Progress, schema: TableSchema) -> Self:
-        """What the config and the progress say of a table."""
+    def of(cls, config: Config, progress: Progress, schema: TableSchema, shown: Collection[str] = ()) -> Self:
+        """What the config and the progress say of a table. `shown`: as in `Present.filled`."""
         there = [column.name for column in schema.columns]
-        unsent = read_routes(config.sink).columns.unsent(schema.name, there)
-        return cls(values_of(config), frozenset(unsent) | _lacking(progress, schema, there))
+        rules = read_routes(config.sink).columns
+        unmasked = [name for name in there if folded(name) in shown and rules.is_masked(schema.name, name)]
+        unsent = dict.fromkeys(unmasked, _UNMASKED) | dict.fromkeys(_lacking(progress, schema, there), _NOT_OF_SHARD)
+        return cls(values_of(config), unsent | dict.fromkeys(rules.unsent(schema.name, there), _SELECTED))
 
     def rows(self, schema: TableSchema, reader: TableReader) -> CanonicalRows:
         """The table as its sums see it."""
@@ -89,18 +97,26 @@ def at_rest(config: Config, stopping: Event | None = None) -> Iterator[tuple[Sid
         side.close()
 
 
-def present_of(config: Config, side: Side, progress: Progress) -> Present:
-    """What a snapshot shows of all tables that the filter takes."""
+def present_of(config: Config, side: Side, progress: Progress, state: ProofState | None) -> Present:
+    """What a snapshot shows of all tables that the filter takes. `state`: what the last proof has left."""
     accepts = read_filter(config.filter).tables
+    ddls = side.targets[0].ddl_log.latest(config.changefeed, KEPT)
+    shown = _filled(ddls, state, progress)
     tables = side.catalog().tables.items()
     rows = {
-        name: SumRules.of(config, progress, schema).rows(schema, side.readers[0])
+        name: SumRules.of(config, progress, schema, shown.get(name.folded, ())).rows(schema, side.readers[0])
         for name, schema in tables
         if accepts(*name)
     }
-    ddls = side.targets[0].ddl_log.latest(config.changefeed, KEPT)
     done = settled(ddls, int(progress.checkpoint_ts))
-    return Present(progress, ddls, rows, done, done | (ended(ddls) if progress.untouched else frozenset()))
+    return Present(progress, ddls, rows, done, done | (ended(ddls) if progress.untouched else frozenset()), shown)
+
+
+def _filled(ddls: Sequence[DdlRecord], state: ProofState | None, progress: Progress) -> Filled:
+    """By the DDLs since the last proof; where there is none that goes on, by all that the log holds."""
+    if state is None or state.filled is None or state.lineage != lineage_of(progress):
+        return filled(reversed(ddls), {})
+    return filled(reversed(list(since(ddls, state.checkpoint_ts, state.settled))), state.filled)
 
 
 def _lacking(progress: Progress, schema: TableSchema, columns: Iterable[str]) -> frozenset[str]:

@@ -82,7 +82,7 @@ class Proving:
             proofs = target.proofs
             proofs.make()
             state = state_of(proofs.state(self.config.changefeed))
-            present, sums, upstream = self._found()
+            present, sums, upstream = self._found(state)
             log = EventsLog(self.config, self.control, self.readers)
             executed = replace(present, ddls=target.ddl_log.latest(self.config.changefeed, KEPT))
             expectations, messages = carried(self.config, log, state, executed, {})
@@ -91,9 +91,8 @@ class Proving:
                 self._ask(upstream, proof, present)
             proof.seconds = round(time.monotonic() - begun, 3)
             done, judged = present.past, proof.judgements()
-            kept = ProofState.at(
-                present.progress, done, proof.expected, judged, expectations.starts, expectations.passed
-            )
+            starts, passed = expectations.starts, expectations.passed
+            kept = ProofState.at(present.progress, done, proof.expected, judged, starts, passed, present.filled)
             proofs.add(self.config.changefeed, proof.checkpoint_ts, proof.certificate(), kept.as_json())
         return proof
 
@@ -102,14 +101,16 @@ class Proving:
             hint = "`reconciler run CONFIG --once` first"
             raise ConfigError(f"changefeed {self.config.changefeed!r} has not run yet", hint=hint)
 
-    def _found(self) -> tuple[Present, dict[TableName, ContentSums | None], UpstreamSums | None]:
+    def _found(
+        self, state: ProofState | None
+    ) -> tuple[Present, dict[TableName, ContentSums | None], UpstreamSums | None]:
         """The target's checkpoint and sums, of one transaction, and what to ask the upstream about.
 
         A DDL that is executed meanwhile may show in it: PostgreSQL shows a table that was truncated or rewritten as an
         empty one (its manual, "Caveats" of MVCC). So the DDL log is read once more after it.
         """
         with at_rest(self.config) as (side, progress):
-            present = present_of(self.config, side, progress)
+            present = present_of(self.config, side, progress, state)
             sums = {name: whole_sums(rows, side.readers[0]) for name, rows in present.rows.items()}
             has_upstream = bool(self.config.source.upstream.uri)
             upstream = UpstreamSums.begun(self.config, side, present.checkpoint_ts) if has_upstream else None

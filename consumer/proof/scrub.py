@@ -167,7 +167,7 @@ class Scrub:
         """Carry all on to the present; compare, and keep what was found."""
         begun = time.monotonic()
         with at_rest(self.config, self.stopping) as (side, progress):
-            present = present_of(self.config, side, progress)
+            present = present_of(self.config, side, progress, self._state)
         log = EventsLog(self.config, self.control, self.readers, self._pace)
         expectations, messages = carried(self.config, log, self._state, present, self._passes)
         proof = Proof(self.config.changefeed, present.checkpoint_ts, expectations.low, messages)
@@ -218,6 +218,7 @@ class Scrub:
             judged,
             expectations.starts,
             expectations.passed,
+            present.filled,
         )
         self._present, self._goes_on = present, expectations.gap not in STAYS_SO
         if before is None or proof.tables or proof.messages:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from consumer.proof.ddls import Filled
 from ordering.errors import TargetError
 from ordering.events import Partition, TableName
 from ordering.progress import Progress
@@ -60,6 +61,8 @@ class ProofState:
     judged: Mapping[TableName, TableJudgement] = field(default_factory=dict)
     passed: Mapping[Partition, int] = field(default_factory=dict)
     """The last watermark before each start, where there is one."""
+    filled: Filled | None = None
+    """As in `Present`; None where that was not kept."""
 
     @classmethod
     def at(
@@ -70,6 +73,7 @@ class ProofState:
         judged: Mapping[TableName, TableJudgement],
         starts: Mapping[Partition, int],
         passed: Mapping[Partition, int],
+        filled: Filled,
     ) -> "ProofState":
         """The state at the target's progress."""
         return cls(
@@ -81,6 +85,7 @@ class ProofState:
             tables,
             judged,
             passed,
+            filled,
         )
 
     def as_json(self) -> str:
@@ -94,6 +99,8 @@ class ProofState:
         judged = [[*name, *astuple(one)] for name, one in sorted(self.judged.items())]
         more = {"topics": dict(self.topics), "settled": sorted(self.settled), "tables": tables, "judged": judged}
         more["passed"] = passed
+        if self.filled is not None:
+            more["filled"] = [[*name, sorted(columns)] for name, columns in sorted(self.filled.items())]
         return orjson.dumps({**told, **more}).decode()
 
 
@@ -134,8 +141,10 @@ def _read(found: dict[str, Any]) -> ProofState:
         for one in found["judged"]
     }
     passed = _by_partition(found.get("passed", []))  # an earlier version's has none
+    kept = found.get("filled")
+    filled = None if kept is None else {TableName(*name): frozenset(columns) for *name, columns in kept}
     return ProofState(
-        found["checkpoint_ts"], found["lineage"], starts, found["topics"], settled, tables, judged, passed
+        found["checkpoint_ts"], found["lineage"], starts, found["topics"], settled, tables, judged, passed, filled
     )
 
 

@@ -21,6 +21,7 @@ _STREAM = (
     "the upstream holds what the target holds, and the events say something else: --rebase takes the target as right"
 )
 _NOT_ASKED = "the upstream was not asked about"
+_ASKED = "the upstream holds what the target holds in the columns that it was asked about"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ def with_upstream(found: ProofOf, answer: UpstreamAnswer | None) -> ProofOf:
         doubted = None if kept is None else replace(kept, doubt=_OTHER)
         return replace(asked, verdict=ProofVerdict.DIFFERENT, reason=reason, expected=doubted, doubt=_OTHER)
     if found.verdict is ProofVerdict.DIFFERENT:
-        return replace(asked, reason=found.reason or _STREAM)
+        partly = f"{_ASKED}, and was not asked about {', '.join(answer.left_out)}: the target may be wrong there"
+        return replace(asked, reason=found.reason or (partly if answer.left_out else _STREAM))
     doubt = found.doubt or ("" if kept is None else kept.doubt)
     if answer.left_out and (doubt or found.verdict is not ProofVerdict.EQUAL):
         verdict = ProofVerdict.UNPROVEN if doubt else found.verdict

@@ -9,7 +9,7 @@ floats. Such a value is *late*: in the row's text `LATE` stands for it; its row 
 is hashed together with the digest of that text. Rows without one never leave the server.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from struct import Struct
@@ -23,6 +23,7 @@ from sinks.rows.schema import Column, Shape, TableSchema
 from sinks.rows.values import ValueRules
 
 _ALL = Span()
+_ALL_SENT: Mapping[str, str] = {}
 _MASK = (1 << 64) - 1
 _WAY = "digests 2"
 """In each signature: sums of another way of making digests are not compared with these."""
@@ -44,7 +45,6 @@ _BY_SHAPE = {
 _UNTOLD = "? longer than the server can tell"
 """What stands for a late value that the server can't make a text of; no JSON, no vector and no number is it."""
 _REALS = {Form.REAL, Form.FLOAT}
-_UNSENT = "sink.column-selectors leave it out"
 _OWN_TYPES = ("uuid", "inet")
 
 
@@ -143,16 +143,16 @@ def columns_of(signature: Sequence[str], *, in_sums: bool = False) -> list[str]:
 
 
 def canonical_rows(
-    schema: TableSchema, reader: TableReader, rules: ValueRules, unsent: Container[str] = ()
+    schema: TableSchema, reader: TableReader, rules: ValueRules, unsent: Mapping[str, str] = _ALL_SENT
 ) -> CanonicalRows:
     """How the rows of a table are summed up.
 
-    `unsent`: columns that are left out of upstream's rows on the way.
+    `unsent`: columns that upstream's rows lack, or that are left out of them on the way, and why.
     """
     columns: list[CanonicalColumn] = []
     left_out: dict[str, str] = {}
     for column in schema.columns:
-        why = _why_not(column, reader) or (_UNSENT if column.name in unsent else "")
+        why = _why_not(column, reader) or unsent.get(column.name, "")
         if why:
             left_out[column.name] = why
         else:

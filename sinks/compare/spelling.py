@@ -32,7 +32,7 @@ def spelling_of(column: Column, form: Form, reader: TableReader, rules: ValueRul
     if form is Form.NUMBER or form is Form.BITS:
         return _number(column, form, reader)
     if form in _MOMENTS:
-        return _moments(form, rules, null=reader.calendar_only and rules.invalid_dates == "null")
+        return _moments(form, rules, null=reader.calendar_only)
     return _SPELLINGS.get(form, str)
 
 
@@ -102,7 +102,10 @@ def _fraction(text: str) -> str:
 
 
 def _moments(form: Form, rules: ValueRules, *, null: bool) -> Spell:
-    """`null`: what is no date of the calendar is NULL in the target."""
+    """`null`: what is no date of the calendar is NULL in the target.
+
+    Whether it is refused by now does not matter: what was let in before is there, and what is refused is not applied.
+    """
     utc = utc_of(rules.time_zone) if form is Form.TIMESTAMP else str
     parse: Callable[[str], date] = date.fromisoformat if form is Form.DATE else datetime.fromisoformat
 

@@ -66,6 +66,13 @@ class ColumnDef:
         """Whether its values are computed when read, and never sent."""
         return self.generated is not None and not self.generated.stored
 
+    @property
+    def fills_rows(self) -> bool:
+        """Whether rows that are there show something else than NULL in it once it is added."""
+        default = self.default
+        has_default = default is not None and (default.value is not None or bool(default.expression))
+        return has_default or not self.nullable or self.generated is not None
+
 
 class IndexKind(Enum):
     """What an index is for."""

@@ -75,6 +75,14 @@ def test_columns_that_nobody_has_compared_make_no_base_equal(verdict: ProofVerdi
     assert found.upstream == "equal"
 
 
+def test_a_target_that_may_be_wrong_where_nobody_was_asked_is_not_called_right() -> None:
+    """A masked value was changed by hand: all that the upstream can tell of is equal."""
+    found = with_upstream(ProofOf(DIFFERENT, "", {}, KEPT), UpstreamAnswer(True, left_out=("s", "j")))
+    assert found.verdict is DIFFERENT
+    assert "was not asked about s, j: the target may be wrong there" in found.reason
+    assert "rebase" not in found.reason
+
+
 @pytest.mark.parametrize("rows", ["equal", "other", "column"])
 def test_a_column_that_the_target_lacks_does_not_hide_other_rows(
     feed: LocalFeed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str

@@ -11,7 +11,7 @@ import pytest
 from tests.service.cells import SqliteCells
 from tests.service.commands.test_prove import every, prove, verdicts
 from tests.service.local import LocalFeed
-from tests.service.messages import ddl, insert, typed, watermarks
+from tests.service.messages import ddl, delete, insert, typed, watermarks
 from tests.service.postgres_cells import PostgresCells
 
 __all__ = ["every"]
@@ -95,3 +95,20 @@ def document(chance: random.Random) -> str:
     made = [("z", dict(inner)), ("a", [chance.uniform(-1, 1) * 10.0 ** chance.randrange(-200, 200), 10**15, "#", "{}"])]
     chance.shuffle(made)
     return json.dumps(dict(made), ensure_ascii=chance.random() < 0.5)
+
+
+def test_dates_that_became_null_are_proven_though_others_are_refused_by_now(every: LocalFeed) -> None:
+    """`invalid-dates` may be changed at any time, and what it has let in is right."""
+    kinds, rows = {"d": "date", "dt": "datetime"}, (("0000-00-00", "2024-02-30 00:00:00"), ("2024-01-00", None))
+    first, second = ({"d": day, "dt": moment} for day, moment in rows)
+    every.with_(target={"invalid-dates": "null"})
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, d DATE, dt DATETIME)")])
+    every.send(typed(insert("d.t", 3, id=number, **row), **kinds) for number, row in enumerate((first, second)))
+    every.send(watermarks(4))
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}
+    every.with_(target={"invalid-dates": "error"})
+    every.send([typed(delete("d.t", 5, id=0, **first), **kinds), *watermarks(6)])
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}

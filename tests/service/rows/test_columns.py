@@ -319,3 +319,24 @@ def test_a_table_without_a_key_that_no_rule_changes_is_copied(sqlite_feed: Local
 def marked(message: Message, row_key: str) -> Message:
     value = json.loads(message.value)
     return message._replace(value=encoded({**value, "_tidb": {**value["_tidb"], "rowkey": row_key}}))
+
+
+@pytest.mark.parametrize("definition", ["VARCHAR(40) NOT NULL DEFAULT 'q'", "VARCHAR(40) NOT NULL", "VARCHAR(40)"])
+def test_rows_without_a_key_get_no_default_that_no_event_would_find(every_feed: Feed, definition: str) -> None:
+    """Such rows are found by all their values, and events name the mask of the default."""
+    block = {"column-masks": [{"matcher": ["d.t"], "columns": ["h"], "hash-key": KEY, "hash-length": 20}]}
+    every_feed.with_(sink=block, filter={"force-replicate": True}, source={"equal-rows": "count"})
+    every_feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, "CREATE TABLE `t` (id INT)")])
+    every_feed.send([*(keyed(insert("d.t", 3, id=number)) for number in range(2)), *watermarks(4)])
+    every_feed.once()
+    shown = "q" if "'q'" in definition else "" if "NOT NULL" in definition else None
+    every_feed.send([ddl("d.t", 5, f"ALTER TABLE `t` ADD COLUMN `h` {definition}", kind="ALTER"), *watermarks(6)])
+    every_feed.send([keyed(delete("d.t", 7, id=1, h=shown)), *watermarks(8)])
+    if shown is None:
+        every_feed.once()
+        assert [row["id"] for row in every_feed.cells.tables({"d"})["d.t"][1]] == [0]
+        return
+    error = every_feed.failing(InputError)
+    assert "a default in 'h'" in error.fact
+    assert "offset=" in error.where
+    assert [set(row) for row in every_feed.cells.tables({"d"})["d.t"][1]] == [{"id"}] * 2
