@@ -44,7 +44,13 @@ def _iceberg(uri: TargetUri, rules: ValueRules) -> Dialect[Any]:
     except ImportError as error:
         hint = "pip install 'ticdc-reconciler[lake]'"
         raise ConfigError(f"Iceberg's libraries are missing: {error}", where="target.uri", hint=hint) from error
-    return IcebergDialect(uri, rules)
+    if uri.kind == "iceberg+sqlite":
+        from sinks.iceberg.sqlite_catalog import SqliteCatalogs  # noqa: PLC0415
+
+        return IcebergDialect(uri, rules, SqliteCatalogs(uri.path))
+    from sinks.iceberg.postgres_catalog import PostgresCatalogs  # noqa: PLC0415
+
+    return IcebergDialect(uri, rules, PostgresCatalogs(uri))
 
 
 DIALECTS: dict[str, Callable[[TargetUri, ValueRules], Dialect[Any]]] = {
@@ -53,6 +59,7 @@ DIALECTS: dict[str, Callable[[TargetUri, ValueRules], Dialect[Any]]] = {
     "tidb": _tidb,
     "postgresql": _postgres,
     "iceberg+sqlite": _iceberg,
+    "iceberg+postgresql": _iceberg,
     "sqlite": _sqlite,
 }
 """A URI's kind, and the dialect of its target: a new one is a line here, and its scheme in `sinks.uri`."""

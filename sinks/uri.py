@@ -14,13 +14,14 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ordering.errors import ConfigError
 
-_PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432}
-PATHS = {"sqlite": "SQLite", "iceberg+sqlite": "Iceberg"}
+_LAKE = "iceberg+"
+_PORTS = {"mysql": 3306, "mariadb": 3306, "tidb": 4000, "postgresql": 5432, f"{_LAKE}postgresql": 5432}
+PATHS = {"sqlite": "SQLite", f"{_LAKE}sqlite": "Iceberg"}
 """Kinds of target that are a directory or file of this machine, and what people call them."""
 _NOT_IN_LOCATIONS = set("#?%;")
 _BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]+((/[\w=+ -][\w=+. -]*)*)", re.ASCII)
 """A warehouse in an object store: no part of its path is empty or begins with a dot."""
-_SYNONYMS = {"postgres": "postgresql"}
+_SYNONYMS = {"postgres": "postgresql", f"{_LAKE}postgres": f"{_LAKE}postgresql"}
 MYSQL_MODES = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
 _LIBPQ_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 PUBLIC_KEY_FILE, PUBLIC_KEY_ANY = "server-public-key-path", "get-server-public-key"
@@ -94,6 +95,8 @@ class TargetUri:
     path: str = ""
     options: tuple[tuple[str, str], ...] = ()
     """Of the connection's encryption, by the family's names; the mode is among them if any is."""
+    warehouse: str = ""
+    """Where Iceberg's data files are: a directory of this machine, or `s3://`."""
     write_source: int = 0
     """Marks what is written as no change of the target's own, 1 to 15; 0: no mark. TiDB only; no part of the text."""
     concurrent_indexes: bool = False
@@ -106,12 +109,13 @@ class TargetUri:
         """Host and port, or the path: what errors and status name."""
         if self.kind in PATHS:
             return self.path
-        return f"{self.host}:{self.port}" + (f"/{self.path}" if self.kind == "postgresql" else "")
+        return f"{self.host}:{self.port}" + (f"/{self.path}" if self.kind.endswith("postgresql") else "")
 
 
 def parse_target_uri(text: str) -> TargetUri:
     """Read `sqlite:///DIR`, `mysql://USER:PASSWORD@HOST:PORT`, `mariadb://`, `tidb://` or `postgresql://.../DB`.
 
+    Of Iceberg: `iceberg+sqlite:////FILE?warehouse=DIR` or `iceberg+postgresql://.../DB?warehouse=s3://BUCKET/PREFIX`.
     Raises ConfigError.
     """
     parts = split_uri(text, "target.uri")
@@ -126,8 +130,8 @@ def parse_target_uri(text: str) -> TargetUri:
 
 def _path(parts: SplitResult) -> TargetUri:
     kind, path = parts.scheme, unquote(parts.path)[1:]
-    if kind.startswith("iceberg"):
-        return TargetUri(kind, path=path, options=(("warehouse", _warehouse(parts, path)),))
+    if kind.startswith(_LAKE):
+        return TargetUri(kind, path=path, warehouse=_beside_file(parts, path))
     if parts.query:
         hint = "write %3F for a ? of the directory's name"
         raise ConfigError(f"target.uri of {PATHS[kind]} has no options", hint=hint)
@@ -139,30 +143,36 @@ def _path(parts: SplitResult) -> TargetUri:
     return TargetUri(kind, path=path)
 
 
-def _warehouse(parts: SplitResult, path: str) -> str:
-    """Where the data files are, a directory or `s3://`: the only option of Iceberg's catalog."""
-    options = dict(parse_qsl(parts.query))
+def _beside_file(parts: SplitResult, path: str) -> str:
+    """The warehouse of a catalog that is a file: its only option."""
     hint = f"write {parts.scheme}:////ABSOLUTE/catalog.db?warehouse=/ABSOLUTE/DIR, or ?warehouse=s3://BUCKET/PREFIX"
+    options = dict(parse_qsl(parts.query))
     if parts.netloc or not path or set(options) != {"warehouse"}:
         raise ConfigError("target.uri names no catalog's file with a warehouse", hint=hint)
-    warehouse = options["warehouse"]
-    if path.startswith("/") and _BUCKET.fullmatch(warehouse):
-        return warehouse
-    if "://" in warehouse:  # it may hold a login, so it is not shown
-        raise ConfigError("the warehouse of target.uri is no directory, and no s3://BUCKET/PREFIX", hint=hint)
-    if not (path.startswith("/") and warehouse.startswith("/")):
+    if not path.startswith("/"):
         raise ConfigError("catalog and warehouse of target.uri have to be absolute paths", hint=hint)
-    if found := set(warehouse) & _NOT_IN_LOCATIONS:
+    return _warehouse(options["warehouse"], hint)
+
+
+def _warehouse(place: str, hint: str) -> str:
+    """Where the data files are, a directory or `s3://`."""
+    if _BUCKET.fullmatch(place):
+        return place
+    if "://" in place:  # it may hold a login, so it is not shown
+        raise ConfigError("the warehouse of target.uri is no directory, and no s3://BUCKET/PREFIX", hint=hint)
+    if not place.startswith("/"):
+        raise ConfigError("catalog and warehouse of target.uri have to be absolute paths", hint=hint)
+    if found := set(place) & _NOT_IN_LOCATIONS:
         fact = f"the warehouse's name holds {' '.join(sorted(found))}"
         raise ConfigError(fact, hint="Iceberg's files name each other by URI, where these mean something else")
-    return warehouse
+    return place
 
 
 def warehouse_of(text: str) -> str:
     """The place in an object store that a target's URI names as its warehouse; "" for none. Raises ConfigError."""
-    if not text.startswith("iceberg"):
+    if not text.startswith(_LAKE):
         return ""
-    found = dict(parse_target_uri(text).options)["warehouse"]
+    found = parse_target_uri(text).warehouse
     return found if "://" in found else ""
 
 
@@ -209,18 +219,30 @@ def _server(kind: str, text: str, key: str, usual: int) -> TargetUri:
         raise ConfigError(f"{key} lacks host or user", hint=f"write {kind}://USER:PASSWORD@HOST:{usual}")
     if not is_host(parts.hostname):
         raise ConfigError(f"{key} has a host that is no name and no address")
-    path = unquote(parts.path.strip("/"))
-    if kind == "postgresql" and not path:
+    path, family = unquote(parts.path.strip("/")), kind.removeprefix(_LAKE)
+    if family == "postgresql" and not path:
         hint = f"write {kind}://USER:PASSWORD@HOST:{usual}/DATABASE"
         raise ConfigError(f"{key} lacks the name of a database", hint=hint)
-    options = _options(kind, parts.query, key)
-    return TargetUri(kind, parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), path, options)
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    warehouse = _beside_server(kind, pairs) if kind != family else ""
+    options = _options(family, [pair for pair in pairs if not (warehouse and pair[0] == "warehouse")], key)
+    user, password = unquote(parts.username), unquote(parts.password or "")
+    return TargetUri(kind, parts.hostname, port, user, password, path, options, warehouse)
 
 
-def _options(kind: str, query: str, key: str) -> tuple[tuple[str, str], ...]:
+def _beside_server(kind: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """The warehouse of a catalog in a server's database: one of the options."""
+    hint = f"write {kind}://USER:PASSWORD@HOST:5432/DATABASE?warehouse=s3://BUCKET/PREFIX, or ?warehouse=/ABSOLUTE/DIR"
+    found = [value for name, value in pairs if name == "warehouse"]
+    if len(found) != 1:
+        raise ConfigError("target.uri names no warehouse, or more than one", hint=hint)
+    return _warehouse(found[0], hint)
+
+
+def _options(kind: str, pairs: Sequence[tuple[str, str]], key: str) -> tuple[tuple[str, str], ...]:
     """The options behind the question mark, checked, with the mode that they mean."""
     found: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    for name, value in pairs:
         allowed = _OPTIONS[kind]
         if name not in allowed:
             hint = f"known are: {', '.join(allowed)}"

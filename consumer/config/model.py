@@ -189,8 +189,8 @@ class TargetSection(Section):
     uri: Annotated[str, AfterValidator(checks.target)]
     """`sqlite:////DIRECTORY`, `mysql://USER:PASSWORD@HOST:3306`, `mariadb://...`, `tidb://...`,
     `postgresql://USER:PASSWORD@HOST:5432/DATABASE` or `iceberg+sqlite:////CATALOG?warehouse=/DIRECTORY` or
-    `...?warehouse=s3://BUCKET/PREFIX`; characters of a password that URIs reserve are percent-encoded. See
-    `docs/targets.md` and `docs/iceberg.md`."""
+    `iceberg+postgresql://...?warehouse=s3://BUCKET/PREFIX`; characters of a password that URIs reserve are
+    percent-encoded. See `docs/targets.md` and `docs/iceberg.md`."""
     warehouse_options: dict[str, str] = {}
     """Settings of the store of an Iceberg warehouse at `s3://`, named as in the `obstore` library: credentials,
     `endpoint`, `region`, `timeout`, ..."""

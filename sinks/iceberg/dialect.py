@@ -3,20 +3,20 @@
 from collections.abc import Callable, Sequence
 
 from ordering.drift import Met
-from ordering.errors import TargetError
+from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
-from sinks.bookkeeping.tables import BookTypes
 from sinks.compare.digests import TableReader
 from sinks.ddl.name_resolution import older_database, respelled
 from sinks.ddl.parse.statement import read_statement
 from sinks.ddl.rows.default_values import filling_of
 from sinks.ddl_execution import TransactionalDdl
+from sinks.iceberg.catalogs import TABLES, Catalogs
 from sinks.iceberg.ddl import execute
 from sinks.iceberg.encoder import IcebergEncoder
 from sinks.iceberg.files import files_of
 from sinks.iceberg.session import LakeSession
-from sinks.leadership import EpochsAlone
+from sinks.leadership import Leadership
 from sinks.rows.chunk import Encoder
 from sinks.rows.schema import Catalog, TableSchema
 from sinks.rows.spool import Group
@@ -29,26 +29,24 @@ from sinks.uri import TargetUri
 class IcebergDialect:
     """See `sinks.dialect.Dialect`."""
 
-    books = BookTypes(
-        short="TEXT",
-        text="TEXT",
-        binary="BLOB",
-        tso="INTEGER",
-        moment="MOMENT",
-        identity="INTEGER",
-        clock="((julianday('now') - 2440587.5) * 86400.0)",
-        moment_format="%Y-%m-%d %H:%M:%S.%f",
-    )
     has_savepoints = False
 
-    def __init__(self, uri: TargetUri, rules: ValueRules) -> None:
+    def __init__(self, uri: TargetUri, rules: ValueRules, catalogs: Catalogs) -> None:
         self.name = f"{uri.kind} at {uri.place}"
-        self._uri, self._rules, self._values = uri, rules, IcebergEncoder(rules)
+        self.books = catalogs.books
+        self._uri, self._rules, self._catalogs, self._values = uri, rules, catalogs, IcebergEncoder(rules)
         self.encoder: Encoder = self._values
 
     def connect(self) -> LakeSession:
         """A new connection to the catalog."""
-        return LakeSession(self._uri.path, files_of(dict(self._uri.options)["warehouse"], self._uri.objects))
+        files = files_of(self._uri.warehouse, self._uri.objects)
+        database = self._catalogs.open()
+        try:
+            files.make()
+        except OSError as error:
+            database.close()
+            raise TargetUnreachableError(f"can't make the warehouse: {error}", where=files.root) from error
+        return LakeSession(database, files)
 
     def connect_beside(self) -> LakeSession:
         """See `Dialect.connect_beside`."""
@@ -58,14 +56,14 @@ class IcebergDialect:
         """See `Dialect.prepare`."""
         if not all(map(at.book.has, ("instance", "ddl", "quarantine", "stop"))):
             with at.transaction():
+                at.db.database.make_alone()
                 at.book.make()
                 at.books.quarantine.make()
-        at.db.make_catalog()
+        at.db.database.make_catalog()
 
-    def leadership(self, at: TargetSession[LakeSession]) -> EpochsAlone:
+    def leadership(self, at: TargetSession[LakeSession]) -> Leadership:
         """See `Dialect.leadership`."""
-        del at
-        return EpochsAlone()
+        return self._catalogs.leadership(at)
 
     def ddl(self, at: TargetSession[LakeSession]) -> TransactionalDdl[LakeSession]:
         """See `Dialect.ddl`."""
@@ -74,8 +72,9 @@ class IcebergDialect:
     def check(self, at: TargetSession[LakeSession]) -> Sequence[str]:
         """The catalog can be read, and the warehouse listed."""
         session = at.db
+        self._catalogs.check(session.database)
         session.check_warehouse()
-        found = len(session.names()) if session.has_table("iceberg_tables") else 0
+        found = len(session.names()) if session.has_table(TABLES) else 0
         return [f"{session.where}: {found} tables"]
 
     def catalog(self, session: LakeSession) -> Catalog:
@@ -100,7 +99,7 @@ class IcebergDialect:
     def finish_rows(self, session: LakeSession, progress: Progress, confirm: Callable[[], None]) -> None:
         """Write files, for which nobody has to wait; then move pointers, under the catalog's lock."""
         session.write_files(progress.checkpoint_ts)
-        if session.begin_to_write():
+        if session.database.begin_to_write():
             confirm()
         session.move_pointers()
 

@@ -36,7 +36,7 @@ class Expired:
 
 def expire(session: LakeSession, since: int, youngest_s: float = YOUNGEST_S) -> Expired:
     """Expire what only reads as of a TSO below `since` need. Raises TargetError and its kinds."""
-    session.run("BEGIN IMMEDIATE")
+    session.begin_alone()
     try:
         with session.using_warehouse():
             snapshots = sum(_expire_table(table, since) for table in list(session.tables()))

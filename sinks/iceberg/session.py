@@ -1,20 +1,14 @@
-"""The catalog's database: pointers to tables beside our own tables, and one transaction for both.
+"""The tables of an Iceberg catalog that a transaction touches, and their files.
 
-The rows are those of the SQL catalog that Iceberg's own libraries read (Java's JdbcCatalog, pyiceberg's SqlCatalog,
-its version 1). Here it is a SQLite file: it is attached, as `ticdc_reconciler`, so names mean the same as on a server.
+    begin -> files of all touched tables written and synced -> pointers and progress -> commit
 
-    BEGIN -> epoch read -> files written and synced -> BEGIN IMMEDIATE -> epoch read -> pointers, progress -> COMMIT
-
-The file is in WAL mode: readers never wait, and while files are written the transaction holds no lock. So a leader that
-was stopped there keeps nobody out; when it goes on, the epoch has changed. A pointer moves only from where it was read.
+The pointers are rows of the catalog's database (`sinks.iceberg.catalogs`), beside our own tables: one transaction moves
+all of them, each only from where it was read.
 """
 
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -28,101 +22,51 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import TableName
+from sinks.iceberg.catalogs import CATALOG, CatalogDatabase
 from sinks.iceberg.files import LakeFiles
 from sinks.iceberg.objects import StoreFiles
 from sinks.iceberg.table import COLUMNS, PROPERTIES, LakeTable
-from sinks.private_files import make_directory, make_file
 
-CATALOG = "ticdc"
-"""The catalog's name in its rows: what readers call it."""
-_WAIT_S = 60
 _UNSAFE = re.compile(r"[^\w-]", re.ASCII)
 """What the name of a directory does without."""
-_TABLES = (
-    (
-        "CREATE TABLE IF NOT EXISTS ticdc_reconciler.iceberg_tables (catalog_name VARCHAR(255) NOT NULL,"
-        " table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000),"
-        " previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5),"
-        " PRIMARY KEY (catalog_name, table_namespace, table_name))"
-    ),
-    (
-        "CREATE TABLE IF NOT EXISTS ticdc_reconciler.iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL,"
-        " namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),"
-        " PRIMARY KEY (catalog_name, namespace, property_key))"
-    ),
-)
 _PLACE = "catalog_name = %s AND table_namespace = %s AND table_name = %s"
-sqlite3.register_converter("MOMENT", lambda text: datetime.fromisoformat(text.decode()).replace(tzinfo=UTC))
 
 
 class LakeSession:
     """A connection to the catalog, and the tables that its transaction has touched."""
 
-    def __init__(self, path: str, files: LakeFiles | StoreFiles) -> None:
-        self.where = f"Iceberg catalog {path}"
+    def __init__(self, database: CatalogDatabase, files: LakeFiles | StoreFiles) -> None:
+        self.where = database.where
+        self.database = database
         self.io = files
         self._read: dict[str, TableMetadata] = {}
         self._tables: dict[TableName, LakeTable] = {}
-        self._changes = 0
-        """What the connection had changed when its transaction began."""
-        try:
-            make_directory(Path(path).parent)
-            files.make()
-            make_file(Path(path))
-            self._connection = sqlite3.connect(
-                ":memory:",
-                timeout=_WAIT_S,
-                isolation_level=None,
-                detect_types=sqlite3.PARSE_DECLTYPES,
-                check_same_thread=False,  # the list of instances is closed by another thread than wrote it
-            )
-            self._connection.execute("ATTACH ? AS ticdc_reconciler", (path,))
-            self._connection.execute("PRAGMA ticdc_reconciler.synchronous = FULL")
-        except (OSError, sqlite3.Error) as error:
-            raise TargetUnreachableError(f"can't open the catalog: {error}", where=self.where) from error
-
-    def make_catalog(self) -> None:
-        """Make the catalog's tables where they are missing; WAL stands in the file."""
-        mode = self.value("PRAGMA ticdc_reconciler.journal_mode = WAL")
-        if mode != "wal":
-            hint = "put it on a local disk: network file systems have no shared memory"
-            raise TargetError(f"the catalog's journal mode is {mode}, not wal", where=self.where, hint=hint)
-        for statement in _TABLES:
-            self.run(statement)
-
-    def _execute(self, sql: str, parameters: Sequence[Any] | None) -> sqlite3.Cursor:
-        try:
-            return self._connection.execute(sql.replace("%s", "?"), list(parameters or ()))
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error) or "busy" in str(error):
-                raise TargetBusyError(f"the catalog is locked: {error}", where=self.where) from error
-            raise TargetError(f"the catalog refuses: {error}", where=self.where) from error
-        except sqlite3.Error as error:
-            raise TargetError(f"the catalog refuses: {error}", where=self.where) from error
 
     def run(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
         """See `DatabaseSession.run`."""
-        return self._execute(sql, parameters).rowcount
+        return self.database.run(sql, parameters)
 
     def query(self, sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         """See `DatabaseSession.query`."""
-        return self._execute(sql, parameters).fetchall()
+        return self.database.query(sql, parameters)
 
     def value(self, sql: str, parameters: Sequence[Any] | None = None) -> Any:
         """See `DatabaseSession.value`."""
-        rows = self.query(sql, parameters)
-        return rows[0][0] if rows else None
+        return self.database.value(sql, parameters)
 
     def has_table(self, name: str) -> bool:
         """Whether there is this table of ours."""
-        look = "SELECT COUNT(*) FROM ticdc_reconciler.sqlite_master WHERE type = 'table' AND name = %s"
-        return bool(self.value(look, (name,)))
+        return self.database.has_table(name)
 
     def begin(self) -> None:
         """See `DatabaseSession.begin`."""
         self._tables.clear()  # what was read before may have changed since
-        self._changes = self._connection.total_changes
-        self.run("BEGIN")
+        self.database.begin()
+
+    def begin_alone(self) -> None:
+        """Begin a transaction beside which no pointer moves."""
+        self._tables.clear()
+        self.database.begin_alone()
 
     def save_point(self) -> None:
         """See `DatabaseSession.save_point`: never called."""
@@ -133,13 +77,12 @@ class LakeSession:
     def rollback(self) -> None:
         """Drop the transaction, and the files that it has written."""
         self._tables.clear()
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        self.database.rollback()
         self.io.discard()
 
     def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+        """Close the connection."""
+        self.database.close()
 
     def write_files(self, checkpoint_ts: int) -> None:
         """Write data files, then metadata, of all touched tables, and sync them: a power failure leaves them, too.
@@ -170,14 +113,6 @@ class LakeSession:
         with self.using_warehouse():
             next(iter(self.io.listed(self.io.root)), None)
 
-    def begin_to_write(self) -> bool:
-        """Hold the catalog's lock; whether others may have changed it since the transaction began."""
-        if self._connection.total_changes != self._changes:
-            return False  # it is held since the first change
-        self.run("ROLLBACK")
-        self._execute("BEGIN IMMEDIATE", ())
-        return True
-
     def move_pointers(self) -> None:
         """Let the catalog name what was written."""
         for table in self._tables.values():
@@ -189,7 +124,7 @@ class LakeSession:
         if any(table.is_open for table in self._tables.values()):
             raise TargetError("tables were changed, but the progress was not saved with them", where=self.where)
         self.io.keep()
-        self.run("COMMIT")
+        self.database.commit()
         for table in self._tables.values():
             if table.moved_to:
                 self._read.pop(table.pointer, None)
@@ -276,8 +211,8 @@ class LakeSession:
 
     def create_database(self, name: str) -> None:
         """Make a namespace where there is none."""
-        insert = "INSERT OR IGNORE INTO ticdc_reconciler.iceberg_namespace_properties VALUES (%s, %s, 'exists', 'true')"
-        self.run(insert, (CATALOG, name))
+        insert = "INSERT INTO ticdc_reconciler.iceberg_namespace_properties VALUES (%s, %s, 'exists', 'true')"
+        self.run(f"{insert} ON CONFLICT DO NOTHING", (CATALOG, name))
 
     def drop_database(self, name: str) -> None:
         """A namespace goes, with its tables."""

@@ -26,7 +26,7 @@ from sinks.rows.values import ValueRules
 from sinks.target_session import TargetSession
 from sinks.uri import TargetUri
 
-_MAKING = 0x7469_6364_6300_0001
+MAKING = 0x7469_6364_6300_0001
 """An advisory lock: of two that make the tables at once one would be told that they exist."""
 
 
@@ -68,7 +68,7 @@ class PostgresDialect:
         preflight.refuse_what_acts_on_rows(at.db)
         if not all(map(at.book.has, ("instance", "definition", "quarantine", VIEW))):
             with at.transaction():
-                at.db.value("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+                at.db.value("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
                 at.book.make()
                 at.books.quarantine.make()
                 if not at.book.has(VIEW):

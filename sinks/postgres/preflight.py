@@ -6,6 +6,7 @@ from ordering.errors import TargetError
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.postgres.catalog import OURS
 from sinks.postgres.connection import PostgresConnection
+from sinks.target_session import DatabaseSession
 
 OLDEST = 130000
 """PostgreSQL 13."""
@@ -45,20 +46,24 @@ def findings(db: PostgresConnection, name: str) -> list[str]:
     return list(_findings(db, name))
 
 
-def _findings(db: PostgresConnection, name: str) -> Iterator[str]:
+def usable_server(db: DatabaseSession, where: str) -> tuple[str, str]:
+    """The server's version and the database's name. Raises TargetError for a server that can't be written."""
     number, version, encoding, database = db.query(
         "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
         " current_setting('server_encoding'), current_database()"
     )[0]
     if number < OLDEST:
-        raise TargetError(f"PostgreSQL {version} is too old", where=db.where, hint="use PostgreSQL 13 or later")
+        raise TargetError(f"PostgreSQL {version} is too old", where=where, hint="use PostgreSQL 13 or later")
     if encoding != _ENCODING:
         hint = "create the database with ENCODING 'UTF8'"
-        raise TargetError(f"database {database!r} has the encoding {encoding}", where=db.where, hint=hint)
+        raise TargetError(f"database {database!r} has the encoding {encoding}", where=where, hint=hint)
     if db.value("SELECT pg_is_in_recovery()"):
-        raise TargetError(
-            "the server is a stand-by: it takes no writes", where=db.where, hint="name the primary server"
-        )
+        raise TargetError("the server is a stand-by: it takes no writes", where=where, hint="name the primary server")
+    return version, database
+
+
+def _findings(db: PostgresConnection, name: str) -> Iterator[str]:
+    version, database = usable_server(db, db.where)
     _refuse_missing_rights(db, database)
     refuse_what_acts_on_rows(db)
     silent = "off in our sessions" if db.fires_nothing else "none in the way"

@@ -72,6 +72,10 @@ def test_what_must_stay(key: str) -> None:
         ("sqlite:////tmp/x", "sqlite:////tmp/y", False),
         ("iceberg+sqlite:////tmp/c?warehouse=/tmp/w", "iceberg+sqlite:////tmp/c?warehouse=/tmp/w", True),
         ("iceberg+sqlite:////tmp/c?warehouse=/tmp/w", "iceberg+sqlite:////tmp/c?warehouse=/tmp/v", False),
+        ("iceberg+postgresql://a:b@h/d?warehouse=/w", "iceberg+postgresql://c@h/d?sslmode=require&warehouse=/w", True),
+        ("iceberg+postgresql://a:b@h/d?warehouse=/w", "iceberg+postgresql://a:b@h/d?warehouse=/v", False),
+        ("iceberg+postgresql://a:b@h/d?warehouse=/w", "iceberg+postgresql://a:b@h/e?warehouse=/w", False),
+        ("iceberg+postgresql://a:b@h/d?warehouse=/w", "postgresql://a:b@h/d", False),
     ],
 )
 def test_the_target_stays_where_it_is(before: str, after: str, same: bool) -> None:

@@ -1,4 +1,4 @@
-"""Reads an Iceberg catalog as anybody does, with sqlite3 and pyiceberg alone."""
+"""Reads an Iceberg catalog as anybody does, with a driver of its database and pyiceberg alone."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -7,33 +7,60 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
 
+import psycopg
+import pytest
+from psycopg.rows import dict_row
 from pyiceberg.table import StaticTable
 
+from tests.embedded import PostgresServer
 from tests.service.cells import SqliteCells, Tables
+
+CATALOGS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.service)]
+
+
+def lake_in(kind: str, place: Path, request: pytest.FixtureRequest) -> tuple[str, "IcebergCells"]:
+    """The URI of a lake with a catalog of this kind, and a reader of it."""
+    warehouse = place / "warehouse"
+    if kind == "sqlite":
+        catalog = place / "catalog.db"
+        return f"iceberg+sqlite:///{catalog}?warehouse={warehouse}", IcebergCells(catalog)
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name = f"lake_{uuid4().hex[:8]}"
+    with psycopg.connect(server.uri, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    uri = urlsplit(server.uri)._replace(path=f"/{name}").geturl()
+    return f"iceberg+{uri}?warehouse={warehouse}", IcebergCells(uri)
 
 
 class IcebergCells(SqliteCells):
     """Decimals and times as the texts that upstream shows."""
 
-    def __init__(self, catalog: Path, **s3: str) -> None:
-        """`s3`: what pyiceberg's own client of stores is told."""
-        super().__init__(catalog)
+    def __init__(self, catalog: Path | str, **s3: str) -> None:
+        """`catalog`: a file, or the URI of a PostgreSQL database; `s3`: settings of pyiceberg's client of stores."""
+        super().__init__(Path(catalog))
         self.catalog, self._s3 = catalog, {f"s3.{name.replace('_', '-')}": value for name, value in s3.items()}
 
-    def pointers(self) -> dict[str, str]:
-        with closing(sqlite3.connect(self.catalog)) as connection:
-            rows = connection.execute("SELECT table_namespace, table_name, metadata_location FROM iceberg_tables")
-            return {f"{database}.{table}": pointer for database, table, pointer in rows}
-
-    def checkpoint(self) -> int:
-        with closing(sqlite3.connect(self.catalog)) as connection:
-            return int(connection.execute("SELECT checkpoint_ts FROM checkpoint").fetchone()[0])
-
-    def progress(self, changefeed: str) -> dict[str, Any]:
+    def ask(self, columns: str, table: str) -> list[dict[str, Any]]:
+        """What a table beside the rows holds."""
+        if isinstance(self.catalog, str):
+            with psycopg.connect(self.catalog, row_factory=dict_row) as connection:
+                return connection.execute(f"SELECT {columns} FROM ticdc_reconciler.{table}".encode()).fetchall()
         with closing(sqlite3.connect(self.catalog)) as connection:
             connection.row_factory = sqlite3.Row
-            return dict(connection.execute("SELECT * FROM checkpoint WHERE changefeed = ?", (changefeed,)).fetchone())
+            return [dict(row) for row in connection.execute(f"SELECT {columns} FROM {table}")]
+
+    def pointers(self) -> dict[str, str]:
+        rows = self.ask("table_namespace, table_name, metadata_location", "iceberg_tables")
+        return {f"{row['table_namespace']}.{row['table_name']}": row["metadata_location"] for row in rows}
+
+    def checkpoint(self) -> int:
+        return int(self.ask("checkpoint_ts", "checkpoint")[0]["checkpoint_ts"])
+
+    def progress(self, changefeed: str) -> dict[str, Any]:
+        return self.ask("*", f"checkpoint WHERE changefeed = '{changefeed}'")[0]
 
     def expected(self, kind: str, text: str) -> Any:
         if kind.startswith(("bigint", "bit")) and text.isdigit():

@@ -11,12 +11,14 @@ from pyiceberg.serializers import ToOutputFile
 from consumer.storage.warehouse import WarehouseStore
 from sinks.iceberg.files import LakeFiles
 from sinks.iceberg.session import LakeSession
+from sinks.iceberg.sqlite_catalog import SqliteCatalog
 from sinks.iceberg.table import LakeTable
 from tests.service.local import LocalFeed
 
 PLACES: tuple[tuple[type, str], ...] = (
     (LakeSession, "run"),
-    (LakeSession, "begin_to_write"),
+    (SqliteCatalog, "begin_to_write"),
+    (LakeSession, "commit"),
     (LakeSession, "_move"),
     (LakeTable, "_replace"),
     (LakeTable, "_data_files"),

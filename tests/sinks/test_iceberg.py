@@ -18,7 +18,7 @@ from tests.service.cells import differences, oracle
 from tests.service.lab import is_row, recorded
 from tests.service.local import Killed, LocalFeed
 from tests.service.messages import at, begun, ddl, delete, insert, update, watermarks
-from tests.sinks.iceberg_cells import IcebergCells
+from tests.sinks.iceberg_cells import CATALOGS, IcebergCells, lake_in
 from tests.sinks.iceberg_kills import ends
 
 RECORDINGS = (
@@ -36,11 +36,10 @@ RECORDINGS = (
 BANK = ("bank.acc0", "bank.acc1", "bank.acc2")
 
 
-@pytest.fixture
-def feed(tmp_path: Path) -> LocalFeed:
-    catalog = tmp_path / "catalog.db"
-    uri = f"iceberg+sqlite:///{catalog}?warehouse={tmp_path / 'warehouse'}"
-    return LocalFeed.into(uri, IcebergCells(catalog), tmp_path)
+@pytest.fixture(params=CATALOGS)
+def feed(request: pytest.FixtureRequest, tmp_path: Path) -> LocalFeed:
+    uri, cells = lake_in(request.param, tmp_path, request)
+    return LocalFeed.into(uri, cells, tmp_path)
 
 
 @pytest.mark.cells(by_turns=("recording",))
@@ -156,7 +155,7 @@ def test_a_column_that_another_engine_adds(feed: LocalFeed) -> None:
             change.add_column("own", StringType())
         table.fill(table.schema.find_field("own").field_id, "theirs")
         session.write_files(at(3))
-        session.begin_to_write()
+        session.database.begin_to_write()
         session.move_pointers()
         session.commit()
     feed.send([update("d.t", 4, {"v": 1}, id=1, v=2, s="one"), insert("d.t", 4, id=2, v=2, s="two"), *watermarks(5)])

@@ -11,7 +11,7 @@ from consumer.wiring import target_of
 from ordering.errors import ConfigError, LeadershipLostError, TargetBusyError, TargetError
 from sinks.ddl.model import TypeDef
 from sinks.iceberg.files import LakeFiles
-from sinks.iceberg.session import LakeSession
+from sinks.iceberg.sqlite_catalog import SqliteCatalog
 from sinks.iceberg.types import keeps_rows
 from sinks.uri import parse_target_uri
 from tests.service.local import LocalFeed
@@ -83,10 +83,8 @@ def test_another_writer_of_a_table_is_noticed_and_loses_nothing(
     feed.send(MORE)
 
     def point(change: str) -> None:
-        with closing(
-            LakeSession(str(feed.directory / "catalog.db"), LakeFiles(feed.directory / "warehouse"))
-        ) as session:
-            session.run(f"UPDATE ticdc_reconciler.iceberg_tables SET metadata_location = {change}")
+        with closing(SqliteCatalog(str(feed.directory / "catalog.db"))) as catalog:
+            catalog.run(f"UPDATE ticdc_reconciler.iceberg_tables SET metadata_location = {change}")
 
     while_files_are_written(monkeypatch, lambda: point("metadata_location || '.moved'"))
     assert "another writer has changed table d.t" in feed.failing(TargetBusyError).fact

@@ -17,6 +17,13 @@ def test_postgresql(scheme: str) -> None:
     assert "p/w" not in repr(uri)
 
 
+@pytest.mark.parametrize("warehouse", ["/var/lake", "s3://lake/orders"])
+def test_a_lake_whose_catalog_is_in_postgresql(warehouse: str) -> None:
+    uri = parse_target_uri(f"iceberg+postgres://u:p@host/lake?warehouse={warehouse}&sslmode=require")
+    assert (uri.kind, uri.place, uri.warehouse) == ("iceberg+postgresql", "host:5432/lake", warehouse)
+    assert uri.options == (("sslmode", "require"),)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -50,6 +57,14 @@ def test_postgresql(scheme: str) -> None:
         ("mysql://u:p@..:3306", "no name and no address"),
         ("postgresql://u:p@a..b/d", "no name and no address"),
         (f"tidb://u:p@{'a' * 64}:4000", "no name and no address"),
+        ("iceberg+postgresql://u:p@host/d", "no warehouse, or more than one"),
+        ("iceberg+postgresql://u:p@host/d?warehouse=/w&warehouse=/v", "no warehouse, or more than one"),
+        ("iceberg+postgresql://u:p@host?warehouse=/w", "lacks the name of a database"),
+        ("iceberg+postgresql://u:p@host/d?warehouse=w", "absolute"),
+        ("iceberg+postgresql://u:p@host/d?warehouse=http://u:p@h/w", "no directory, and no s3"),
+        ("iceberg+postgresql://u:p@host/d?warehouse=/w&ssl-mode=x", "'ssl-mode'"),
+        ("postgresql://u:p@host/d?warehouse=/w", "'warehouse'"),
+        ("iceberg+mysql://u:p@host/d?warehouse=/w", "'iceberg.mysql'"),
     ],
 )
 def test_what_is_refused(text: str, told: str) -> None:

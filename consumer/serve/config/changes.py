@@ -12,7 +12,7 @@ from consumer.config.model import Config
 from consumer.serve.api.errors import ConflictError
 from ordering.errors import InputError
 from ordering.progress import Progress
-from sinks.uri import PATHS, parse_target_uri
+from sinks.uri import parse_target_uri
 
 REFUSED = {
     "changefeed": "it names the progress, the consumer group and the ledger: create another changefeed",
@@ -73,8 +73,7 @@ def check_keys(keys: list[str]) -> None:
 def check_same_place(old: Config, new: Config) -> None:
     """Raise ConflictError if the target would be another one: its progress is there. Logins and TLS may change."""
     before, after = parse_target_uri(old.target.uri), parse_target_uri(new.target.uri)
-    places = [(one.kind, one.place, *(one.options if one.kind in PATHS else ())) for one in (before, after)]
-    if places[0] != places[1]:
+    if (before.kind, before.place, before.warehouse) != (after.kind, after.place, after.warehouse):
         fact = f"the target would move from {before.place} to {after.place}, or its warehouse"
         hint = "rows and progress are in the old one: create another changefeed"
         raise ConflictError(fact, where="key 'target.uri'", hint=hint)

@@ -247,7 +247,7 @@ def _directories_in(key: str, value: str) -> list[str]:
         uri = parse_target_uri(value)
     except ConfigError:
         return []
-    return [uri.path, *(value for _, value in uri.options)] if uri.kind in PATHS else []
+    return [*([uri.path] if uri.kind in PATHS else []), *filter(None, [uri.warehouse])]
 
 
 def _query(uri: str) -> str:

@@ -9,19 +9,23 @@ from pyspark import SparkContext
 from consumer.embedded import KafkaBroker
 from tests.service.lab import COMMAND, DEADLINE_S, Feed, environment, eventually
 from tests.service.messages import at, begun, insert, watermarks
-from tests.sinks.iceberg_cells import IcebergCells
+from tests.sinks.iceberg_cells import CATALOGS, lake_in
 
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
 
-@pytest.fixture
-def feed(spark: SparkContext, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> Feed:
-    catalog = tmp_path / "catalog.db"
-    uri = f"iceberg+sqlite:///{catalog}?warehouse={tmp_path / 'warehouse'}"
-    return Feed(spark, kafka_broker.bootstrap, topic_name, uri, IcebergCells(catalog), tmp_path)
-
-
-def test_a_stand_by_goes_on_where_a_killed_leader_ended(feed: Feed) -> None:
+@pytest.mark.cells
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_a_stand_by_goes_on_where_a_killed_leader_ended(
+    spark: SparkContext,
+    kafka_broker: KafkaBroker,
+    topic_name: str,
+    tmp_path: Path,
+    catalog: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    uri, cells = lake_in(catalog, tmp_path, request)
+    feed = Feed(spark, kafka_broker.bootstrap, topic_name, uri, cells, tmp_path)
     feed.send(begun())
     checked = feed.command("check", str(feed.file()))
     assert checked.returncode == 0, checked.stdout
