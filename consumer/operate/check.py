@@ -242,9 +242,9 @@ def _redis(config: Config) -> Finding:
     import redis  # noqa: PLC0415 these take long to load
 
     from consumer.redis.client import UNUSABLE  # noqa: PLC0415
-    from consumer.redis.ledger import Ledger  # noqa: PLC0415
+    from consumer.redis.ledger_connection import LedgerConnection  # noqa: PLC0415
 
-    ledger = Ledger(config.redis.uri, config.changefeed, "check", key="")
+    ledger = LedgerConnection(config.redis.uri, config.changefeed, "check")
     try:
         ledger.ping()
     except UNUSABLE as error:

@@ -171,9 +171,9 @@ def _ledger_state(config: Config, progress: Progress) -> dict[str, Any]:
     if not config.redis.uri:
         return {"state": "absent by configuration: repetitions of what earlier windows applied are dropped unproven"}
     from consumer.redis.client import UNUSABLE  # noqa: PLC0415 they take long to load
-    from consumer.redis.ledger import Ledger  # noqa: PLC0415
+    from consumer.redis.ledger_connection import LedgerConnection  # noqa: PLC0415
 
-    ledger = Ledger(config.redis.uri, config.changefeed, progress.ledger, key="")
+    ledger = LedgerConnection(config.redis.uri, config.changefeed, progress.ledger)
     try:
         ledger.ping()
     except UNUSABLE as error:

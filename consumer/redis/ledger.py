@@ -17,23 +17,20 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import orjson
 import redis
 import structlog
 
-from consumer.redis.client import UNUSABLE, AnswerTooLongError, redis_client
+from consumer.redis.client import AnswerTooLongError
 from consumer.redis.fingerprints import Fingerprints, distinct
+from consumer.redis.ledger_connection import LedgerConnection
 from consumer.redis.ledger_sizes import MEASURED, LedgerSizes
 from consumer.redis.seal import Seal
 from consumer.redis.terms import Terms, is_within
 
 _EXPIRE_S = 7 * 24 * 3600
-_TIMEOUT_S = 2.0
-_WHOLE_S = 10.0
 _LOADED = 8
 _MOST_BYTES = 1 << 29
 """What a window may take before none of it is believed."""
-_SHOWN = 200
 _LAST_TSO = 2**63 - 1
 _NAME = re.compile(rb"([0-9]{1,19})-([0-9]{1,19})")
 _WRONG_TYPE = "WRONGTYPE"
@@ -75,14 +72,6 @@ class _Entry:
 
 def _name(window: _Window | _Entry) -> str:
     return f"{window.low}-{window.high}"
-
-
-def _object(value: object) -> dict[str, Any] | None:
-    try:
-        found = orjson.loads(value) if isinstance(value, bytes) else None
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 class _Told(msgspec.Struct):
@@ -129,7 +118,7 @@ def _values(client: "redis.Redis", names: list[str], part: int) -> Iterator[byte
             return  # the last, or none of ours
 
 
-class Ledger:
+class Ledger(LedgerConnection):
     """The ledger of one changefeed. No method raises for Redis's sake: it answers "not covered" instead.
 
     `key` is what its entries are sealed with, `terms` are those of this target's past, the last one its own; without
@@ -146,9 +135,8 @@ class Ledger:
         *,
         sizes: LedgerSizes = MEASURED,
     ) -> None:
+        super().__init__(uri, changefeed, identity)
         self._sizes = sizes
-        self._redis = redis_client(uri, _TIMEOUT_S, _WHOLE_S) if uri else None
-        self._prefix = f"ticdc-reconciler:{changefeed}:{identity}"
         self._seal = Seal(key, changefeed, identity)
         self._terms = terms
         self._is_told = False
@@ -157,8 +145,6 @@ class Ledger:
         self._last: _Window | None = None
         self._bytes: int | None = None
         """What Redis holds of this ledger; None: whatever earlier processes left is not summed up yet."""
-        self.available: bool | None = None
-        """Whether the last call reached Redis; None before the first, and without Redis."""
 
     def record(self, low: int, high: int, prints: Fingerprints) -> None:
         """List the window (low, high] as covered, with the fingerprints of all its halves; after its commit.
@@ -233,22 +219,6 @@ class Ledger:
 
     def _part(self, low: int, high: int, i: int) -> str:
         return f"{self._prefix}:window:{low}-{high}:{i}"
-
-    def _with_redis(self, call: Any, otherwise: Any) -> Any:
-        if self._redis is None:
-            return otherwise
-        try:
-            answer = call(self._redis)
-        except UNUSABLE as error:
-            if self.available is not False:
-                text = f"{type(error).__name__}: {error}"[:_SHOWN]
-                log.warning("redis can't be used; duplicates are dropped unproven meanwhile", error=text)
-            self.available = False
-            return otherwise
-        if self.available is False:
-            log.info("redis answers again")
-        self.available = True
-        return answer
 
     def _entries(self, client: "redis.Redis") -> list[_Entry]:
         """What is listed, in order, at most twice as many as are kept. Nothing if too much is listed."""
@@ -328,36 +298,3 @@ class Ledger:
                 size, kept = size + entry.size, kept + 1
         pipe.execute()
         self._bytes = size
-
-    def publish(self, status: Mapping[str, Any]) -> None:
-        """Publish live status for `status` and the page; it expires when nobody renews it."""
-        name = f"{self._prefix}:status"
-        self._with_redis(lambda client: client.set(name, orjson.dumps(status), ex=60), None)
-
-    def live_status(self) -> dict[str, Any] | None:
-        """What the running instance last published; None for nothing, and for what others wrote in its place."""
-        found: dict[str, Any] | None
-        found = self._with_redis(lambda client: _object(client.get(f"{self._prefix}:status")), None)
-        return found
-
-    def ping(self) -> None:
-        """Raise redis.RedisError if Redis can't be used; for `check`: tries every command that changes nothing."""
-        if self._redis is None:
-            return
-        self._redis.ping()
-        name = f"{self._prefix}:nothing"  # a key that nobody ever makes
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.hgetall(name)
-        pipe.hlen(name)
-        pipe.hdel(name, "x")
-        pipe.get(name)
-        pipe.exists(name)
-        pipe.expire(name, 1)
-        pipe.delete(name)
-        pipe.set(name, b"", xx=True)
-        pipe.execute()
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._redis is not None:
-            self._redis.close()

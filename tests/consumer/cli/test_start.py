@@ -29,6 +29,10 @@ def test_status_loads_neither_drivers_nor_spark() -> None:
     assert heavy & loaded("consumer.cli.main", "consumer.cli.status_text", "consumer.operate.status") == set()
 
 
+def test_asking_redis_loads_no_numbers() -> None:
+    assert {"numpy", "pyspark"} & loaded("consumer.redis.ledger_connection") == set()
+
+
 def test_check_loads_neither_drivers_nor_spark() -> None:
     heavy = {"sqlglot", "pyspark", "redis", "numpy", "pymysql", "psycopg", "fastapi", "consumer.pipeline"}
     assert heavy & loaded("consumer.cli.main", "consumer.operate.check") == set()

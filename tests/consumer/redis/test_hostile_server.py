@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.redis import ledger
+from consumer.redis import ledger_connection
 from consumer.redis.ledger import Ledger
 from consumer.run.heartbeat import RedisLease
 
@@ -85,8 +85,8 @@ def calls(ours: Ledger) -> list[Any]:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_no_answer_holds_a_round(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_WHOLE_S", 0.5)
-    monkeypatch.setattr(ledger, "_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(ledger_connection, "_WHOLE_S", 0.5)
+    monkeypatch.setattr(ledger_connection, "_TIMEOUT_S", 0.5)
     before_kb, began, used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic(), time.process_time()
     with server(ANSWERS[name]) as uri:
         ours = Ledger(uri, "f", "i", "k")
