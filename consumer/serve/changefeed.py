@@ -70,6 +70,13 @@ class Feed:
         if self.waiters is not None:
             self.waiters.end(error)
 
+    def disown(self) -> None:
+        """Look after nothing: the progress of its file's id is another file's."""
+        self._end_waiting(ConflictError("its file has another one's id", where=str(self.path), hint="see its status"))
+        if self.knowing is not None:
+            self.knowing.stop()
+        self.knowing = self.waiters = None
+
     def fail(self, error: BaseException) -> None:
         """Say why it can't run."""
         self._error, self._next_try = (error, now()), None
@@ -105,6 +112,11 @@ class Feed:
         self._end_waiting(NotFoundError(f"changefeed {self.name!r} is not here any more", where="changefeed_id"))
         if self.knowing is not None:
             self.knowing.stop()
+
+    @property
+    def has_own_id(self) -> bool:
+        """Whether its file can be read, and the id in it is no other file's."""
+        return self.config is not None and self.config.changefeed == self.name
 
     @property
     def is_running(self) -> bool:

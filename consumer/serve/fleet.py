@@ -63,11 +63,13 @@ class Fleet:
         names = chain((feed.name, feed.path.stem, feed.path.name), (f"{feed.path.name}-{n}" for n in count(2)))
         feed.name = next(name for name in names if name not in self.feeds)
         self.feeds[feed.name] = feed
+        if not feed.has_own_id:
+            feed.disown()
 
     def _make_room(self, feed: Feed) -> None:
-        """Give one whose file can't be read another name, where it has this one's id by its file's name."""
+        """Give one whose file can't be used another name, where it has this one's id by its file's name."""
         other = self.feeds.get(feed.name)
-        if other is not None and other.config is None:
+        if other is not None and not other.has_own_id:
             del self.feeds[feed.name]
             other.name = other.path.name
             self._place(other)
@@ -79,6 +81,7 @@ class Fleet:
             # it may have made room meanwhile
             was = next((name for name, one in self.feeds.items() if one is feed), None)
             if was is None:
+                feed.forget()
                 raise NotFoundError(f"changefeed {feed.name!r} was deleted meanwhile")
             del self.feeds[was]
             try:
@@ -86,6 +89,8 @@ class Fleet:
             except ReconcilerError as error:
                 feed.name = was
                 feed.fail(error)
+                if not feed.has_own_id:
+                    feed.disown()
                 raise
             finally:
                 self.feeds[feed.name] = feed

@@ -213,7 +213,7 @@ def readable(feed: Feed) -> Config:
     if feed.config is None:
         hint = "fix the file and resume the changefeed"
         raise ConflictError("its file can't be used", where=str(feed.path), hint=hint)
-    if feed.config.changefeed != feed.name:  # what is done with it would be done to the other one
+    if not feed.has_own_id:  # what is done with it would be done to the other one
         hint = "delete this one, without its progress; or give it another id in its file and resume it"
         fact = f"its file has the id {feed.config.changefeed!r}, which is another file's"
         raise ConflictError(fact, where=str(feed.path), hint=hint)

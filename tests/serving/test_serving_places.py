@@ -10,7 +10,9 @@ from consumer.serve import operations as doing
 from consumer.serve.api.errors import ConflictError, RequestError
 from consumer.serve.changefeed import Feed
 from consumer.serve.fleet import Fleet
+from consumer.serve.metrics import FleetCollector
 from consumer.serve.operations import Operations
+from consumer.serve.status import status_of
 from ordering.errors import ConfigError
 from tests.service.lab import eventually
 from tests.serving.test_serving_rules import TEXT
@@ -166,6 +168,28 @@ def test_what_is_done_with_a_file_is_not_done_to_the_changefeed_whose_id_it_has(
     assert (fleet.feeds, real.goes_on, runs.files) == ({"x": real, "b": other}, True, ["a.toml"])
     Operations(fleet).delete(other, progress=False)
     assert (fleet.feeds, real.goes_on) == ({"x": real}, True)
+
+
+def test_a_file_with_the_id_of_another_tells_of_itself(fleet: Fleet, doubled: tuple[Feed, Feed]) -> None:
+    """Not of the other one: the page did to that what it was told to do to this one."""
+    real, other = doubled
+    with pytest.raises(ConfigError, match="two files hold"):
+        Operations(fleet).resume(other)
+    assert [status_of(feed).changefeed for feed in doubled] == ["x", "b"]
+    assert (other.knowing, other.waiters, real.knowing is not None) == (None, None, True)
+    states = next(one for one in FleetCollector(fleet).collect() if one.name.endswith("changefeed_state"))
+    assert {sample.labels["changefeed"] for sample in states.samples} == {"x", "b"}
+    assert status_of(other).error is not None
+
+
+def test_a_file_with_the_id_of_another_takes_no_third_ones_place(fleet: Fleet, folder: Path, runs: Runs) -> None:
+    text = TEXT.replace("/tmp/x", str(folder / "target"))
+    for name, key in (("a", "x"), ("orders", "x"), ("z", "orders")):
+        (folder / f"{name}.toml").write_text(text.replace('"x"', f'"{key}"', 1))
+    fleet.open()
+    placed = {name: feed.path.name for name, feed in fleet.feeds.items()}
+    assert placed == {"x": "a.toml", "orders": "z.toml", "orders.toml": "orders.toml"}
+    eventually("both healthy ones run", lambda: sorted(runs.files) == ["a.toml", "z.toml"])
 
 
 def test_one_that_made_room_while_its_file_was_read_takes_no_place(
