@@ -94,6 +94,17 @@ class EventFilter:
         for what in sorted([*names, *only, *(f"{name}: {c.text}" for name, c in told.items() if c is not None)]):
             yield digest((tables, what))[:12]
 
+    def why_no_ddl(self, names: Collection[str], sql: str) -> str:
+        """What it says of a DDL of these kinds to a table that it matches; "" if it does not leave it out."""
+        if hit := sorted(self.events.intersection(names)) or ([ALL_DDL] if names and ALL_DDL in self.events else []):
+            return f" ignores {hit[0]!r}"
+        return ".ignore-sql matches" if self.sql is not None and self.sql.search(sql) else ""
+
+    def is_about(self, kind: Kind) -> bool:
+        """Whether it may leave out row events of this kind."""
+        ignored = _ROWS[kind] in self.events or ALL_DML in self.events
+        return ignored or bool(self.conditions(kind)) or (kind is Kind.UPDATE and self.update_only is not None)
+
     def conditions(self, kind: Kind) -> _Conditions:
         """The conditions for such an event, each with whether it is about the old image."""
         found = {
@@ -128,7 +139,7 @@ class EventFilters:
     def ignores_ddl(self, database: str, table: str, events: Collection[Event], sql: str) -> str:
         """Why the DDL is left out; "" if it is not. `table`: its name before a RENAME; "" for a database's DDL.
 
-        Raises ConfigError where case alone decides.
+        Raises ConfigError where case alone decides whether it is.
         """
         names = {event.value for event in events}
         if len(events) > 1:
@@ -136,13 +147,10 @@ class EventFilters:
         if any(event.is_alter for event in events):
             names.add(ALTER_TABLE)
         for number, one in enumerate(self.filters):
-            matcher = one.matcher
-            if not (matcher.of_message(database, table) if table else matcher.database_of_message(database)):
-                continue
-            if hit := sorted(names & one.events) or ([ALL_DDL] if names and ALL_DDL in one.events else []):
-                return f"filter.event-filters.{number} ignores {hit[0]!r}"
-            if one.sql is not None and one.sql.search(sql):
-                return f"filter.event-filters.{number}.ignore-sql matches"
+            found = one.why_no_ddl(names, sql)
+            matcher = one.matcher  # asked last: where it has nothing to ignore, case decides nothing
+            if found and (matcher.of_message(database, table) if table else matcher.database_of_message(database)):
+                return f"filter.event-filters.{number}{found}"
         return ""
 
     def ignores_row(self, kind: Kind, name: tuple[str, str], value: bytes, place: Callable[[], Position]) -> bool:
@@ -156,7 +164,7 @@ class EventFilters:
 
     def _rules(self, kind: Kind, name: tuple[str, str]) -> bool | _RowRules:
         """Whether such events are ignored whatever is in them, or what to look at."""
-        matching = [one for one in self.filters if one.matcher.of_message(*name)]
+        matching = [one for one in self.filters if one.is_about(kind) and one.matcher.of_message(*name)]
         if any(_ROWS[kind] in one.events or ALL_DML in one.events for one in matching):
             return True
         conditions = tuple(pair for one in matching for pair in one.conditions(kind))

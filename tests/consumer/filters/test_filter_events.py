@@ -200,3 +200,15 @@ def test_a_wrong_expression_is_named_alone() -> None:
 def test_they_travel_to_tasks() -> None:
     there = pickle.loads(pickle.dumps(STUDENT))  # noqa: S301 our own bytes
     assert row_ignored(there, Kind.INSERT, message(student("20", "male"), gender="varchar"))
+
+
+def test_case_stops_a_run_only_where_the_filter_would_leave_something_out() -> None:
+    of_rows, of_ddls = by_events(["Shop.t"], "delete"), by_events(["Shop.t"], "drop table")
+    assert not ignored(of_rows, "shop", "t", "DROP TABLE t")
+    assert not ignored(of_rows, "shop", "", "ALTER DATABASE shop CHARACTER SET utf8mb4")
+    assert not of_rows.ignores_row(Kind.INSERT, ("shop", "t"), b"", lambda: PLACE)
+    assert not of_ddls.ignores_row(Kind.DELETE, ("shop", "t"), b"", lambda: PLACE)
+    with pytest.raises(ConfigError, match="but for case"):
+        ignored(of_ddls, "shop", "t", "DROP TABLE t")
+    with pytest.raises(ConfigError, match="but for case"):
+        of_rows.ignores_row(Kind.DELETE, ("shop", "t"), b"", lambda: PLACE)
