@@ -99,6 +99,7 @@ class Load:
         dump = read_dump(self._options.directory, self._options.ignored)
         self._check_start(dump)
         self._check_rows(dump)
+        self._check_case(dump)
         if self._options.checksums is not None:
             check_sums(dump, self._options.checksums)
         outcome = LoadOutcome(dump.tso)
@@ -145,6 +146,13 @@ class Load:
                 where=str(dump.directory),
                 hint="dump without --no-data; if upstream really has none, use --no-rows",
             )
+
+    def _check_case(self, dump: Dump) -> None:
+        """Raise ConfigError where case alone leaves something out, also a view, before anything is begun."""
+        for name in (*dump.tables, *dump.views):
+            self._filter.tables.of_message(*name)
+        for database in dump.databases:
+            self._filter.tables.database_of_message(database)
 
     def _is_done(self, progress: Progress, dump: Dump, target: Target) -> bool:
         """Whether this very dump has been loaded and nothing else has happened since."""

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import config_from
 from consumer.load.run import Load, LoadOptions
+from consumer.operate.progress import opened
 from ordering.errors import ConfigError, TableMismatchError
 from tests.loading.test_service_load_kills import ROWS, TSO, values, write_dump
 
@@ -105,3 +107,21 @@ def test_a_table_that_a_rule_names_in_another_case_is_refused_before_anything_is
         load(uri, dump, filter={"rules": ["D.*"], "case-sensitive": True}).run()
     assert load(uri, dump, filter={"rules": ["D.*"], "case-sensitive": False}).run().finished
     assert count(tmp_path, "a") == 2 * ROWS
+
+
+@pytest.mark.parametrize("left", ["D.b", "D.v"])
+def test_what_case_leaves_out_is_refused_and_the_rules_can_be_corrected(uri: str, tmp_path: Path, left: str) -> None:
+    """Also a table without rows, and a view."""
+    dump = write_dump(tmp_path / "dump")
+    for number in range(2):
+        (dump / f"d.b.00000000{number}.sql").unlink()
+    rules = ["d.a", "d.b", "d.v", "d.w"]
+    wrong = load(uri, dump, filter={"rules": [*(set(rules) - {left.lower()}), left], "case-sensitive": True})
+    with pytest.raises(ConfigError, match="but for case"):
+        wrong.run()
+    right = config_from(values(uri, filter={"rules": rules, "case-sensitive": True}), "a test")
+    assert Load(right, LoadOptions(dump)).run().finished
+    with opened(right) as target:
+        stored = target.stored("killed")
+    assert stored is not None
+    read_filter(right.filter).check_change(stored.progress.filter_digest, "killed")
