@@ -19,11 +19,13 @@ from sinks.ddl.model import (
     DropIndex,
     IndexDef,
     IndexKind,
+    Passed,
     RenameColumn,
     RenameIndex,
 )
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, named, named_tables, read_statement
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
+from sinks.ddl.ticdc_allow_list import Event, clauses_of
 from sinks.rows.schema import Catalog, TableSchema
 
 WHY_KEPT = "it drops the last valid index of table"
@@ -77,7 +79,8 @@ def lost_keys(ddl: DdlEvent, kept: KeptKeys, catalog: Catalog, begun: Collection
         return []
     changes = list(changes_of(read_statement(ddl.sql)))
     in_the_way = set(keys) if makes_key(schema, changes, catalog) else set(keys) & _taken(changes)
-    if len(changes) == 1:  # beside others the target would refuse it as one that is there
+    # beside others the target would refuse it as one that is there
+    if len(changes) == 1 or keeps_primary_key(ddl.sql, schema, catalog):
         in_the_way -= {folded(index.known_as) for index in _made(changes) if is_as_made(index, schema, catalog)}
     found = (_lost(ddl, name, keys[name], schema, catalog) for name in sorted(in_the_way))
     return [lost for lost in found if lost is not None and (_is_there(lost, schema, catalog) or lost.ddl.sql in begun)]
@@ -138,6 +141,17 @@ def is_as_made(index: IndexDef, schema: TableSchema, catalog: Catalog) -> bool:
     if index.kind is IndexKind.PRIMARY and len(schema.unique_keys) > 1 + len(schema.unique_indexes):
         return False  # a primary key over a prefix is listed once more, as what is no whole column
     return is_whole and list(map(folded, there)) == [folded(part.column) for part in index.parts]
+
+
+def keeps_primary_key(sql: str, schema: TableSchema, catalog: Catalog) -> bool:
+    """Whether all that a statement asks for is the primary key that the table has: it is left out. Raises InputError.
+
+    A DROP before it was not allowed to drop that key.
+    """
+    if clauses_of(sql).events != (Event.ADD_PRIMARY_KEY,) or "PRIMARY" not in schema.valid_indexes:
+        return False
+    changes = [change for change in read_changes(sql) if not isinstance(change, Passed)]
+    return len(changes) == 1 and isinstance(changes[0], AddIndex) and is_as_made(changes[0].index, schema, catalog)
 
 
 def _drop(table: str, name: str) -> str:

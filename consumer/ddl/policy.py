@@ -6,7 +6,7 @@ from dataclasses import replace
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
 from consumer.ddl.guard import check_whole, reading, subjects
-from consumer.ddl.lost_keys import WHY_KEPT, changes_of, is_as_made, makes_key, quoted
+from consumer.ddl.lost_keys import WHY_KEPT, changes_of, keeps_primary_key, makes_key, quoted
 from consumer.ddl.rename_filter import Pair
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import TableFilter
@@ -14,7 +14,7 @@ from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
-from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind, Passed
+from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind
 from sinks.ddl.parse.left_out import without, without_idle
 from sinks.ddl.parse.statement import (
     MALFORMED,
@@ -25,7 +25,7 @@ from sinks.ddl.parse.statement import (
     exchange_of,
     read_statement,
 )
-from sinks.ddl.parse.tables import read_changes, read_table
+from sinks.ddl.parse.tables import read_table
 from sinks.ddl.ticdc_allow_list import Clauses, Event, clauses_of, replicates
 from sinks.rows.schema import Catalog, TableSchema
 
@@ -168,7 +168,7 @@ def _without_index(name: TableName, ddl: DdlEvent, clauses: Clauses, wanted: Cha
         return no_index(name)
     if schema is not None and _drops_last_key(schema, ddl.sql, clauses, catalog):
         return f"{WHY_KEPT} {name}, whose rows could not be told apart any more"
-    if schema is not None and _keeps_key(schema, ddl.sql, clauses, catalog):
+    if schema is not None and keeps_primary_key(ddl.sql, schema, catalog):
         return f"{WHY_THERE}: table {name} has kept it"
     return ""
 
@@ -193,16 +193,6 @@ def creates_key(sql: str) -> bool:
 
 
 _KEY_EVENTS = {Event.DROP_INDEX, Event.DROP_PRIMARY_KEY}
-
-
-def _keeps_key(schema: TableSchema, sql: str, clauses: Clauses, catalog: Catalog) -> bool:
-    """Whether the only thing that is asked for is the primary key that a DROP before it was not allowed to drop."""
-    if clauses.events != (Event.ADD_PRIMARY_KEY,) or "PRIMARY" not in schema.valid_indexes:
-        return False
-    changes = [change for change in read_changes(sql) if not isinstance(change, Passed)]
-    if len(changes) != 1 or not isinstance(changes[0], AddIndex):
-        return False
-    return is_as_made(changes[0].index, schema, catalog)
 
 
 def replicated(ddl: DdlEvent, wanted: ChangefeedFilter, catalog: Catalog) -> DdlEvent:

@@ -186,6 +186,12 @@ AGAIN: dict[str, list[str]] = {
         "ALTER TABLE `t` DROP PRIMARY KEY",
         "ALTER TABLE `t` ADD PRIMARY KEY(`u`), ADD COLUMN `x` INT",
     ],
+    "a primary key, and how": [
+        BY_NAME,
+        "ALTER TABLE `t` DROP PRIMARY KEY",
+        "ALTER TABLE `t` ADD PRIMARY KEY(`u`), ALGORITHM = INPLACE",
+    ],
+    "unique, and how": [LONG, DROP, "ALTER TABLE `t` ADD UNIQUE `u`(`u`), ALGORITHM = INPLACE"],
 }
 
 
@@ -201,6 +207,21 @@ def test_a_key_that_upstream_makes_again_is_as_upstream_has_it(made: LocalFeed, 
     while not made.lives(kills):
         pass
     assert len(made.cells.tables({"x"})["x.t"][1]) == 3
+    assert ways(made) == {("u",)}
+
+
+@pytest.mark.cells("made", by_turns=("script",))
+@pytest.mark.parametrize("script", AGAIN)
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_a_key_that_upstream_makes_again_is_there_without_a_kill(made: LocalFeed, script: str) -> None:
+    """It was dropped as one beside another clause, and not made as one that is there; after a kill it was made."""
+    statements = [ddl("x.t", number, sql) for number, sql in enumerate(AGAIN[script], 2)]
+    row = keyed(insert("x.t", 6, u="abc", w=1), "u")
+    made.send([ddl("x.", 1, "CREATE DATABASE `x`"), *statements, row, *watermarks(6)])
+    made.apply()
+    made.send([row, keyed(insert("x.t", 7, u="abd", w=2), "u"), *watermarks(7)])
+    made.apply()
+    assert sorted(str(one["w"]) for one in made.cells.tables({"x"})["x.t"][1]) == ["1", "2"]
     assert ways(made) == {("u",)}
 
 
