@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ordering.events import TableName
-from sinks.ddl.kept_definitions import Definitions
+from sinks.ddl.kept_definitions import Definitions, Known
 from sinks.ddl.parse.views import CannotSayError
 from sinks.ddl.rows.default_values import DATES, INTEGERS, REALS
 from sinks.ddl.rows.modify_column import TEXTS
@@ -40,19 +40,29 @@ class ViewColumns:
     view: Callable[[TableName], str]
     _queries: "dict[TableName, exp.Expr | None]" = field(default_factory=dict)
     _under_way: list[str] = field(default_factory=list)
+    _found: "dict[int, tuple[exp.Column, list[_Meant]]]" = field(default_factory=dict)
+    """What is behind each column, by its identity: a column of a query within is asked about by each one around."""
+    _types: dict[TableName, Known | None] = field(default_factory=dict)
+    _clauses: "dict[int, _Clauses]" = field(default_factory=dict)
 
     def settle(self, query: "exp.Expr") -> None:
         """Name the table of each column. Raises CannotSayError for a query that means something else here."""
+        with_number: dict[int, bool] = {}
         for column in _columns(query):
             found = self.meant(column)
-            if _is_used(column):
+            if self._is_used(column):
                 for one in found:
-                    self._check(column, one)
+                    self._check(column, one, with_number)
         Comparisons(self).check(query)
 
     def meant(self, column: "exp.Column") -> "list[_Meant]":
         """The target's columns behind one of a query: none behind an alias of an expression."""
-        if (alias := _alias_meant(column)) is not None:
+        if id(column) not in self._found:
+            self._found[id(column)] = column, self._looked_up(column)
+        return self._found[id(column)][1]
+
+    def _looked_up(self, column: "exp.Column") -> "list[_Meant]":
+        if (alias := self._alias_meant(column)) is not None:
             self._check_alias(column)
             return self._meant_by([alias])
         scopes = list(_scopes(column))
@@ -146,7 +156,10 @@ class ViewColumns:
             raise CannotSayError(f"more is done with {column.name!r}, which is an expression, and maybe a column too")
 
     def _typed(self, source: "exp.Expr", column: Column) -> "_Meant":
-        known = self.definitions.get(self._place(source))
+        place = self._place(source)
+        if place not in self._types:
+            self._types[place] = self.definitions.get(place)
+        known = self._types[place]
         kind = None if known is None else known.type_of(column.name)
         if kind is None:
             return _Meant(column, "", "")
@@ -171,21 +184,50 @@ class ViewColumns:
         columns = getattr(schema, "columns", ())
         return next((one for one in columns if one.name.lower() == name.lower()), None)
 
-    def _check(self, column: "exp.Column", meant: "_Meant") -> None:
+    def _clauses_of(self, select: "exp.Select") -> "_Clauses":
+        if id(select) not in self._clauses:
+            self._clauses[id(select)] = _read(select)
+        return self._clauses[id(select)]
+
+    def _alias_meant(self, column: "exp.Column") -> "exp.Alias | None":
+        """What a name in ORDER BY or HAVING means that an alias has, maybe a column too: there the alias goes first."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        clause = column.find_ancestor(exp.Order, exp.Having, exp.AggFunc, exp.Select)
+        if column.table or not isinstance(clause, exp.Order | exp.Having) or not isinstance(clause.parent, exp.Select):
+            return None
+        found = self._clauses_of(clause.parent).aliases.get(column.name.lower())
+        is_same = (
+            found is not None and isinstance(found.this, exp.Column) and found.this.name.lower() == column.name.lower()
+        )
+        return None if is_same else found
+
+    def _is_used(self, column: "exp.Column") -> bool:
+        """Whether more is done with a column than showing it, counting it and asking for NULL."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        node = _around(column, exp.Paren, exp.Alias)
+        around = node.parent
+        if isinstance(around, exp.Select) and node.arg_key == "expressions":
+            return self._clauses_of(around).compares
+        return not isinstance(around, exp.Is | exp.Count)
+
+    def _check(self, column: "exp.Column", meant: "_Meant", with_number: dict[int, bool]) -> None:
+        """Raise CannotSayError for a column that is used. `with_number`: expressions with a literal that is one."""
         from sqlglot import exp  # noqa: PLC0415
 
         node = _around(column, exp.Paren)
         where = node.parent
-        beside = [] if where is None else [one for one in where.iter_expressions() if one is not node]
-        literals = [one for one in map(_bare, beside) if isinstance(one, exp.Literal)]
+        if id(where) not in with_number:
+            parts = [] if where is None or isinstance(where, exp.Select) else map(_bare, where.iter_expressions())
+            with_number[id(where)] = any(isinstance(one, exp.Literal) and not one.is_string for one in parts)
         if meant.family == UNKNOWN:
             raise CannotSayError(f"more is done with column {column.name!r} than showing it, and its type is not known")
-        if meant.type in self.other and not _is_member(meant, where, beside):
+        if meant.type in self.other and not _is_member(meant, node):
             fact = f"more is done with column {column.name!r} than showing it, and it is kept in another form"
             raise CannotSayError(fact)
         is_computed = isinstance(where, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Sum)
-        is_number = any(not one.is_string for one in literals)
-        if meant.is_no_number and (is_computed or is_number):
+        if meant.is_no_number and (is_computed or with_number[id(where)]):
             raise CannotSayError(f"column {column.name!r} is used as a number")
 
 
@@ -201,12 +243,32 @@ class _Meant(NamedTuple):
         return self.family not in {"", "number", "year", "float"}
 
 
-def _is_member(meant: _Meant, where: "exp.Expr | None", beside: "Sequence[exp.Expr]") -> bool:
-    """Whether a member of an ENUM is asked for by its name."""
+class _Clauses(NamedTuple):
+    """What is asked of a query again and again: its aliases in lower case, and whether its rows are compared."""
+
+    aliases: "dict[str, exp.Alias]"
+    compares: bool
+
+
+def _read(select: "exp.Select") -> _Clauses:
     from sqlglot import exp  # noqa: PLC0415
 
-    names = all(isinstance(one, exp.Literal) and one.is_string for one in beside)
-    return meant.type == "enum" and isinstance(where, exp.EQ | exp.NEQ | exp.In) and names
+    named = [one for one in reversed(select.expressions) if isinstance(one, exp.Alias)]
+    is_distinct = select.args.get("distinct") is not None
+    compares = is_distinct or _is_in_comparing_union(select) or _has_places(select)
+    return _Clauses({one.alias.lower(): one for one in named}, compares)
+
+
+def _is_member(meant: _Meant, node: "exp.Expr") -> bool:
+    """Whether a member of an ENUM is asked for by its name; not by the name of one in a list of several."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    where = node.parent
+    is_asked = isinstance(where, exp.EQ | exp.NEQ) or (isinstance(where, exp.In) and node.arg_key == "this")
+    if meant.type != "enum" or where is None or not is_asked:
+        return False
+    beside = (one for one in where.iter_expressions() if one is not node)
+    return all(isinstance(one, exp.Literal) and one.is_string for one in beside)
 
 
 def _name_table(column: "exp.Column", source: "exp.Expr") -> None:
@@ -245,22 +307,12 @@ def _aliases(column: "exp.Column") -> "Iterator[exp.Alias]":
         yield from (one for one in select.expressions if isinstance(one, exp.Alias))
 
 
-def _is_used(column: "exp.Column") -> bool:
-    """Whether more is done with a column than showing it, counting it and asking for NULL."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    node = _around(column, exp.Paren, exp.Alias)
-    around = node.parent
-    if isinstance(around, exp.Select) and node.arg_key == "expressions":
-        return around.args.get("distinct") is not None or _is_in_distinct_union(around) or _has_places(around)
-    return not isinstance(around, exp.Is | exp.Count)
-
-
-def _is_in_distinct_union(select: "exp.Select") -> bool:
+def _is_in_comparing_union(select: "exp.Select") -> bool:
+    """Whether a query's rows are compared with those of others: told apart, or ordered among them."""
     from sqlglot import exp  # noqa: PLC0415
 
     union = select.find_ancestor(exp.Union)
-    while union is not None and not union.args.get("distinct"):
+    while union is not None and not (union.args.get("distinct") or union.args.get("order")):
         union = union.find_ancestor(exp.Union)
     return union is not None
 
@@ -271,21 +323,6 @@ def _has_places(select: "exp.Select") -> bool:
 
     parts = (one for clause in ("order", "group") for one in getattr(select.args.get(clause), "expressions", ()))
     return any(isinstance(one.this if isinstance(one, exp.Ordered) else one, exp.Literal) for one in parts)
-
-
-def _alias_meant(column: "exp.Column") -> "exp.Alias | None":
-    """What a name in ORDER BY or HAVING means that an alias has, maybe a column too: there the alias goes first."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    clause = column.find_ancestor(exp.Order, exp.Having, exp.AggFunc, exp.Select)
-    if column.table or not isinstance(clause, exp.Order | exp.Having) or not isinstance(clause.parent, exp.Select):
-        return None
-    named = [one for one in clause.parent.expressions if isinstance(one, exp.Alias)]
-    found = next((one for one in named if one.alias.lower() == column.name.lower()), None)
-    is_same = (
-        found is not None and isinstance(found.this, exp.Column) and found.this.name.lower() == column.name.lower()
-    )
-    return None if is_same else found
 
 
 def _around(node: "exp.Expr", *kinds: "type[exp.Expr]") -> "exp.Expr":

@@ -196,32 +196,19 @@ AGAIN: dict[str, list[str]] = {
 
 
 @pytest.mark.cells("made", by_turns=("script",))
+@pytest.mark.parametrize("killed", [True, False])
 @pytest.mark.parametrize("script", AGAIN)
 @pytest.mark.parametrize("made", TARGETS, indirect=True)
-def test_a_key_that_upstream_makes_again_is_as_upstream_has_it(made: LocalFeed, script: str) -> None:
+def test_a_key_that_upstream_makes_again_is_as_upstream_has_it(made: LocalFeed, script: str, *, killed: bool) -> None:
     """The one that was kept was over a prefix, or in the way of the statement."""
     statements = [ddl("x.t", number, sql) for number, sql in enumerate(AGAIN[script], 2)]
     rows = [keyed(insert("x.t", 6, u=f"abc{one}", w=one), "u") for one in (1, 2, 3)]
     made.send([ddl("x.", 1, "CREATE DATABASE `x`"), *statements, *rows, *watermarks(7)])
     kills = Kills()
-    while not made.lives(kills):
+    while killed and not made.lives(kills):
         pass
+    made.apply()
     assert len(made.cells.tables({"x"})["x.t"][1]) == 3
-    assert ways(made) == {("u",)}
-
-
-@pytest.mark.cells("made", by_turns=("script",))
-@pytest.mark.parametrize("script", AGAIN)
-@pytest.mark.parametrize("made", TARGETS, indirect=True)
-def test_a_key_that_upstream_makes_again_is_there_without_a_kill(made: LocalFeed, script: str) -> None:
-    """It was dropped as one beside another clause, and not made as one that is there; after a kill it was made."""
-    statements = [ddl("x.t", number, sql) for number, sql in enumerate(AGAIN[script], 2)]
-    row = keyed(insert("x.t", 6, u="abc", w=1), "u")
-    made.send([ddl("x.", 1, "CREATE DATABASE `x`"), *statements, row, *watermarks(6)])
-    made.apply()
-    made.send([row, keyed(insert("x.t", 7, u="abd", w=2), "u"), *watermarks(7)])
-    made.apply()
-    assert sorted(str(one["w"]) for one in made.cells.tables({"x"})["x.t"][1]) == ["1", "2"]
     assert ways(made) == {("u",)}
 
 

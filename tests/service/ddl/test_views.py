@@ -36,6 +36,8 @@ ALIKE = {
     "using": "SELECT `t`.`v` FROM `t` JOIN `t` AS `o` USING (`id`)",
     "chosen": "SELECT `id` FROM `t` WHERE COALESCE(`s`, 'none') = 'a' AND CASE `v` WHEN 1 THEN 2 ELSE `id` END > 1",
     "asked": "SELECT `id` FROM `t` WHERE `v` IN (SELECT `n` FROM `k`)",
+    "three": "SELECT `id` FROM `t` UNION ALL SELECT `id2` FROM `k` ORDER BY `id` LIMIT 3",
+    "fives": "SELECT DISTINCT `s`, 5 FROM `t`",
 }
 OTHERWISE = {
     "text": "SELECT `id` FROM `t` WHERE `s` = 0",
@@ -59,6 +61,11 @@ OTHERWISE = {
     "mixed choice": "SELECT `id` FROM `t` WHERE COALESCE(`s`, `v`) > 5",
     "text choice": "SELECT `id` FROM `t` WHERE COALESCE(`d`, '2024-1-1') = '2024-01-01'",
     "united": "SELECT `v` FROM `t` UNION SELECT `s` FROM `t`",
+    "first of both": "SELECT `e` FROM `t` UNION ALL SELECT `e` FROM `t` ORDER BY `e` LIMIT 1",
+    "one of both": "SELECT `e` FROM `t` UNION ALL SELECT `e` FROM `t` ORDER BY 1 LIMIT 1",
+    "itself": "SELECT `g` AS `g` FROM `t`",
+    "or itself": "SELECT COALESCE(`g`, 1) AS `g` FROM `t`",
+    "each other": "SELECT `g` AS `h`, `h` AS `g` FROM `t`",
     "natural": "SELECT `n` FROM `t` NATURAL JOIN `k`",
     "in mixed": "SELECT `id` FROM `t` WHERE `s` IN (SELECT `n` FROM `k`)",
     "case": "SELECT `id` FROM `t` WHERE CASE `s` WHEN 1 THEN 2 END > 1",
@@ -76,6 +83,7 @@ IN_SQLITE = {
     "prices": "SELECT `p` FROM `t` UNION SELECT `n` FROM `k`",
     "counted together": "SELECT COUNT(DISTINCT `v`, `id`) AS `n` FROM `t`",
     "having": "SELECT COUNT(`id`) AS `x` FROM `t` HAVING COUNT(`id`) > 1",
+    "cheapest": "SELECT `p` FROM `t` UNION ALL SELECT `p` FROM `t` ORDER BY `p` LIMIT 1",
     "bytes": "SELECT `id` FROM `t` WHERE `b` = 'ab'",
     "float": "SELECT `id` FROM `t` WHERE `f` = 0.1",
     "first": "SELECT `v`, MIN(`d`) AS `x` FROM `t` GROUP BY `v` HAVING MIN(`d`) <= '2024-01-31'",
