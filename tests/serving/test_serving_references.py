@@ -303,6 +303,13 @@ def test_no_part_of_a_password_is_shown(password: str) -> None:
         assert password not in found
 
 
+def test_of_a_lake_the_place_is_shown_and_no_login() -> None:
+    uri = "iceberg+postgresql://lake:secret@h/d?warehouse=s3://b/p&sslmode=require"
+    assert shown({"target": {"uri": uri}})["target"]["uri"] == uri.replace("secret", "***")
+    wrong = shown({"target": {"uri": "iceberg+sqlite:////c?warehouse=s3://u:secret@b/p"}})["target"]["uri"]
+    assert "secret" not in wrong
+
+
 def test_of_every_key_it_is_known_whether_it_is_shown() -> None:
     hidden = {key for key in keys_of(Config) if shown(_nested(key, "x")) == _nested(key, HIDDEN)}
     assert hidden == URIS | {

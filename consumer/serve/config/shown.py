@@ -30,6 +30,8 @@ _PLAIN_OPTIONS = re.compile(
     r"ssl[_-]?(mode|ca|cert|key|rootcert|crl|ca_certs|certfile|keyfile|check_hostname|cert_reqs)"
     r"|server-public-key-path|get-server-public-key"
 )
+_PLAIN_PLACE = re.compile(r"warehouse=[^@]*")
+"""Of an Iceberg target; a valid one holds no login."""
 
 
 def shown(values: Any, key: str = "") -> Any:
@@ -64,6 +66,8 @@ def _uri(value: str) -> str:
 
 def _option(text: str) -> str:
     match = _OPTION.fullmatch(text)
+    if _PLAIN_PLACE.fullmatch(text):
+        return text
     if match is None or _PLAIN_OPTIONS.fullmatch(match["name"]):
         return text if match is not None or not text else HIDDEN
     return f"{match['name']}={HIDDEN}"
