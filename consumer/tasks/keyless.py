@@ -32,6 +32,7 @@ class KeylessRows:
         """Two numbers each: offset, watermark."""
         self._counter, self._equal = CopyCounter(), EqualRowsFinder()
         self._in_pass = (0, 0)
+        self._marks: dict[tuple[bytes, int], dict[bytes, int]] = {}
 
     def watermark(self, offset: int, ts: int) -> None:
         """Take a watermark."""
@@ -59,6 +60,21 @@ class KeylessRows:
         if keep and not mark:
             self._equal.add(name, ts, self._in_pass, position.offset, event)
         return found
+
+    def repeated(
+        self, name: TableName, kind: Kind, message: canal_json.Envelope, position: Position
+    ) -> tuple[int, int]:
+        """Two fingerprints of a row event that counts no more: its own, and what it had without its row key.
+
+        TiCDC may have been told to send row keys since.
+        """
+        first = self.add(name, kind, message, position, keep=False)[0]
+        if message.tidb is None or not message.tidb.row_key:
+            return first, first
+        content, half = _halves(name, kind, message, position)[0]
+        order = ordinal(message.tidb.commit_ts, half)
+        marks = self._marks.setdefault((content, order), {})
+        return first, _fingerprint(content, order, b"", marks.setdefault(message.tidb.row_key, len(marks)))
 
     def found(self) -> list[Copies]:
         """What was counted."""

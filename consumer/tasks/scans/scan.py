@@ -329,8 +329,8 @@ class Scan:
         found = self._halves(offset, kind, message)
         if found is None and self._keyless is not None and self.spec.accepts(message.database, message.table):
             position = Position(*self.report.range.partition, offset)
-            first = self._keyless.add(self._spelled(message), kind, message, position, keep=False)[0]
-            self._repeated.extend((first, first, commit_ts, offset, self._owner(message)))
+            own, before = self._keyless.repeated(self._spelled(message), kind, message, position)
+            self._repeated.extend((own, before, commit_ts, offset, self._owner(message)))
             return
         if found is None:
             self.report.unjudged += self.spec.accepts(message.database, message.table)

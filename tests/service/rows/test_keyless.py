@@ -89,6 +89,21 @@ def test_repetitions_are_proven_with_redis(sqlite_feed: Feed, redis_server: Redi
     assert len(rows(feed)) == 2
 
 
+def test_repetitions_with_row_keys_are_proven_by_what_came_without(
+    sqlite_feed: Feed, redis_server: RedisServer
+) -> None:
+    feed = forced(sqlite_feed.with_(redis={"uri": redis_server.uri}))
+    feed.send([*[event("INSERT", 1, a=1, b="x")] * 2, event("UPDATE", 2, {"a": 1}, a=2, b="x"), *watermarks(3)])
+    feed.once()
+    again = [event("INSERT", 1, mark=mark, a=1, b="x") for mark in ("AAE=", "AAI=", "AAE=")]
+    feed.send([*again, event("UPDATE", 2, {"a": 1}, mark="AAE=", a=2, b="x")])
+    counts = feed.once().counts
+    assert (counts.duplicates_proven, counts.duplicates_unproven) == (4, 0)
+    assert rows(feed) == [(1, "x"), (2, "x")]
+    feed.send([event("INSERT", 1, mark=mark, a=1, b="x") for mark in ("AAE=", "AAI=", "AAM=")])  # three rows
+    assert "late event" in feed.failing(InputError).fact
+
+
 def test_a_late_row_is_found_with_redis(sqlite_feed: Feed, redis_server: RedisServer) -> None:
     feed = forced(sqlite_feed.with_(redis={"uri": redis_server.uri}))
     feed.send([event("INSERT", 1, a=1, b="x"), *watermarks(2)])
