@@ -183,7 +183,17 @@ class LakeTable:
             arrays = [self._column(field, values.get(field.name, [None] * len(rows))) for field in shape]
         except (pa.ArrowException, ArithmeticError, ValueError) as error:
             raise TargetError(f"rows can't be written: {error}", where=f"table {self.name}") from error
-        return pa.Table.from_arrays(arrays, schema=shape)
+        found = pa.Table.from_arrays(arrays, schema=shape)
+        self._check_keys(found)
+        return found
+
+    def _check_keys(self, rows: pa.Table) -> None:
+        """Raise TargetError for a key with NULL in it: as it equals none, the row that is there would not be found."""
+        for name in self.described().handle_key:
+            if rows[name].null_count:
+                fact = f"a row has NULL in its key's column {name!r}: a date that Iceberg does not have is no key there"
+                hint = "correct the value upstream, or leave the table out with filter.rules"
+                raise TargetError(fact, where=f"table {self.name}", hint=hint)
 
     def _column(self, field: pa.Field, values: Sequence[Any]) -> pa.Array:
         made = maker(self.schema.find_field(field.name).field_type)

@@ -17,7 +17,7 @@ from sinks.uri import parse_target_uri
 from tests.service.cells import differences, oracle
 from tests.service.lab import is_row, recorded
 from tests.service.local import Killed, LocalFeed
-from tests.service.messages import at, begun, ddl, delete, insert, update, watermarks
+from tests.service.messages import at, begun, ddl, delete, insert, keyed, typed, update, watermarks
 from tests.sinks.iceberg_cells import CATALOGS, IcebergCells, lake_in
 from tests.sinks.iceberg_kills import ends
 
@@ -123,6 +123,20 @@ def test_schema_changes_keep_the_rows(feed: LocalFeed) -> None:
     columns, rows = feed.cells.tables(["d"])["d.u"]
     assert columns == ["id", "v", "x"]
     assert sorted(rows, key=lambda row: row["id"]) == [{"id": 1, "v": 5, "x": "one"}, {"id": 2, "v": 2**40, "x": "two"}]
+
+
+@pytest.mark.parametrize("kind", ["date", "datetime", "timestamp"])
+def test_a_key_that_would_become_null_is_refused(feed: LocalFeed, kind: str) -> None:
+    """No NULL equals it, so each UPDATE of the row would add another one."""
+    feed.with_(target={"invalid-dates": "null"})
+    made = f"CREATE TABLE `t` (`id` INT, `k` {kind} NOT NULL, `v` INT, PRIMARY KEY (`id`, `k`))"
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, made)])
+    zero = "0000-00-00" + " 00:00:00" * (kind != "date")
+    feed.send([keyed(typed(insert("d.t", 3, id=1, k=zero, v=1), k=kind), "id", "k"), *watermarks(4)])
+    error = feed.failing(TargetError)
+    assert "NULL in its key's column 'k'" in error.fact
+    assert "d.t" in error.where
+    assert feed.cells.tables(["d"])["d.t"][1] == []
 
 
 IGNORED = ddl("d.t", 4, "ALTER TABLE `t` DROP COLUMN `s`", "ALTER")
