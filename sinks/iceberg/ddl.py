@@ -49,12 +49,16 @@ def execute(session: LakeSession, statement: Statement, encoder: IcebergEncoder,
     notes: list[str] = []
     if statement.kind is DdlKind.ALTER_TABLE:
         table = session.table(named(statement.tables[0]))
-        for change in read_changes(statement.sql):
-            if isinstance(change, AddColumn):
-                _add_column(table, change.column, encoder, filling)
-                notes += filter(None, [filling.note(change.column)])
-            else:
-                _change(table, change)
+        changes = read_changes(statement.sql)
+        try:
+            for change in changes:
+                if isinstance(change, AddColumn):
+                    _add_column(table, change.column, encoder, filling)
+                    notes += filter(None, [filling.note(change.column)])
+                else:
+                    _change(table, change)
+        except ValueError as error:  # a column that is there already, or is not
+            raise table.refuse(error) from error
     elif statement.kind in _DO:
         _DO[statement.kind](session, statement)
     else:

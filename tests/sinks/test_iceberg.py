@@ -179,7 +179,13 @@ def test_a_column_that_another_engine_adds(feed: LocalFeed) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["ALTER TABLE `t` MODIFY COLUMN `v` TINYINT UNSIGNED", "ALTER TABLE `t` MODIFY COLUMN `s` INT"]
+    "sql",
+    [
+        "ALTER TABLE `t` MODIFY COLUMN `v` TINYINT UNSIGNED",
+        "ALTER TABLE `t` MODIFY COLUMN `s` INT",
+        "ALTER TABLE `t` ADD COLUMN `s` INT",
+        "ALTER TABLE `t` RENAME COLUMN `gone` TO `back`",
+    ],
 )
 def test_what_the_format_cannot_do_is_refused_and_changes_nothing(feed: LocalFeed, sql: str) -> None:
     feed.send([*begun(), *watermarks(3)])
