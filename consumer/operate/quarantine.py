@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from consumer.codec import canal_json
-from consumer.codec.row_images import TableKeys
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
@@ -27,6 +26,7 @@ from consumer.ddl.check_columns import misfits
 from consumer.filters.promoted_keys import NONE_KEPT, PromotedKeys
 from consumer.large_messages.reference import reference
 from consumer.operate.progress import opened, refuse_living_leader, stored_of
+from consumer.quarantine.held_row import is_row_of
 from consumer.quarantine.table_fate import Fate, fate_of
 from consumer.tasks.encoding.chunk_encoder import RowError
 from consumer.tasks.order import OrderTask
@@ -150,7 +150,7 @@ class _Replay:
             raise _Undecided(f"table {name} is missing in the target, and no DDL is known that took it away")
         self._check_types(one, name)
         names = self._key(message, schema, ts)
-        self._check_same_key(one.row, message, TableKeys(name, names))
+        self._check_same_key(one.row, message, name, names)
         changes = Changes(decided=((one.position, QuarantineState.REPLAYED, ""),))
         order = OrderTask(self._target.catalog().tables, self._target.encoder, self._bodies, whole_transactions=False)
         try:
@@ -177,20 +177,14 @@ class _Replay:
                 raise _Undecided(f"still refused: {error.fact}") from error
         return tuple(message.primary_key or schema.handle_key)
 
-    def _check_same_key(self, row: bytes, message: canal_json.Envelope, keys: TableKeys) -> None:
+    def _check_same_key(self, row: bytes, message: canal_json.Envelope, table: TableName, key: tuple[str, ...]) -> None:
         """Raise where the target tells rows apart by other columns than when the message was held.
 
         Its row would be taken for another one, and nobody looked for later events of it by the key that is there now.
         """
-        found: tuple[bytes | None, ...] = ()
-        try:
-            (image, *_), old = message.data or [], message.old
-            found = keys.keys(image, old[0]) if message.type == Kind.UPDATE.name and old else (keys.key(image),)
-        except (*canal_json.UNREADABLE, ValueError):
-            pass
-        if row not in found:
+        if not is_row_of(message, row, table, key):
             raise _Undecided(
-                f"the target tells rows of {keys.name} apart by {', '.join(keys.names)} now, and did not when it was"
+                f"the target tells rows of {table} apart by {', '.join(key)} now, and did not when it was"
                 " held: write the row by hand as upstream has it, then discard the message"
             )
 

@@ -93,7 +93,7 @@ class Session:
         if format_of(config).keeps_schemas:
             target.schemas.make()
         self.schemas, self.awaited = schemas_of(config, target), AwaitedSchemas(source)
-        self.quarantine = Quarantine(config, target, source)
+        self.quarantine = Quarantine(config, target, source, self.schemas.format)
         self.drifting, self.acting = DriftJudge(config, target.name), ActingTables()
         kept = timedelta(days=config.target.audit_days) if config.target.audit else None
         self.audit = WindowAudit(target.audit, config.changefeed, self.progress, kept)

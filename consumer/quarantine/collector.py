@@ -5,19 +5,22 @@ the reading tasks, a refused row ends the attempt at the window, which is then s
 were quarantined earlier and are read again, for their partition's offset has not passed them, stay as they are.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import structlog
 
+from consumer.codec import canal_json
 from consumer.config.model import Config
+from consumer.formats.message_format import MessageFormat
 from consumer.quarantine.culprit import Refusal
 from consumer.quarantine.dead_letter_topic import DeadLetterTopic
+from consumer.quarantine.held_row import is_row_of
 from consumer.quarantine.table_fate import Fate, fate_of
 from consumer.source.port import ChangeSource
 from consumer.tasks.report import Report, Unreadable
 from ordering.errors import InputError, TableMismatchError
-from ordering.events import Partition, Position
+from ordering.events import Partition, Position, TableName
 from ordering.quarantine import UNDECIDED, Changes, Marks, Mode, Quarantined, QuarantineState
 from ordering.rows.identity import key_values, table_of
 from sinks.bookkeeping.ddl_log import KEPT, reaches_back
@@ -36,8 +39,9 @@ class RowQuarantined(Exception):  # noqa: N818 no error: the window is tried aga
 class Quarantine:
     """The quarantine of the changefeed that this process leads."""
 
-    def __init__(self, config: Config, target: Target, source: ChangeSource) -> None:
+    def __init__(self, config: Config, target: Target, source: ChangeSource, form: MessageFormat) -> None:
         self._section, self._target, self._source = config.quarantine, target, source
+        self._form, self._largest = form, config.limits.message_bytes
         self._changefeed = config.changefeed
         self._known = {one.position: one for one in target.quarantine.all(config.changefeed)}
         self._new: dict[Position, Quarantined] = {}
@@ -100,7 +104,7 @@ class Quarantine:
         for report in reports:
             for one in report.unreadable:
                 self._unreadable(Position(*report.range.partition, one.offset), one)
-            self._supersede(report.touched)
+            self._supersede(report)
 
     def _unreadable(self, position: Position, one: Unreadable) -> None:
         is_known = self._is_known(position)
@@ -127,19 +131,32 @@ class Quarantine:
             raise InputError(fact, where=str(position), hint=hint)
         return False
 
-    def _supersede(self, touched: Mapping[bytes, int]) -> None:
+    def _supersede(self, report: Report) -> None:
         """Note whose row was written or deleted since: by an event of the same table, not only of its name."""
+        touched = report.touched
         if not touched:
             return
         log = self._target.ddl_log.latest(self._changefeed, KEPT)
         for one in self._missing():
             row, commit_ts = one.row or b"", one.commit_ts or 0
             later = touched.get(row, 0)
-            if later > commit_ts:
+            if later > commit_ts and self._is_known_by(one, report.handle_keys):
                 change = fate_of(log, table_of(row), commit_ts, later)
                 is_known = reaches_back(log, commit_ts)  # else the table may have had another name then
                 if is_known and (change is None or change.fate in (Fate.CHANGED, Fate.EMPTIED)):
                     self._later[one.position] = later
+
+    def _is_known_by(self, one: Quarantined, keys: Mapping[TableName, Collection[tuple[str, ...]]]) -> bool:
+        """Whether rows are told apart by the key by which they were when it was held: else the event is of another."""
+        table = table_of(one.row or b"")
+        kept = self._target.quarantine.message(self._changefeed, one.position)
+        if kept is None or table not in keys:  # held in this session, or met by events alone that were applied before
+            return True
+        try:
+            message = canal_json.decode(self._form.canal(kept.value, one.position, self._largest), one.position)
+        except InputError:
+            return True
+        return any(is_row_of(message, one.row or b"", table, key) for key in keys[table])
 
     def _hold(
         self, position: Position, reason: str, commit_ts: int | None = None, row: bytes | None = None, about: str = ""

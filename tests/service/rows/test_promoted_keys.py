@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
-from consumer.operate.quarantine import replay
+from consumer.operate.quarantine import listed, replay
 from ordering.errors import TableMismatchError
 from ordering.events import TableName
 from ordering.kept_keys import KeptKey, lost_by
@@ -85,6 +85,24 @@ def test_a_row_that_was_held_deletes_no_other_row_by_a_new_key(tmp_path: Path) -
     (verdict,) = replay(feed.config, [])
     assert (verdict.state, "apart by a now" in verdict.why) == (QuarantineState.HELD, True)
     assert [row["a"] for row in feed.cells.tables(["d"])["d.t"][1]] == [5]
+
+
+def test_a_row_that_was_held_is_not_superseded_by_another_row(tmp_path: Path) -> None:
+    """The other row has in the new key what the held one had in the one before: nothing was missing, it said."""
+    feed = LocalFeed.into(f"sqlite:///{tmp_path}/target", SqliteCells(tmp_path / "target"), tmp_path)
+    feed.make_database("d", "CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, c INT NOT NULL, UNIQUE (b))")
+    feed.with_(quarantine={"enabled": True}, filter={"rules": ["*.*"], "promoted-keys": ["d.t"]})
+    feed.send([insert(1, a=5, b=9, c=1), insert(2, a=1, b=5, c=None), insert(3, a=2, b=7, c=None), *watermarks(4)])
+    feed.apply()
+    feed.send([insert(5, a=2, b=7, c=4), *watermarks(5)])
+    feed.apply()
+    feed.make_database(
+        "d", "CREATE TABLE u (a INT PRIMARY KEY, b INT NOT NULL, c INT); INSERT INTO u SELECT * FROM t; DROP TABLE t"
+    )
+    feed.make_database("d", "ALTER TABLE u RENAME TO t")
+    feed.send([insert(6, a=5, b=9, c=8), *watermarks(9)])
+    feed.apply()
+    assert [one.state for one in listed(feed.config)] == [QuarantineState.HELD, QuarantineState.SUPERSEDED]
 
 
 LOST = [
