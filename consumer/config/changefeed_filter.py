@@ -68,6 +68,11 @@ class ChangefeedFilter:
         if self.force_replicate and which != "all tables":
             raise _refused("filter.force-replicate", changefeed, "rows of tables without a key were left out so far")
 
+    def leaves_out_rows(self, stored: str) -> bool:
+        """Whether event filters leave out rows, or did so with the stored digest."""
+        _, _, ignored = (*stored.split(":"), "", "", "")[:3]
+        return bool(ignored or self.events.filters)
+
     def _rules_since(self) -> Iterable[str]:
         """Digests of the rules, and of them without those at the end that only exclude."""
         count = len(self.tables.texts)

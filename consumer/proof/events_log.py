@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from consumer.codec import canal_json
+from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.formats.message_format import Untaken
 from consumer.kafka.account import Epochs, check_account, epochs_upto, messages_in
@@ -55,7 +56,7 @@ class EventsLog:
             return [], RESET
         if any(progress.topics[name].id != known for name, known in state.topics.items() if name in progress.topics):
             return [], "a topic was deleted and created again since the last proof"
-        if progress.counts.quarantined or self.config.filter.event_filters:
+        if progress.counts.quarantined or read_filter(self.config.filter).leaves_out_rows(progress.filter_digest):
             return [], LEFT_OUT
         return self._kept(state, progress)
 

@@ -90,11 +90,18 @@ def at_rest(config: Config, stopping: Event | None = None) -> Iterator[tuple[Sid
             raise TargetBusyError(f"the target did not come to rest within {_WAIT_S:.0f} s", hint=hint)
         wait.wait(_LOOK_S)
     try:
-        in_zone(stored.progress, config.source.time_zone, config.changefeed)
-        read_routes(config.sink).check_change(stored.progress.routes, config.changefeed)
+        _check_same(config, stored.progress)
         yield side, stored.progress
     finally:
         side.close()
+
+
+def _check_same(config: Config, progress: Progress) -> None:
+    """Raise InputError where the config says something else of rows than what they were written by."""
+    in_zone(progress, config.source.time_zone, config.changefeed)
+    read_routes(config.sink).check_change(progress.routes, config.changefeed)
+    if progress.filter_digest:
+        read_filter(config.filter).check_change(progress.filter_digest, config.changefeed)
 
 
 def present_of(config: Config, side: Side, progress: Progress, state: ProofState | None) -> Present:

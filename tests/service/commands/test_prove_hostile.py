@@ -8,12 +8,13 @@ import pytest
 
 from consumer.proof import run
 from consumer.proof import scrub as scrubbing
+from ordering.errors import InputError
 from tests.service import corruption
 from tests.service.cells import OURS
 from tests.service.commands.test_prove import changes, every, feed, prove, reason, verdicts
 from tests.service.commands.test_scrub import Clock, filled, rounds, scrub_of
 from tests.service.local import LocalFeed
-from tests.service.messages import begun, ddl, insert, watermarks
+from tests.service.messages import begun, ddl, delete, insert, watermarks
 
 __all__ = ["every", "feed"]
 pytestmark = pytest.mark.service
@@ -177,3 +178,27 @@ def test_a_ddl_that_is_executed_amid_a_proof_is_no_difference(
     assert verdicts(prove(every)) == {"t": "base", "other": "equal"}
     assert verdicts(prove(every)) == {"t": "base", "other": "equal"}
     assert verdicts(prove(every)) == {"t": "equal", "other": "equal"}
+
+
+WITHOUT_DELETES = {"matcher": ["d.t"], "ignore-event": ["delete"]}
+
+
+def test_a_filter_with_which_nothing_has_run_yet_proves_nothing(feed: LocalFeed) -> None:
+    """What the old one left out is not in the target, whatever the new one would take in."""
+    feed.with_(filter={"rules": ["d.*"], "event-filters": [WITHOUT_DELETES]})
+    feed.send([*begun(), insert("d.t", 4, id=2, v=2, s="x"), delete("d.t", 5, id=2, v=2, s="x"), *watermarks(6)])
+    feed.send([ddl("e.", 7, "CREATE DATABASE `e`", kind="QUERY")])
+    feed.send([ddl("e.u", 8, "CREATE TABLE `u` (id INT PRIMARY KEY)")])
+    feed.send([insert("e.u", 9, id=1), *watermarks(10)])
+    feed.apply()
+    for changed in ({"rules": ["*.*"]}, {"rules": ["d.*"], "event-filters": []}):
+        feed.with_(filter={"event-filters": [WITHOUT_DELETES], **changed})
+        with pytest.raises(InputError, match="differ from those that this changefeed has run with"):
+            prove(feed)
+    feed.with_(filter={"rules": ["d.*"], "event-filters": [], "changed-event-filters": "accept"})
+    assert "event filters" in reason(prove(feed))
+    feed.send([insert("d.t", 11, id=3, v=3, s="y"), *watermarks(12)])
+    feed.apply()
+    feed.with_(filter={"changed-event-filters": "error"})
+    assert verdicts(prove(feed)) == {"t": "base"}
+    assert verdicts(prove(feed)) == {"t": "equal"}
