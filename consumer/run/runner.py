@@ -20,6 +20,7 @@ from consumer.pipeline.round import Round
 from consumer.pipeline.session import Session
 from consumer.run.heartbeat import Heartbeat, RedisLease
 from consumer.run.live_status import live_status
+from consumer.run.long_steps import LongSteps
 from consumer.run.progress_log import Display
 from consumer.run.sides import Sides
 from consumer.run.stalled_watermarks import Stalls
@@ -125,7 +126,7 @@ class Runner:
         self._redis_lease = RedisLease(config.redis.uri, config.changefeed, lease_s)
         self.presence = Heartbeat(self._target.instances(config.changefeed), self._redis_lease, lease_s)
         self._once, self._beside, self._tuning = False, beside, tuning
-        self.stalls = Stalls(config.limits.stalled_seconds)
+        self.stalls, self._steps = Stalls(config.limits.stalled_seconds), LongSteps()
         self.trouble: BaseException | None = None
         self._session: Session | None = None
         self._caps: Mapping[Partition, int] | None = None
@@ -176,6 +177,7 @@ class Runner:
         self.outcome.start_s = time.monotonic() - started
         log.info("ready", start_s=round(self.outcome.start_s, 1), target=self._target.name)
         begun = time.monotonic()
+        self._steps.start()
         self._stepping_down(self._until_done if self._once else self._until_stopped)
         self.outcome.processing_s = time.monotonic() - begun
 
@@ -184,6 +186,7 @@ class Runner:
         try:
             yield
         finally:
+            self._steps.stop()
             if self._beside is not None:
                 self._beside.stop()
             self._close()
@@ -263,6 +266,7 @@ class Runner:
 
     def _give_up(self, error: BaseException) -> None:
         """Close what an error may have broken. Who lets go of the target lets a stand-by lead: only if it has to."""
+        self._steps.rest()
         self.trouble = None if isinstance(error, Stopped) else error
         if self._session is not None:
             self.display.left(self._session)
@@ -313,6 +317,7 @@ class Runner:
         return wait.wait(self._patience.succeeded, limits.retry_seconds if self._once else None)
 
     def _step(self, step: Step) -> None:
+        self._steps.done(step)
         self._observe(step)
         if self.stopping.is_set():
             raise Stopped
