@@ -187,10 +187,10 @@ class Scrub:
             if why or one.is_done:
                 del self._passes[name]
         for name, found in rows.items():
-            refused = self._refused.pop(name, "")
-            reason = refused or expectations.lost(name)
+            refused, lost = self._refused.pop(name, ""), expectations.lost(name)
+            reason = lost or refused  # it may be that a DDL has made it unreadable as it was known
             if name not in proof.tables and reason:
-                if not refused and not expectations.tables[name].unproven:
+                if lost and not expectations.tables[name].unproven:
                     self._tried.pop(name, None)  # what comes next can be proven: a base is read at once
                 unproven = ProofOf(ProofVerdict.UNPROVEN, reason, None, None, doubt=expectations.doubt(name))
                 proof.add(name, found.left_out, unproven)

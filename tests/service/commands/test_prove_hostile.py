@@ -202,3 +202,19 @@ def test_a_filter_with_which_nothing_has_run_yet_proves_nothing(feed: LocalFeed)
     feed.with_(filter={"changed-event-filters": "error"})
     assert verdicts(prove(feed)) == {"t": "base"}
     assert verdicts(prove(feed)) == {"t": "equal"}
+
+
+def test_a_column_that_a_ddl_has_taken_since_the_last_round_is_no_fault_of_the_server(every: LocalFeed) -> None:
+    """The table is read as it was known; that it can't be is the DDL's doing, and a base follows at once."""
+    every.send([*begun(), *watermarks(4)])
+    every.apply()
+    scrub = scrub_of(every, clock := Clock())
+    rounds(scrub)
+    every.send([ddl("d.t", 5, "ALTER TABLE `t` DROP COLUMN `s`", kind="ALTER"), *watermarks(6)])
+    every.apply()
+    clock.later()
+    told = reason(scrub.round())
+    assert told.startswith("a DDL may have changed its rows"), told
+    assert verdicts(scrub.round()) == {"t": "base"}
+    clock.later()
+    assert verdicts(scrub.round()) == {"t": "equal"}
