@@ -21,6 +21,8 @@ BEGINNING = CheckpointTs(0)
 
 LOGICAL_BITS = 18
 MAX_TSO = 2**64 - 1
+LEAST_TSO = 1 << (34 + LOGICAL_BITS)
+"""Of July 1970. What is below is no TSO but a time in seconds, ms or us."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -17,6 +17,7 @@ _MYSQL = {
     1820: "the password has expired: set a new one with ALTER USER",
     2002: _ADDRESS,
     2003: _ADDRESS,
+    2013: "see the server's log; if each start says this, another kind of server listens at the port of target.uri",
     2005: "the name of the host in target.uri is not known here: check its spelling, or name an address",
     3118: "the account is locked: ALTER USER ... ACCOUNT UNLOCK",
 }

@@ -65,8 +65,8 @@ def prove(config: Path, as_json: bool, rebase: tuple[str, ...]) -> None:
     """Prove that the target holds what the last proof found in it, changed by the events since then.
 
     Exits 0 if all tables are equal, 6 if one differs, 7 if none differs but not all could be proven. The first proof
-    compares nothing and exits 7 (`reconciler help proof`). It reads Kafka and the target, and stores its results in
-    ticdc_reconciler.proof; the reconciler may keep running.
+    compares a table only if the topics hold all its events, or its load has stored sums (`reconciler help proof`). It
+    reads Kafka and the target, and stores its results in ticdc_reconciler.proof; the reconciler may keep running.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from consumer.codec.compression import BadCompressionError, decompressed, is_compressed
-from consumer.codec.foreign import EXTENSION_HINT, foreign_hint, refused
+from consumer.codec.foreign import EXTENSION_HINT, SET_ASIDE, foreign_hint, refused
 from ordering.errors import AnotherProtocolError, InputError
 from ordering.events import Kind, Position
 from ordering.timestamps import CommitTs
@@ -137,7 +137,7 @@ def _undecodable(value: bytes, position: Position, error: Exception) -> InputErr
     wrong_shape = isinstance(error, msgspec.ValidationError)
     fact = "message is JSON but not Canal-JSON" if wrong_shape else "message is not valid JSON"
     fact = "message is nested too deeply" if isinstance(error, RecursionError) else fact
-    otherwise = "truncated, or not written by TiCDC with protocol=canal-json"
+    otherwise = f"truncated, or not written by TiCDC with protocol=canal-json; {SET_ASIDE}"
     return refused(f"{fact}: {error}; it begins {start!r}", value, str(position), otherwise)
 
 

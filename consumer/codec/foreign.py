@@ -42,6 +42,9 @@ _AVRO = (
 )
 
 
+SET_ASIDE = "to go on without such messages, see `reconciler help quarantine`"
+
+
 def refused(fact: str, value: bytes, where: str, otherwise: str) -> InputError:
     """The error about a message that can't be read; `otherwise`: what to do where it is of no known protocol."""
     hint = foreign_hint(value)

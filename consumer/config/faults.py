@@ -29,11 +29,13 @@ _SENTENCES = {
     "greater_than": "must be more than {gt:g}",
     "less_than_equal": "must be at most {le:g}",
     "less_than": "must be less than {lt:g}",
-    "string_too_short": "must not be empty",
+    "setting_type": "must be a text in quotes, a whole number, true or false",
 }
 """Kind of pydantic's errors -> what to say; in braces what it was given besides."""
 _VERBS = ("must ", "may ", "has ", "lacks ", "holds ", "names ", "is ")
 """A message that begins with one goes on from the key's name."""
+_SCALARS = ("str", "int", "bool")
+"""How pydantic ends the place of an error about a value that may be any of them; it gives one error for each."""
 _FOLLOWS = "default_factory_not_called"
 """Of a default that depends on another key, which has an error of its own."""
 
@@ -41,7 +43,27 @@ _FOLLOWS = "default_factory_not_called"
 def said_of(error: ValidationError, model: type[BaseModel], secrets: Secrets = _NONE) -> str:
     """What is wrong, with the keys and without the values; `secrets`: by key, what references named."""
     found = [dict(one) for one in error.errors(include_url=False) if one["type"] != _FOLLOWS]
-    return "; ".join(_fault(one, model, secrets) for one in found)
+    return "; ".join(_fault(one, model, secrets) for one in _once(found))
+
+
+def in_quotes(name: str, value: object) -> str:
+    """What to say of a setting whose name has dots and was written without quotes: TOML reads it as sections."""
+    while isinstance(value, Mapping) and value:
+        last, value = next(iter(value.items()))
+        name = f"{name}.{last}"
+    return f'is a section of its own, because a name with dots has to be in quotes, as in "{name}" = ...'
+
+
+def _once(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same errors, with one instead of three about a setting of Kafka's client."""
+    kept: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for one in found:
+        place = tuple(one["loc"])
+        if len(place) > 1 and place[-1] in _SCALARS:
+            place = place[:-1]
+            one = {**one, "loc": place, "type": "setting_type"}  # noqa: PLW2901 what it becomes
+        kept.setdefault((*place, one["type"], one["msg"] if one["type"] != "setting_type" else ""), one)
+    return list(kept.values())
 
 
 def _fault(fault: dict[str, Any], model: type[BaseModel], secrets: Secrets) -> str:
@@ -58,6 +80,11 @@ def _fault(fault: dict[str, Any], model: type[BaseModel], secrets: Secrets) -> s
 
 def _sentence(key: str, fault: dict[str, Any]) -> str:
     kind, told = fault["type"], fault.get("ctx", {})
+    if kind == "setting_type" and isinstance(fault["input"], Mapping):
+        return in_quotes(key.rpartition(".")[2], fault["input"])
+    if kind == "string_too_short":
+        least = told["min_length"]
+        return "must not be empty" if least == 1 else f"must have at least {plural(least, 'character')}"
     if kind in ("too_short", "too_long"):
         least = told.get("min_length")
         many = plural(least or told["max_length"], "entry", "entries")

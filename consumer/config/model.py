@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from consumer.config import validators as checks
-from consumer.config.faults import said_of
+from consumer.config.faults import in_quotes, said_of
 from consumer.config.file_sections import CsvSection
 from consumer.config.table_sections import FilterSection, Section, SinkSection
 from consumer.config.text import Values, read_text, values_of, with_rule_files
@@ -259,10 +259,8 @@ class SparkSection(BaseModel):
     def _are_settings(self) -> Self:
         for key, value in (self.model_extra or {}).items():
             if not key.startswith("spark.") or not isinstance(value, str | int | float):
-                message = (
-                    f'{key!r} is neither master, native nor a setting of Spark, as in "spark.driver.memory" = "2g"'
-                )
-                raise ValueError(message)
+                told = 'is neither master, native nor a setting of Spark, as in "spark.driver.memory" = "2g"'
+                raise ValueError(f"{key!r} {in_quotes(key, value) if isinstance(value, dict) else told}")
         return self
 
     @property

@@ -103,7 +103,10 @@ class KafkaAdmin:
             if login.is_refused:
                 return self._refused(login.told)
             fact = login.told or fact
-        hint = "check source.bootstrap-servers and that the brokers' advertised addresses can be reached from here"
+        hint = (
+            "check source.bootstrap-servers, security.protocol and ssl.* in [source.kafka],"
+            " and that the brokers' advertised addresses can be reached from here"
+        )
         return SourceUnreachableError(f"Kafka is out of reach: {fact}", where=self._bootstrap, hint=hint)
 
     def _refused(self, reason: str) -> SourceError:

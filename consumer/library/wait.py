@@ -14,14 +14,12 @@ from pathlib import Path
 from consumer.config.model import Config, load_config
 from consumer.wiring import target_of
 from ordering.errors import TRANSIENT, ConfigError, NotAppliedError, ReconcilerError
-from ordering.timestamps import LOGICAL_BITS, MAX_TSO, physical_ms, utc_text
+from ordering.timestamps import LEAST_TSO, MAX_TSO, physical_ms, utc_text
 
 LONGEST_S = 3600.0
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S, _GROWTH = 0.05, 1.0, 1.5
 _FIRST_ANSWER_S = 10.0
 """So long the first answer of the target is waited for, however short the timeout is."""
-_LEAST_TSO = 1 << (34 + LOGICAL_BITS)
-"""Of July 1970. What is below is no TSO but a time in seconds, ms or us, which would always be "covered"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,8 @@ class TargetLooks:
 
 
 def check_tso(tso: int) -> None:
-    """Raise ConfigError for what is no commit TSO."""
-    if not _LEAST_TSO <= tso <= MAX_TSO:
+    """Raise ConfigError for what is no commit TSO: a time in ms, say, would always be "covered"."""
+    if not LEAST_TSO <= tso <= MAX_TSO:
         hint = "commit_ts of JSON @@tidb_last_txn_info, an integer such as 461234567890123456"
         raise ConfigError(f"{tso} is no TSO", where="tso", hint=hint)
 

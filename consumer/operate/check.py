@@ -23,6 +23,7 @@ from ordering.errors import BeginningLostError, ConfigError, InputError, Reconci
 from ordering.events import Position
 from ordering.progress import Progress
 from ordering.sources.archive import taken_up
+from ordering.timestamps import LEAST_TSO, utc_text
 from sinks.rows.schema import Catalog
 from sinks.uri import parse_target_uri
 from sinks.wording import plural
@@ -59,6 +60,8 @@ class Finding:
 def findings(config: Config) -> Iterator[Finding]:
     """Try everything; a failure does not keep the rest from being tried."""
     yield Finding("config", f"changefeed {config.changefeed}, consistency {config.target.consistency}")
+    if config.source.start_ts:
+        yield _start(config.source.start_ts)
     yield from _tried("target", lambda: _target(config))
     yield from _tried("filter", lambda: _filter(config))
     yield from _tried("tables", lambda: _tables(config))
@@ -82,6 +85,15 @@ def findings(config: Config) -> Iterator[Finding]:
     yield _redis(config)
     if config.proof.enabled:
         yield _proof(config)
+
+
+def _start(start_ts: int) -> Finding:
+    """The moment that `start-ts` names; what is no TSO but a time or a date names one in 1970."""
+    when = f"{start_ts} is {utc_text(start_ts)} UTC"
+    if start_ts >= LEAST_TSO:
+        return Finding("start-ts", when)
+    hint = "a TSO is an integer such as 461234567890123456: Pos in the dump's metadata, or SHOW MASTER STATUS of TiDB"
+    return Finding("start-ts", f"{when}, before TiDB was written\n  hint: {hint}", is_whole=False)
 
 
 def _proof(config: Config) -> Finding:
@@ -250,7 +262,7 @@ def _redis(config: Config) -> Finding:
     except UNUSABLE as error:
         refused = isinstance(error, redis.AuthenticationError | redis.ResponseError)
         what = f"Redis refuses us: {error}" if refused else f"Redis is out of reach: {error}"
-        hint = 'a run goes on without Redis, and drops duplicates unproven; redis.uri = "" if you have none'
+        hint = 'check redis.uri ("": no Redis); meanwhile a run goes on without Redis, and drops duplicates unproven'
         return Finding("redis", f"{what}\n  hint: {hint}", is_whole=False)
     finally:
         ledger.close()

@@ -109,9 +109,10 @@ class Proof:
         for name, (left_out, one) in sorted(self.tables.items()):
             yield f"{one.verdict.value:<10}{name}: {_said(one)}" + _without(left_out)
         yield from filter(None, (self.fault, self.nothing))
+        since = "since the last proof" if self.since else "in the topics"
         yield (
             f"{len(self.having(ProofVerdict.EQUAL))} of {len(self.tables)} tables hold at {self.checkpoint_ts}"
-            f" ({utc_text(self.checkpoint_ts)} UTC) what {self.messages:,} messages since the last proof say"
+            f" ({utc_text(self.checkpoint_ts)} UTC) what {self.messages:,} messages {since} say"
         )
 
 

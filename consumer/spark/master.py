@@ -1,5 +1,6 @@
 """Whether a standalone Spark cluster answers; asked first, for Spark would wait for a minute and then end itself."""
 
+import re
 import socket
 from contextlib import suppress
 
@@ -7,13 +8,18 @@ from ordering.errors import ClusterUnreachableError, ConfigError
 
 _PREFIX, _PORT = "spark://", 7077
 _WAIT_S = 3.0
+_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn", re.ASCII)
 
 
 def check_master(master: str) -> None:
     """Raise ClusterUnreachableError if none of the masters of `spark://HOST:PORT,...` can be connected to.
 
-    Other masters are left to Spark: local ones need no connection, Kubernetes and YARN have clients of their own.
+    Raises ConfigError for what is no master. Other masters are left to Spark: local ones need no connection,
+    Kubernetes and YARN have clients of their own.
     """
+    if not _MASTER.fullmatch(master):
+        hint = 'write "local[*]", "local[4]", "spark://HOST:7077", "k8s://https://HOST:6443" or "yarn"'
+        raise ConfigError("this is no Spark master", where=f"spark.master = {master}", hint=hint)
     if not master.startswith(_PREFIX):
         return
     said = []

@@ -72,7 +72,7 @@ def replayed(config: Config, known: Progress, spark: SparkContext | None = None)
         finally:
             if spark is None:
                 stop_spark(context)
-        side = Side("replay", lambda: target_of(own))
+        side = Side("replay", lambda: target_of(own), called="the replay of the topics")
         side.open(1)
         try:
             side.targets[0].stored(config.changefeed)  # it tells which table of upstream is which one there

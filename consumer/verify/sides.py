@@ -43,19 +43,23 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Side:
-    """Readers of one snapshot. `title`: what errors call it; `checkpoint`: C, if it is an upstream's."""
+    """Readers of one snapshot. `title`: what errors call it; `checkpoint`: C, if it is an upstream's.
+
+    `called`: its name in reports, where its place says nothing.
+    """
 
     title: str
     make: Callable[[], Target]
     checkpoint: int = 0
     is_upstream: bool = False
+    called: str = ""
     targets: list[Target] = field(default_factory=list)
     readers: list[TableReader] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """The server's place."""
-        return self.targets[0].name
+        """The server's place, or what it is called."""
+        return self.called or self.targets[0].name
 
     def open(self, count: int, snapshot: str = "") -> None:
         """Begin to read with so many readers, or with one where more are of no use."""

@@ -16,7 +16,7 @@ import msgspec
 
 from consumer.codec.canal_json import ONLY_NEW, UNREADABLE, Tso
 from consumer.codec.ddl_types import ddl_type
-from consumer.codec.foreign import EXTENSION_HINT, GLUE_HINT, is_of_glue, plain_or_itself, refused
+from consumer.codec.foreign import EXTENSION_HINT, GLUE_HINT, SET_ASIDE, is_of_glue, plain_or_itself, refused
 from consumer.formats.avro.binary import AvroBytes
 from consumer.formats.avro.registry import SchemaRegistry
 from consumer.formats.avro.schema import BEFORE, COMMIT_TS, CORRUPTED, OP, AvroSchema
@@ -35,7 +35,7 @@ _HEADER, _MARK = Struct(">xI"), Struct(">xQ")
 _LAST_TSO = 2**63 - 1
 _KINDS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
 _MOST_TABLES = 10_000
-_ODD = "truncated, or not written by TiCDC with protocol=avro as documented"
+_ODD = f"truncated, or not written by TiCDC with protocol=avro as documented; {SET_ASIDE}"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|", re.ASCII)
 _NO_COMMIT_TS = (
     "add enable-tidb-extension=true&avro-enable-watermark=true to the changefeed's sink URI (DELETEs bring their"

@@ -16,7 +16,7 @@ import msgspec
 
 from consumer.codec.canal_json import UNREADABLE, Plain, Tso
 from consumer.codec.compression import BadCompressionError, decompressed
-from consumer.codec.foreign import SIMPLE_AVRO, refused
+from consumer.codec.foreign import SET_ASIDE, SIMPLE_AVRO, refused
 from consumer.formats.message_format import Untaken, WaitingRow
 from consumer.formats.sent_schema import SchemaIdentity, SentSchema, read_schema
 from consumer.formats.simple.avro import avro_parts, is_avro, is_avro_watermark
@@ -140,7 +140,7 @@ def _undecodable(value: bytes, where: str, error: Exception) -> InputError:
     if is_avro(value):
         raise InputError(f"message can't be read: {error}", where=where, hint=f"truncated, or {_ODD}")
     fact = "message is nested too deeply" if isinstance(error, RecursionError) else fact
-    otherwise = "truncated, or not written by TiCDC with protocol=simple"
+    otherwise = f"truncated, or not written by TiCDC with protocol=simple; {SET_ASIDE}"
     return refused(f"{fact}: {error}; it begins {start!r}", value, where, otherwise)
 
 

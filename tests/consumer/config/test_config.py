@@ -53,7 +53,7 @@ def test_the_least_config_is_enough() -> None:
         ({"target": {"uri": "oracle://h"}}, "unknown scheme 'oracle'"),
         ({"source": {"colour": 1}}, "unknown key 'source.colour'"),
         ({"spark": {"mastr": "local[2]"}}, "'mastr' is neither master, native nor a setting"),
-        ({"spark": {"spark": {"driver": {"memory": "2g"}}}}, "'spark' is neither master, native nor a setting"),
+        ({"spark": {"spark": {"driver": {"memory": "2g"}}}}, 'in quotes, as in "spark.driver.memory" = ...'),
     ],
 )
 def test_what_is_wrong_is_told_with_its_key(sections: dict[str, dict[str, Any]], told: str) -> None:

@@ -12,6 +12,7 @@ from consumer.operate.check import Finding, findings
 from consumer.source.offer import Kept, PartitionProbe, Probe
 from consumer.source.probe import Source
 from consumer.spark.context import start_spark
+from consumer.spark.master import check_master
 from ordering.errors import (
     TRANSIENT,
     AnotherProtocolError,
@@ -180,3 +181,34 @@ def test_a_text_of_a_server_makes_no_line_of_its_own() -> None:
         "     ok   kafka: forged (t)",
         "  hint: mend it",
     ]
+
+
+@pytest.mark.parametrize("master", ["local[many]", "local[0]", "Local", "far:7077", ""])
+def test_what_is_no_master_is_named_before_spark_starts(master: str, tmp_path: Path) -> None:
+    config = config_from({**VALUES, "target": {"uri": f"sqlite:///{tmp_path}"}, "spark": {"master": master}}, "test")
+    found = next(f for f in findings(config) if f.subject == "spark")
+    assert isinstance(found.error, ConfigError)
+    assert '"local[4]"' in found.error.hint
+    with pytest.raises(ConfigError, match="no Spark master"):
+        start_spark("c", config.spark)
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local[*, 3]", "yarn", "k8s://https://h:6443"])
+def test_the_masters_that_spark_knows_are_left_to_it(master: str) -> None:
+    check_master(master)
+
+
+@pytest.mark.parametrize(
+    ("start_ts", "is_whole", "told"),
+    [
+        (463267587686400000, True, "463267587686400000 is 2026-01-01 00:00:00.000 UTC"),
+        (1767225600000, False, "1767225600000 is 1970-01-01 01:52:21"),
+        (20260101, False, "20260101 is 1970-01-01"),
+    ],
+)
+def test_the_moment_of_start_ts_is_shown(start_ts: int, is_whole: bool, told: str, tmp_path: Path) -> None:
+    source = {**VALUES["source"], "start-ts": start_ts}
+    config = config_from({**VALUES, "source": source, "target": {"uri": f"sqlite:///{tmp_path}"}}, "test")
+    found = next(f for f in findings(config) if f.subject == "start-ts")
+    assert found.is_whole == is_whole
+    assert told in found.text
