@@ -98,10 +98,14 @@ class PostgresAlteration:
             case DropIndex(name):
                 yield from self._drop_index(name)
             case RenameIndex(old, new):
-                names = [index_name(self._table, name) for name in (old, new)]
-                yield f"ALTER INDEX IF EXISTS {self._in_schema(names[0])} RENAME TO {quoted(names[1])}"
+                yield from self._rename_index(old, new)
             case SetComment(text):
                 yield f"COMMENT ON TABLE {place(self._table)} IS {literal(text)}"
+
+    def _rename_index(self, old: str, new: str) -> Iterator[str]:
+        before, after = (index_name(self._table, name) for name in (old, new))
+        if before != after:  # of a name in another case it is the same, which PostgreSQL refuses
+            yield f"ALTER INDEX IF EXISTS {self._in_schema(before)} RENAME TO {quoted(after)}"
 
     def _in_schema(self, index: str) -> str:
         return f"{quoted(self._table.database)}.{quoted(index)}"

@@ -286,3 +286,15 @@ def test_an_index_goes_with_its_own_column_only(made: LocalFeed) -> None:
     made.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, table), dropped, *watermarks(4)])
     made.apply()
     assert ["t.u" in text or "t.w" in text for text in index_texts(made)] == [True, True]
+
+
+@pytest.mark.parametrize("unique", ["UNIQUE ", ""])
+@pytest.mark.parametrize("made", TARGETS, indirect=True)
+def test_an_index_that_keeps_its_name_but_for_case_is_renamed(made: LocalFeed, unique: str) -> None:
+    """PostgreSQL refused the name, which was the index's own there."""
+    alter, v = "ALTER TABLE `t` RENAME INDEX", [insert("d1.t", 6, id=1, v=1), insert("d1.t", 7, id=2, v=2)]
+    table = ddl("d1.t", 2, f"CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` INT,{unique}KEY `I`(`v`))")
+    renamed = [ddl("d1.t", 3, f"{alter} `I` TO `i`"), ddl("d1.t", 4, f"{alter} `i` TO `J`")]
+    dropped = ddl("d1.t", 5, "ALTER TABLE `t` DROP INDEX `j`")
+    sent(made, ddl("d1.", 1, "CREATE DATABASE `d1`"), table, *renamed, dropped, *v)
+    assert ids(made) == {"d1.t": [1, 2]}
