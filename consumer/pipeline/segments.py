@@ -25,9 +25,9 @@ from consumer.pipeline.read import (
 from consumer.pipeline.session import Session
 from consumer.tasks.jobs import SegmentReading, Waiting, released
 from consumer.tasks.report import Report, accounts_of, is_in_doubt
-from ordering.rows.segments import is_next, stands, window_of
+from ordering.rows.segments import Segment, is_next, stands, window_of
 from ordering.timestamps import ResolvedTs, utc_text
-from ordering.window import Window, check_whole
+from ordering.window import Histogram, Window, check_whole
 from sinks.rows.routed import by_table
 from sinks.rows.schema import handle_key_of
 
@@ -96,12 +96,19 @@ def may_have_segments(session: Session, window: Window) -> bool:
 
 
 def _read_segments(session: Session, window: Window, ends: Sequence[ResolvedTs]) -> SegmentReading | None:
-    """Read up to the last end, until each segment's rows fit its tasks; None where it needs other ends."""
+    """Read up to the last end, until each segment's rows fit its tasks, as far as it is known how they lie.
+
+    None where it needs other ends.
+    """
     planner, plan = session.planner, spreading(session)
     whole = replace(window, high=ends[-1])
+    events = int(window.messages * session.source.events_a_message)
+
+    def planned(known: Sequence[Histogram]) -> tuple[Segment, ...]:
+        return plan.by_segment(whole, ends, known, events, net=session.mode.net)
+
+    segments = planned(planner.histograms(whole))
     while True:
-        events = int(window.messages * session.source.events_a_message)
-        segments = plan.by_segment(whole, ends, planner.histograms(whole), events, net=session.mode.net)
         buckets = segments[-1].first + segments[-1].buckets
         spec = replace(read_spec(session, whole), buckets=buckets, segments=segments)
         job = session.jobs.job(window.ranges, spec)
@@ -112,9 +119,13 @@ def _read_segments(session: Session, window: Window, ends: Sequence[ResolvedTs])
         tell_ddls(session, (ddl for report in found[0] for ddl in report.ddls))  # those of all segments
         if not planner.saw_segments(whole, ends, [seen_in(some) for some in found], session.progress):
             return None
-        if not plan.too_full(segments, [[report.histogram for report in some] for some in found]):
+        lying = [[report.histogram for report in some] for some in found]
+        better = planned([histogram for some in lying for histogram in some])
+        # what can't be told apart stays together: to read it again would change nothing
+        if better == segments or not plan.too_full(segments, lying):
             waiting = deque(zip(segments, found, strict=True))
             return SegmentReading(whole, spec.handle_keys, job, accounts_of(reports), waiting)
+        segments = better
 
 
 def _reports_of(session: Session, window: Window, reports: Sequence[Report], number: int) -> list[Report]:
