@@ -13,6 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, NestedField
 
 from ordering.errors import TargetError
+from ordering.events import folded
 from sinks.ddl.model import (
     AddColumn,
     AddIndex,
@@ -32,24 +33,32 @@ from sinks.ddl.model import (
     TableDef,
     TypeDef,
 )
+from sinks.ddl.parse.left_out import without_those_there
 from sinks.ddl.parse.statement import DdlKind, Statement, named
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index, read_table
 from sinks.ddl.rows.default_values import Filling, shown
 from sinks.iceberg.encoder import IcebergEncoder
 from sinks.iceberg.session import LakeSession
-from sinks.iceberg.table import COLUMNS, PRIMARY, UNIQUES, LakeTable
+from sinks.iceberg.table import COLUMNS, PLAIN, PRIMARY, UNIQUES, LakeTable
 from sinks.iceberg.types import column_of, keeps_rows, maker, type_of
 
+_Indexes = dict[str, list[int]]
+"""The columns of indexes, by name."""
 
-def execute(session: LakeSession, statement: Statement, encoder: IcebergEncoder, filling: Filling) -> list[str]:
+
+def execute(
+    session: LakeSession, statement: Statement, encoder: IcebergEncoder, filling: Filling, given: str
+) -> list[str]:
     """Do what a statement with the database of every name says; what was done. Raises TargetError for others.
 
-    `filling`: what rows that are there show in new columns whose default upstream computes.
+    `given`: the statement as it came. `filling`: what rows that are there show in new columns whose default upstream
+    computes.
     """
-    notes: list[str] = []
+    notes, sql = list[str](), statement.sql
     if statement.kind is DdlKind.ALTER_TABLE:
         table = session.table(named(statement.tables[0]))
-        changes = read_changes(statement.sql)
+        sql = without_those_there(sql, given, lambda index: _may_have(table, index))
+        changes = read_changes(sql)
         try:
             for change in changes:
                 if isinstance(change, AddColumn):
@@ -64,7 +73,7 @@ def execute(session: LakeSession, statement: Statement, encoder: IcebergEncoder,
     else:
         hint = "make the change by hand, then `reconciler ddl done`"
         raise TargetError(f"Iceberg is not given this: {statement.sql[:200]}", hint=hint)
-    return [statement.sql, *notes]
+    return [sql, *notes]
 
 
 def _create_table(session: LakeSession, statement: Statement) -> None:
@@ -113,7 +122,7 @@ def _create(table: LakeTable, made: TableDef) -> None:
                 change.add_column((column.name,), type_of(column.type))
     columns = {column.name: column for column in made.columns if not column.virtual}
     table.keep(columns={str(table.ids([name])[0]): _facts(column) for name, column in columns.items()})
-    table.keep(primary=table.ids(made.primary_key), uniques={})
+    table.keep(primary=table.ids(made.primary_key), uniques={}, plain={})
     for index in made.indexes:
         if index.kind is not IndexKind.PRIMARY:
             _add_index(table, index)
@@ -124,12 +133,11 @@ def _copy(model: LakeTable, table: LakeTable) -> None:
         for field in model.schema.fields:
             change.add_column((field.name,), field.field_type)
     new = {one: table.ids([model.schema.find_field(one).name])[0] for one in model.schema.field_ids}
-    facts, uniques = model.fact(COLUMNS), model.fact(UNIQUES)
     table.keep(
-        columns={str(new[int(one)]): fact for one, fact in facts.items()},
+        columns={str(new[int(one)]): fact for one, fact in model.fact(COLUMNS).items()},
         primary=[new[one] for one in model.fact(PRIMARY)],
-        uniques={name: [new.get(one, 0) for one in ids] for name, ids in uniques.items()},
     )
+    _of_indexes(table, model, lambda found: {n: [new.get(one, 0) for one in ids] for n, ids in found.items()})
 
 
 def _facts(column: ColumnDef) -> dict[str, Any]:
@@ -156,8 +164,9 @@ def _change(table: LakeTable, change: Change) -> None:
         case DropIndex(name):
             _drop_index(table, name)
         case RenameIndex(old, new):
-            uniques = table.fact(UNIQUES)
-            table.keep(uniques={new if name.lower() == old.lower() else name: ids for name, ids in uniques.items()})
+            _of_indexes(
+                table, table, lambda found: {new if n.lower() == old.lower() else n: ids for n, ids in found.items()}
+            )
         case SetDefault() | SetComment() | Passed():
             return
         case ChangePartitions(text) if _KEEPS_ROWS.match(text):
@@ -190,12 +199,14 @@ def _drop_column(table: LakeTable, name: str) -> None:
     field = _field(table, name)
     with table.staged.update_schema(allow_incompatible_changes=True) as change:
         change.delete_column((field.name,))
-    facts, uniques = table.fact(COLUMNS), table.fact(UNIQUES)
-    left = {index: [one for one in ids if one != field.field_id] for index, ids in uniques.items()}
-    table.keep(
-        columns={one: fact for one, fact in facts.items() if one != str(field.field_id)},
-        uniques={index: ids for index, ids in left.items() if ids},
-    )
+    facts = table.fact(COLUMNS)
+    table.keep(columns={one: fact for one, fact in facts.items() if one != str(field.field_id)})
+
+    def left(found: _Indexes) -> _Indexes:
+        less = {index: [one for one in ids if one != field.field_id] for index, ids in found.items()}
+        return {index: ids for index, ids in less.items() if ids}
+
+    _of_indexes(table, table, left)
 
 
 def _rename_column(table: LakeTable, old: str, new: str) -> None:
@@ -228,19 +239,34 @@ def _widen(table: LakeTable, field: NestedField, kind: IcebergType, column: Colu
 
 
 def _add_index(table: LakeTable, index: IndexDef) -> None:
-    if not index.kind.unique:
-        return
     ids = table.ids("" if part.length or not part.column else part.column for part in index.parts)
     if index.kind is IndexKind.PRIMARY:
         table.keep(primary=ids)
-    else:
-        uniques = table.fact(UNIQUES)
-        there = set(map(str.lower, uniques))
-        table.keep(uniques={**uniques, index.named(lambda name: name.lower() in there).name: ids})
+        return
+    uniques, plain = table.fact(UNIQUES), table.fact(PLAIN)
+    there = set(map(str.lower, (*uniques, *(plain or ()))))
+    name = index.named(lambda name: name.lower() in there).name
+    if index.kind.unique:
+        table.keep(uniques={**uniques, name: ids})
+    elif plain is not None:
+        table.keep(plain={**plain, name: ids})
 
 
 def _drop_index(table: LakeTable, name: str) -> None:
     if name.upper() == "PRIMARY":
         table.keep(primary=[])
         return
-    table.keep(uniques={known: ids for known, ids in table.fact(UNIQUES).items() if known.lower() != name.lower()})
+    _of_indexes(table, table, lambda found: {n: ids for n, ids in found.items() if n.lower() != name.lower()})
+
+
+def _may_have(table: LakeTable, index: str) -> bool:
+    """Whether a table has upstream's index, or may have a plain one: an earlier version kept none."""
+    plain = table.fact(PLAIN)
+    return plain is None or index in {folded(name) for name in (*plain, *table.fact(UNIQUES))}
+
+
+def _of_indexes(table: LakeTable, model: LakeTable, change: Callable[[_Indexes], _Indexes]) -> None:
+    """Keep a table's indexes, unique and plain ones, as a change makes them of those of a model."""
+    table.keep(uniques=change(model.fact(UNIQUES)))
+    if (plain := model.fact(PLAIN)) is not None:
+        table.keep(plain=change(plain))

@@ -31,6 +31,8 @@ from sinks.iceberg.types import maker
 from sinks.rows.schema import Column, Shape, TableSchema, choose_handle_key, valid_indexes
 
 COLUMNS, PRIMARY, UNIQUES, CHECKPOINT = "ticdc.columns", "ticdc.primary", "ticdc.uniques", "ticdc.checkpointTs"
+PLAIN = "ticdc.plain"
+"""Indexes that tell no rows apart; missing in tables that an earlier version made."""
 PROPERTIES = {"write.target-file-size-bytes": str(128 << 20)}
 """Of new tables. pyiceberg measures rows in memory by it, where they take a few times the place of their file."""
 _SMALL_BYTES, _MOST_SMALL = 1 << 20, 8

@@ -15,7 +15,7 @@ from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.model import ColumnDef, TypeDef
 from sinks.ddl.name_resolution import respelled
-from sinks.ddl.parse.left_out import conditional_indexes
+from sinks.ddl.parse.left_out import conditional_indexes, without_those_there
 from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
 from sinks.ddl.rows.default_values import Filling, filling_of, unknown_here
 from sinks.mysql.catalog import place_of, quoted, read_table
@@ -103,7 +103,8 @@ class MysqlDdl:
             self._await_jobs([table, *others])
             self._end_running(lease, [table, *others])
         before = self._there(statement, session) if torn is None else torn.before
-        return kept_indexes.without_those_there(sql, conditional, before.get(str(table)) or "")
+        plain = kept_indexes.plain_indexes(before.get(str(table)) or "")
+        return without_those_there(sql, ddl.sql, plain.__contains__)
 
     def _read_table(self, name: TableName) -> dict[TableName, TableSchema]:
         db = self._at.db

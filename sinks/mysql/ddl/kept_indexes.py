@@ -6,13 +6,12 @@ gone. One that is as wanted is left alone; any other one is an operator's, and n
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ordering.errors import TargetError
 from ordering.events import TableName, folded
-from sinks.ddl.model import AddIndex, Change, DropIndex, IndexDef, IndexKind
-from sinks.ddl.parse.left_out import without
+from sinks.ddl.model import AddIndex, DropIndex, IndexDef, IndexKind
 from sinks.ddl.parse.statement import DdlKind, Statement, named
 from sinks.ddl.parse.tables import read_changes, read_index
 from sinks.mysql.catalog import quoted
@@ -27,18 +26,9 @@ _PLAIN = re.compile(r"^ *(?:FULLTEXT |SPATIAL |VECTOR )?KEY `((?:[^`]|``)+)`", r
 """A line of a table's definition about an index that is not unique."""
 
 
-def without_those_there(sql: str, conditional: Collection[str], definition: str) -> str:
-    """An ALTER TABLE without the indexes that upstream made only if it had none of the name, and the target has.
-
-    `conditional`: their names, folded; the condition comes in a comment, which is not read here. Of unique indexes
-    this is known before (`consumer.ddl.policy`); `definition`: the table's, before the statement.
-    """
-    there = {folded(name.replace("``", "`")) for name in _PLAIN.findall(definition)} & set(conditional)
-
-    def is_there(change: Change) -> bool:
-        return isinstance(change, AddIndex) and folded(change.index.known_as) in there
-
-    return (without(sql, is_there) or sql) if there else sql
+def plain_indexes(definition: str) -> set[str]:
+    """The names, folded, of a table's indexes that are not unique: of the others this is known without the target."""
+    return {folded(name.replace("``", "`")) for name in _PLAIN.findall(definition)}
 
 
 def drops(

@@ -27,7 +27,7 @@ from sinks.ddl.rows.modify_column import keeps_values
 from sinks.postgres.catalog import members_check, members_of
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl.convert_column import PADDED, converted, guessed
-from sinks.postgres.ddl.indexes import created, note
+from sinks.postgres.ddl.indexes import created, has_index, note
 from sinks.postgres.ddl.rewrite_rows import rewritten
 from sinks.postgres.encoder import spelling
 from sinks.postgres.names import index_name, literal, place, quoted
@@ -244,8 +244,7 @@ class PostgresAlteration:
             yield from self._drop_index("PRIMARY" if primary else index.name)
 
     def _is_there(self, index: str) -> bool:
-        name = index_name(self._table, index)
-        return self._db.value("SELECT to_regclass(%s)", (self._in_schema(name),)) is not None
+        return has_index(self._db, self._table, index)
 
     def _drop_index(self, name: str) -> Iterator[str]:
         if name.upper() != "PRIMARY":

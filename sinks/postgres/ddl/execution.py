@@ -9,11 +9,13 @@ from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.name_resolution import older_database, respelled, session_of
-from sinks.ddl.parse.statement import read_statement
+from sinks.ddl.parse.left_out import without_those_there
+from sinks.ddl.parse.statement import DdlKind, read_statement
 from sinks.ddl.rows.default_values import Circumstances, filling_of
 from sinks.postgres.catalog import of_one, read_tables
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl import concurrent_indexes
+from sinks.postgres.ddl.indexes import has_index
 from sinks.postgres.ddl.translate import PostgresTranslation, definitions_in
 from sinks.postgres.preconditions import firing_triggers, unfit_tables
 from sinks.postgres.types import column_of
@@ -65,6 +67,10 @@ class PostgresDdl:
         at, catalog = self._at, self._at.catalog()
         statement = read_statement(respelled(ddl.statement, ddl.own_database, catalog))
         own = catalog.database(ddl.own_database)
+        if statement.kind is DdlKind.ALTER_TABLE:
+            name = catalog.spelled(TableName(statement.tables[0].database or own, statement.tables[0].table))
+            left = without_those_there(statement.sql, ddl.sql, lambda index: has_index(at.db, name, index))
+            statement = statement if left == statement.sql else read_statement(left)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
         definitions = definitions_in(at.db, lease.changefeed)
         session = session_of(placed, ddl, catalog, definitions.views)

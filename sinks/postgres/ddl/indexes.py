@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ordering.events import TableName
 from sinks.ddl.model import IndexDef, IndexKind, IndexPart
+from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.names import index_name, place, quoted
 from sinks.rows.schema import Column, Shape
 
@@ -18,6 +19,12 @@ NOTE = "-- "
 def note(text: str) -> str:
     """A line of the DDL log that is no statement."""
     return NOTE + " ".join(text.split())
+
+
+def has_index(db: PostgresConnection, table: TableName, index: str) -> bool:
+    """Whether a table has upstream's index."""
+    name = f"{quoted(table.database)}.{quoted(index_name(table, index))}"
+    return db.value("SELECT to_regclass(%s)", (name,)) is not None
 
 
 def created(table: TableName, index: IndexDef, columns: Mapping[str, Column]) -> str:

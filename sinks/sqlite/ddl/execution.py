@@ -8,6 +8,7 @@ from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
 from sinks.ddl.kept_definitions import Definitions, PlacedDdl
 from sinks.ddl.name_resolution import older_database, respelled, session_of
+from sinks.ddl.parse.left_out import without_those_there
 from sinks.ddl.parse.statement import DdlKind, Statement, read_statement
 from sinks.ddl.rows.default_values import Circumstances, filling_of
 from sinks.rows.schema import TableSchema
@@ -70,8 +71,12 @@ class SqliteDdl:
     def _translation(self, statement: Statement, ddl: DdlEvent, lease: Lease) -> SqliteTranslation:
         db, catalog = self._at.db, self._at.catalog()
         own = catalog.database(ddl.own_database)
-        placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
         site = Site(db.connection, db.execute, self._definitions(lease), self._encoder, self._rules)
+        if statement.kind is DdlKind.ALTER_TABLE:
+            name = catalog.spelled(TableName(statement.tables[0].database or own, statement.tables[0].table))
+            left = without_those_there(statement.sql, ddl.sql, lambda index: site.has_index(name, index))
+            statement = statement if left == statement.sql else read_statement(left)
+        placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
         session = session_of(placed, ddl, catalog, lambda: site.views(db.attached))
         circumstances = Circumstances(session, filling_of(ddl, self._rules))
         return SqliteTranslation(placed, catalog, site, circumstances)

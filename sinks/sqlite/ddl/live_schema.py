@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ordering.errors import TargetError
-from ordering.events import TableName
+from ordering.events import TableName, folded
 from sinks.ddl.kept_definitions import Definitions, Known
 from sinks.rows.schema import TableSchema
 from sinks.rows.values import ValueRules
-from sinks.sqlite.catalog import place_of, quoted_database, read_table, texts_of
+from sinks.sqlite.catalog import index_name, place_of, quoted_database, read_table, texts_of
 from sinks.sqlite.encoder import SqliteEncoder
 
 _VIEW = re.compile(
@@ -32,6 +32,11 @@ class Site:
     def texts(self, table: TableName) -> dict[str, str]:
         """The SQL text of a table (under "") and its indexes."""
         return texts_of(self._db, table)
+
+    def has_index(self, table: TableName, index: str) -> bool:
+        """Whether a table has upstream's index."""
+        own = folded(index_name(table, index))
+        return any(folded(name) == own for name in self.texts(table))
 
     def triggers(self, table: TableName) -> list[str]:
         """The SQL texts of a table's triggers."""
