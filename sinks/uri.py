@@ -21,6 +21,8 @@ PATHS = {"sqlite": "SQLite", f"{_LAKE}sqlite": "Iceberg"}
 _NOT_IN_LOCATIONS = set("#?%;")
 _BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]+((/[\w=+ -][\w=+. -]*)*)", re.ASCII)
 """A warehouse in an object store: no part of its path is empty or begins with a dot."""
+_MOST_OF_A_WAREHOUSE = 700
+"""A catalog on a server has 1,000 characters for a location: the warehouse, two names, and the name of a file."""
 _SYNONYMS = {"postgres": "postgresql", f"{_LAKE}postgres": f"{_LAKE}postgresql"}
 MYSQL_MODES = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
 _LIBPQ_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -146,12 +148,12 @@ def _path(parts: SplitResult) -> TargetUri:
 def _beside_file(parts: SplitResult, path: str) -> str:
     """The warehouse of a catalog that is a file: its only option."""
     hint = f"write {parts.scheme}:////ABSOLUTE/catalog.db?warehouse=/ABSOLUTE/DIR, or ?warehouse=s3://BUCKET/PREFIX"
-    options = dict(parse_qsl(parts.query))
-    if parts.netloc or not path or set(options) != {"warehouse"}:
-        raise ConfigError("target.uri names no catalog's file with a warehouse", hint=hint)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    if parts.netloc or not path or [name for name, _ in options] != ["warehouse"]:
+        raise ConfigError("target.uri names no catalog's file with one warehouse, and nothing else", hint=hint)
     if not path.startswith("/"):
         raise ConfigError("catalog and warehouse of target.uri have to be absolute paths", hint=hint)
-    return _warehouse(options["warehouse"], hint)
+    return _warehouse(options[0][1], hint)
 
 
 def _warehouse(place: str, hint: str) -> str:
@@ -236,6 +238,8 @@ def _beside_server(kind: str, pairs: Sequence[tuple[str, str]]) -> str:
     found = [value for name, value in pairs if name == "warehouse"]
     if len(found) != 1:
         raise ConfigError("target.uri names no warehouse, or more than one", hint=hint)
+    if len(found[0]) > _MOST_OF_A_WAREHOUSE:
+        raise ConfigError(f"the warehouse's name is longer than {_MOST_OF_A_WAREHOUSE} characters", hint=hint)
     return _warehouse(found[0], hint)
 
 

@@ -26,7 +26,8 @@ def expire_snapshots(config: Config, keep_hours: int) -> "Expired":
     with closing(target_of(config)) as target:
         from sinks.iceberg.expiry import expire  # noqa: PLC0415 its libraries are an extra
 
-        slowest = target.session.books.progress.slowest()
+        lake = cast("LakeSession", target.session.db)
+        slowest = target.session.books.progress.slowest(among=lake.database.changefeeds())
         if slowest is None or target.applied(config.changefeed) is None:
             raise ConfigError(f"the catalog knows no changefeed {config.changefeed!r}", where="changefeed")
         changefeed, applied = slowest
@@ -37,4 +38,4 @@ def expire_snapshots(config: Config, keep_hours: int) -> "Expired":
                 checkpoint=utc_text(applied),
             )
         since = max(applied - (keep_hours * _HOUR_MS << LOGICAL_BITS), 0)
-        return expire(cast("LakeSession", target.session.db), since)
+        return expire(lake, since)

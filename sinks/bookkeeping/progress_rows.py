@@ -12,7 +12,7 @@ a row again whatever changes in it. The state names the kept start by its digest
 What is kept of a window that ended stays there until the next one begins. A small progress is always written in whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -149,12 +149,16 @@ class ProgressTable:
         found = self._value("checkpoint_ts", changefeed) if self._book.has("checkpoint") else None
         return None if found is None else int(found)
 
-    def slowest(self) -> tuple[str, int] | None:
-        """Of all changefeeds that have applied something the one with the lowest `applied`, and that; None of none."""
+    def slowest(self, among: Container[str] | None = None) -> tuple[str, int] | None:
+        """Of the changefeeds that have applied something the one with the lowest `applied`, and that; None of none.
+
+        `among`: these alone; None: all.
+        """
         if not self._book.has("checkpoint"):
             return None
         rows = self._book.query(f"SELECT changefeed, checkpoint_ts FROM {self._book.place('checkpoint')}", ())  # noqa: S608 constants
-        known = [(int(ts), str(changefeed)) for changefeed, ts in rows if ts]  # 0: it was reset, or has not begun
+        wanted = [(int(ts), str(changefeed)) for changefeed, ts in rows if among is None or changefeed in among]
+        known = [one for one in wanted if one[0]]  # 0: it was reset, or has not begun
         lowest = min(known, default=None)
         return None if lowest is None else (lowest[1], lowest[0])
 

@@ -4,7 +4,7 @@ Its tables `iceberg_tables` and `iceberg_namespace_properties` are those of the 
 libraries read (Java's JdbcCatalog, pyiceberg's SqlCatalog, its version 1).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from sinks.bookkeeping.tables import PROGRESS_DATABASE, BookTypes
@@ -23,6 +23,10 @@ class CatalogDatabase(DatabaseSession, Protocol):
 
     def make_catalog(self) -> None:
         """Make the catalog's tables where they are missing; outside of any transaction."""
+        ...
+
+    def changefeeds(self) -> Collection[str] | None:
+        """Those whose tables are in the catalog; None where the database holds no others."""
         ...
 
     def make_alone(self) -> None:

@@ -59,6 +59,7 @@ class IcebergDialect:
                 at.db.database.make_alone()
                 at.book.make()
                 at.books.quarantine.make()
+        at.books.ddl_log.complete()  # an earlier version may have copied into the same database
         at.db.database.make_catalog()
 
     def leadership(self, at: TargetSession[LakeSession]) -> Leadership:

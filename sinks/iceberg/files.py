@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import structlog
 from pyiceberg.io import InputFile, OutputFile
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
@@ -11,6 +12,7 @@ from sinks.iceberg.objects import StoreFiles
 from sinks.private_files import make_directory
 from sinks.uri import ObjectStore, WarehouseFile
 
+log = structlog.get_logger()
 _SCHEME = "file://"
 
 
@@ -60,9 +62,15 @@ class LakeFiles(PyArrowFileIO):  # type: ignore[misc]  # pyiceberg's types are n
         self._new.clear()
 
     def discard(self) -> None:
-        """No commit will name the new files."""
-        while self._new:
-            self._new.pop().unlink(missing_ok=True)
+        """No commit will name the new files. What can't be removed stays until it expires."""
+        left, self._new, failed = self._new, [], []
+        for path in left:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:  # what made us discard them is told by its own error
+                failed.append(error)
+        if failed:
+            log.warning("files that no table names stay in the warehouse", files=len(failed), why=str(failed[0]))
 
     def place(self, location: str) -> str:
         """A location as `listed` shows it."""

@@ -12,7 +12,7 @@ from typing import Any
 from ordering.errors import TargetError
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.iceberg.catalogs import TABLES, CatalogDatabase, creations
-from sinks.postgres.advisory_lock import AdvisoryLock
+from sinks.postgres.advisory_lock import CREATION, LAKES, AdvisoryLock
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.dialect import MAKING, PostgresDialect
 from sinks.postgres.preflight import usable_server
@@ -35,7 +35,7 @@ class PostgresCatalogs:
 
     def leadership(self, at: TargetSession[Any]) -> AdvisoryLock:
         """See `Catalogs.leadership`."""
-        return AdvisoryLock(at)
+        return AdvisoryLock(at, is_lake=True)
 
     def check(self, database: CatalogDatabase) -> None:
         """See `Catalogs.check`."""
@@ -59,17 +59,22 @@ class PostgresCatalog(PostgresConnection):
 
     def make_catalog(self) -> None:
         """See `CatalogDatabase.make_catalog`."""
-        if self.has_table(TABLES):
+        if self.has_table(TABLES) and self.has_table(LAKES):
             return
         self.begin()
         try:
             self.make_alone()
-            for statement in creations():
+            for statement in (*creations(), CREATION):
                 self.run(statement)
         except BaseException:
             self.rollback()
             raise
         self.commit()
+
+    def changefeeds(self) -> set[str]:
+        """See `CatalogDatabase.changefeeds`."""
+        found = self.query(f"SELECT changefeed FROM {PROGRESS_DATABASE}.{LAKES}") if self.has_table(LAKES) else []  # noqa: S608 constants
+        return {name for (name,) in found}
 
     def make_alone(self) -> None:
         """See `CatalogDatabase.make_alone`."""

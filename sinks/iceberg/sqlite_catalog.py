@@ -84,6 +84,9 @@ class SqliteCatalog:
         for statement in creations():
             self.run(statement)
 
+    def changefeeds(self) -> None:
+        """See `CatalogDatabase.changefeeds`."""
+
     def make_alone(self) -> None:
         """See `CatalogDatabase.make_alone`: the file's lock does it."""
 

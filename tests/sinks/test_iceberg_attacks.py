@@ -8,7 +8,7 @@ import pytest
 
 from consumer.config.model import config_from
 from consumer.wiring import target_of
-from ordering.errors import ConfigError, LeadershipLostError, TargetBusyError, TargetError
+from ordering.errors import ConfigError, LeadershipLostError, TargetBusyError, TargetError, TargetUnreachableError
 from sinks.ddl.model import TypeDef
 from sinks.iceberg.files import LakeFiles
 from sinks.iceberg.sqlite_catalog import SqliteCatalog
@@ -107,6 +107,23 @@ def test_what_is_rolled_back_leaves_no_files(feed: LocalFeed, monkeypatch: pytes
     with pytest.raises(Exception, match="No space left"):
         feed.once()
     assert files(feed) == before
+    feed.once()
+    assert rows(feed) == [1, 2]
+
+
+def test_a_warehouse_that_became_read_only_is_told_of(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written can't be removed either; the error is the first one's."""
+    feed.send(begun())
+    feed.once()
+    feed.send(MORE)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "unlink", fail)
+        while_files_are_written(broken, fail)
+        assert "the warehouse does not answer: [Errno 30]" in feed.failing(TargetUnreachableError).fact
     feed.once()
     assert rows(feed) == [1, 2]
 

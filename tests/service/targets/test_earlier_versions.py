@@ -17,23 +17,24 @@ from tests.service.lab import Feed
 from tests.service.messages import at, begun, insert, watermarks
 
 pytestmark = [pytest.mark.service, pytest.mark.kafka]
-_BACK = (
+EARLIER = (
     "ALTER TABLE ticdc_reconciler.ddl DROP COLUMN duration_ms, DROP COLUMN reason",
     "DROP TABLE ticdc_reconciler.quarantine",
     "DROP TABLE ticdc_reconciler.instance",
     "DROP TABLE ticdc_reconciler.window_start",
     "DROP TABLE ticdc_reconciler.stop",
 )
+"""Takes away what was added to our own tables since their first version."""
 
 
 def _make_older(feed: Feed) -> None:
     """Take away what was added to the progress tables since their first version."""
     if feed.uri.startswith("postgresql"):
         with psycopg.connect(feed.uri, autocommit=True) as connection:
-            for statement in (*_BACK, "DROP TABLE ticdc_reconciler.definition"):
+            for statement in (*EARLIER, "DROP TABLE ticdc_reconciler.definition"):
                 connection.execute(statement.encode())
     else:
-        for statement in _BACK:
+        for statement in EARLIER:
             feed.cells.query(statement)  # type: ignore[union-attr]
 
 

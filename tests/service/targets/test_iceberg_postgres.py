@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,8 +16,9 @@ from consumer.wiring import target_of
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from sinks.iceberg.files import LakeFiles
 from tests.service.local import LocalFeed
-from tests.service.messages import at, begun, insert, update, watermarks
+from tests.service.messages import at, begun, ddl, insert, update, watermarks
 from tests.service.postgres_cells import PostgresCells
+from tests.service.targets.test_earlier_versions import EARLIER
 from tests.sinks.iceberg_cells import IcebergCells, lake_in
 
 pytestmark = pytest.mark.service
@@ -175,3 +177,68 @@ def test_the_least_rights_are_enough(feed: LocalFeed, tmp_path: Path) -> None:
     assert ids(lake) == [1, 2]
     with closing(target_of(lake.config)) as target:
         assert "1 tables" in target.check()[0]
+
+
+def of_one_name(feed: LocalFeed, place: Path) -> LocalFeed:
+    """A changefeed of the same name, that copies the same topic into tables of the catalog's database."""
+    uri = database_of(feed)
+    return replace(feed, uri=uri, cells=PostgresCells(uri), directory=place)
+
+
+@pytest.mark.parametrize("lake_first", [True, False])
+def test_a_copy_of_the_same_name_in_the_same_database_is_refused(
+    feed: LocalFeed, tmp_path: Path, lake_first: bool
+) -> None:
+    copy = of_one_name(feed, tmp_path / "copy")
+    first, other = (feed, copy) if lake_first else (copy, feed)
+    first.send([*begun(), ddl("d.gone", 4, "CREATE TABLE gone (id INT PRIMARY KEY)"), *watermarks(5)])
+    first.once()
+    first.send([ddl("d.gone", 6, "DROP TABLE IF EXISTS gone", "QUERY"), *watermarks(7)])
+    assert "the progress of changefeed" in other.failing(TargetError).fact
+    with closing(target_of(other.config)) as stand_by:
+        stand_by.connect()
+        with pytest.raises(TargetError, match="the progress of changefeed"):
+            stand_by.try_lead(other.name)
+    first.once()
+    assert set(first.cells.tables(["d"])) == {"d.t"}
+
+
+@pytest.mark.parametrize("lake_first", [True, False])
+def test_a_name_without_progress_is_anybodys(feed: LocalFeed, tmp_path: Path, lake_first: bool) -> None:
+    copy = of_one_name(feed, tmp_path / "copy")
+    first, other = (feed, copy) if lake_first else (copy, feed)
+    first.send([*begun(), *MORE])
+    first.once()
+    execute(database_of(feed), "DELETE FROM ticdc_reconciler.checkpoint", "DELETE FROM ticdc_reconciler.window_start")
+    for _ in range(2):
+        other.once()
+    assert [*other.cells.tables(["d"])] == ["d.t"]
+
+
+def test_a_schema_that_an_earlier_version_made(feed: LocalFeed, tmp_path: Path) -> None:
+    """It had copied into tables of the database."""
+    uri = database_of(feed)
+    copy = LocalFeed.into(uri, PostgresCells(uri), tmp_path / "copy")
+    copy.send(begun())
+    copy.once()
+    execute(uri, *EARLIER, "DROP TABLE ticdc_reconciler.definition")
+    feed.send([*begun(), *MORE])
+    feed.once()
+    assert ids(feed) == [1, 2]
+    execute(uri, EARLIER[0])
+    feed.send([insert("d.t", 6, id=3, v=3, s="three"), *watermarks(7)])
+    feed.once()
+    assert ids(feed) == [1, 2, 3]
+
+
+def test_a_copy_that_is_behind_holds_back_no_expiry(feed: LocalFeed, tmp_path: Path) -> None:
+    uri = database_of(feed)
+    copy = LocalFeed.into(uri, PostgresCells(uri), tmp_path / "copy")
+    copy.send(begun())
+    copy.once()
+    feed.send(begun())
+    feed.once()
+    for number in range(4, 7):
+        feed.send([update("d.t", number, {"v": 0}, id=1, v=number, s="one"), *watermarks(number)])
+        feed.once()
+    assert expire_snapshots(feed.config, 0).snapshots == 3
