@@ -92,8 +92,10 @@ class ViewColumns:
         select = join.find_ancestor(exp.Select)
         sources = [] if select is None else list(_sources(select))
         there = [self._typed(one, found) for one in sources if (found := self._column(one, name)) is not None]
-        unknown = [_Meant(None, "", UNKNOWN) for one in sources if self._schema(one) is None]
-        return [*there, *unknown]
+        for one in sources:
+            if self._schema(one) is None:
+                there += self._meant_by(self._shown_as(one, name)) or [_Meant(None, "", UNKNOWN)]
+        return there
 
     def _meant_by(self, shown: "Sequence[exp.Expr]") -> "list[_Meant]":
         """What is behind expressions that a query shows."""

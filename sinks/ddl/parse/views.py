@@ -107,6 +107,8 @@ def translated(
     if strange is not None:
         message = f"{strange.sql(dialect='mysql')[:100]!r} may mean something else here"
         raise CannotSayError(message)
+    for select in tree.find_all(exp.Select):
+        _join_in_a_row(select, dialect)
     settle(tree)
     for table in tree.find_all(exp.Table):
         place = exp.to_identifier(table.db or database, quoted=True)
@@ -118,6 +120,32 @@ def translated(
         raise CannotSayError(message) from error
     except RecursionError as error:
         raise CannotSayError(_DEEP) from error
+
+
+def _join_in_a_row(select: "exp.Select", dialect: str) -> None:
+    """Take joins out of the brackets in which TiDB spells the first ones of several: joins go from left to right.
+
+    PostgreSQL has no brackets around a table alone, and no join without a condition but CROSS JOIN; that one tells
+    SQLite in which order to go.
+    """
+    from sqlglot import exp  # noqa: PLC0415
+
+    begin = select.args.get("from_") or select.args.get("from")
+    if begin is None:
+        return
+    first, joins = begin.this, list(select.args.get("joins") or ())
+    while True:
+        joins = [*(first.args.get("joins") or ()), *joins]
+        first.set("joins", None)
+        is_bracket = isinstance(first, exp.Subquery) and isinstance(first.this, exp.Table | exp.Subquery)
+        if not is_bracket or first.alias:
+            break
+        first = first.this
+    begin.set("this", first)
+    select.set("joins", joins)
+    for join in joins:
+        if not any(join.args.get(part) for part in ("on", "using", "side", "kind", "method")):
+            join.set("kind", "CROSS" if dialect == "postgres" else "INNER")
 
 
 def tables_of(view: View, database: str) -> frozenset[TableName]:

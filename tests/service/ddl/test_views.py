@@ -38,6 +38,11 @@ ALIKE = {
     "asked": "SELECT `id` FROM `t` WHERE `v` IN (SELECT `n` FROM `k`)",
     "three": "SELECT `id` FROM `t` UNION ALL SELECT `id2` FROM `k` ORDER BY `id` LIMIT 3",
     "fives": "SELECT DISTINCT `s`, 5 FROM `t`",
+    "in brackets": "SELECT `o`.`v` FROM (`t` LEFT JOIN `t` AS `o` ON `o`.`v`=`t`.`id`) JOIN `k` ON `k`.`id2`=`t`.`id`",
+    "listed": "SELECT `t`.`v` FROM ((`t`) JOIN `k`) JOIN `t` AS `o` WHERE `t`.`id`=`k`.`id2` AND `o`.`v`=`k`.`n`",
+    "in a row": "SELECT `t`.`v` FROM (`t` JOIN `t` AS `o` USING (`id`)) LEFT JOIN `t` AS `p` USING (`id`)",
+    "using it": "SELECT `t`.`v` FROM `t` JOIN (SELECT `n` AS `id` FROM `k` GROUP BY `n`) AS `x` USING (`id`)",
+    "using a view": "SELECT `o`.`w` FROM `named` JOIN `named` AS `o` USING (`n`)",
 }
 OTHERWISE = {
     "text": "SELECT `id` FROM `t` WHERE `s` = 0",
@@ -72,6 +77,8 @@ OTHERWISE = {
     "derived": "SELECT `id` FROM (SELECT `id`, `e` AS `x` FROM `t`) AS `q` WHERE `x` > 1",
     "over shown": "SELECT `id` FROM `shown` WHERE `e` > 'a'",
     "over text": "SELECT `id` FROM `shown` WHERE `s` > 1",
+    "using text": "SELECT `t`.`v` FROM `t` JOIN (SELECT `s` AS `id` FROM `t`) AS `x` USING (`id`)",
+    "using members": "SELECT `t`.`v` FROM `t` JOIN `shown` USING (`e`)",
 }
 IN_SQLITE = {
     "dear": "SELECT `id` FROM `t` GROUP BY `id` HAVING MIN(`p`) > 5",
@@ -134,6 +141,35 @@ def test_a_name_in_order_by_is_the_alias_of_that_name(made: LocalFeed) -> None:
             assert connection.execute("SELECT * FROM x").fetchall() == [(-3,)]
     else:
         assert made.cells.query("SELECT * FROM d.x") == [{"id": -3}]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_a_view_that_joins_several_shows_their_rows(made: LocalFeed) -> None:
+    """TiDB spells the first joins of several in brackets, and a list of tables as joins without a condition."""
+    tables = [ddl(f"d.{name}", 2, f"CREATE TABLE `{name}` (`id` INT PRIMARY KEY, `v` INT)") for name in "abc"]
+    rows = [
+        insert(f"d.{name}", 3, id=number, v=number + 1)
+        for name, most in (("a", 3), ("b", 2), ("c", 3))
+        for number in range(most)
+    ]
+    views = {
+        "x": "SELECT `a`.`id`,`b`.`v` FROM (`a` LEFT JOIN `b` ON `b`.`id`=`a`.`v`) JOIN `c` ON `c`.`id`=`a`.`id`",
+        "y": "SELECT `a`.`id`,`c`.`v` FROM ((`a`) JOIN `b`) JOIN `c` WHERE `a`.`id`=`b`.`id` AND `b`.`v`=`c`.`id`",
+    }
+    told = [ddl(f"d.{name}", 4, f"CREATE VIEW `{name}` AS {query}") for name, query in views.items()]
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), *tables, *rows, *told, *watermarks(5)])
+    made.apply()
+    found = {name: _rows(made, name) for name in views}
+    assert found == {"x": [(0, 2), (1, None), (2, None)], "y": [(0, 2), (1, 3)]}
+
+
+def _rows(feed: LocalFeed, view: str) -> list[tuple[object, ...]]:
+    look = f"SELECT * FROM {view} ORDER BY id"
+    if isinstance(feed.cells, SqliteCells):
+        with closing(sqlite3.connect(feed.cells.files()["d"])) as connection:
+            return connection.execute(look).fetchall()
+    found = feed.cells.query(look.replace("FROM ", "FROM d."))  # type: ignore[attr-defined]
+    return [tuple(row.values()) for row in found]
 
 
 @pytest.mark.parametrize("made", ["sqlite"], indirect=True)
