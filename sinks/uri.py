@@ -23,6 +23,8 @@ _BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]+((/[\w=+ -][\w=+. -]*)*)", re.ASC
 """A warehouse in an object store: no part of its path is empty or begins with a dot."""
 _MOST_OF_A_WAREHOUSE = 700
 """A catalog on a server has 1,000 characters for a location: the warehouse, two names, and the name of a file."""
+_PASSED_OVER = re.compile(r"[\t\r\n]")
+"""What Python takes out of a URI before it reads it, as it does with spaces before it: others see another kind."""
 _SYNONYMS = {"postgres": "postgresql", f"{_LAKE}postgres": f"{_LAKE}postgresql"}
 MYSQL_MODES = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
 _LIBPQ_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -204,6 +206,9 @@ def split_uri(text: str, key: str) -> SplitResult:
     except ValueError:
         hint = "percent-encode what URIs reserve, as in a password: [ is %5B"
         raise ConfigError(f"{key} is no URI", hint=hint) from None
+    if "" < text[:1] <= " " or _PASSED_OVER.search(text.rstrip("\r\n")):  # a file may end with a line break
+        hint = "write the scheme at its beginning, and percent-encode what is to be a part of it: %20, %0A"
+        raise ConfigError(f"{key} begins with a space, or holds a line break or tab", hint=hint)
     if "#" in text:
         raise ConfigError(f"{key} holds a #", hint="percent-encode it: %23")
     if "\0" in unquote(text):
