@@ -103,6 +103,7 @@ def translated(
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     tree = view.parsed()
+    _compare_numbers(tree)
     strange = next((node for node in tree.walk() if not isinstance(node, _same())), None)
     if strange is not None:
         message = f"{strange.sql(dialect='mysql')[:100]!r} may mean something else here"
@@ -120,6 +121,30 @@ def translated(
         raise CannotSayError(message) from error
     except RecursionError as error:
         raise CannotSayError(_DEEP) from error
+
+
+def _compare_numbers(query: "exp.Expr") -> None:
+    """Say by comparisons what upstream says by numbers: TRUE is 1 there, and a condition holds where it is not 0."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    for truth in list(query.find_all(exp.Boolean)):
+        if isinstance(truth.parent, exp.EQ | exp.NEQ):
+            truth.replace(exp.Literal.number(int(truth.this)))
+    for column in list(query.find_all(exp.Column)):
+        if _is_condition(column):
+            column.replace(exp.NEQ(this=column.copy(), expression=exp.Literal.number(0)))
+
+
+def _is_condition(node: "exp.Expr") -> bool:
+    from sqlglot import exp  # noqa: PLC0415
+
+    parent, place = node.parent, node.arg_key
+    if isinstance(parent, exp.Paren):
+        return _is_condition(parent)
+    if isinstance(parent, exp.If) and place == "this":
+        return not (isinstance(parent.parent, exp.Case) and parent.parent.this is not None)
+    is_joined = isinstance(parent, exp.Join) and place == "on"
+    return is_joined or isinstance(parent, exp.Where | exp.Having | exp.And | exp.Or | exp.Not)
 
 
 def _join_in_a_row(select: "exp.Select", dialect: str) -> None:

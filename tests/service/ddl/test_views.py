@@ -39,6 +39,9 @@ ALIKE = {
     "three": "SELECT `id` FROM `t` UNION ALL SELECT `id2` FROM `k` ORDER BY `id` LIMIT 3",
     "fives": "SELECT DISTINCT `s`, 5 FROM `t`",
     "in brackets": "SELECT `o`.`v` FROM (`t` LEFT JOIN `t` AS `o` ON `o`.`v`=`t`.`id`) JOIN `k` ON `k`.`id2`=`t`.`id`",
+    "true": "SELECT `id` FROM `t` WHERE `v` = TRUE OR `id` != FALSE",
+    "truth": "SELECT `id`, CASE WHEN `v` THEN 1 ELSE 2 END AS `x` FROM `t` WHERE `v` AND NOT (`id`) OR `v` > 1",
+    "true join": "SELECT `t`.`id` FROM `t` JOIN `k` ON `t`.`id` = `k`.`id2` AND `k`.`n`",
     "listed": "SELECT `t`.`v` FROM ((`t`) JOIN `k`) JOIN `t` AS `o` WHERE `t`.`id`=`k`.`id2` AND `o`.`v`=`k`.`n`",
     "in a row": "SELECT `t`.`v` FROM (`t` JOIN `t` AS `o` USING (`id`)) LEFT JOIN `t` AS `p` USING (`id`)",
     "using it": "SELECT `t`.`v` FROM `t` JOIN (SELECT `n` AS `id` FROM `k` GROUP BY `n`) AS `x` USING (`id`)",
@@ -46,6 +49,10 @@ ALIKE = {
 }
 OTHERWISE = {
     "text": "SELECT `id` FROM `t` WHERE `s` = 0",
+    "true text": "SELECT `id` FROM `t` WHERE `s` = TRUE",
+    "text alone": "SELECT `id` FROM `t` WHERE `s` OR `v` > 1",
+    "moment alone": "SELECT `id` FROM `t` WHERE NOT `d`",
+    "is true": "SELECT `id` FROM `t` WHERE `v` IS TRUE",
     "moment": "SELECT `id` FROM `t` WHERE `d` > 20250101",
     "summed": "SELECT SUM(`s`) AS `x` FROM `t`",
     "number": "SELECT `id` FROM `t` WHERE `e` = 2",
