@@ -23,6 +23,7 @@ from sinks.mysql.connection import ROUNDING_MODE, MysqlConnection
 from sinks.mysql.ddl import kept_indexes, recovery
 from sinks.mysql.ddl.constraints import FOREIGN_KEYS
 from sinks.mysql.ddl.conversion_trial import check_conversions
+from sinks.mysql.ddl.global_indexes import plain_globals
 from sinks.mysql.ddl.partitions import by_key
 from sinks.mysql.ddl.pre_conversion import prepared
 from sinks.mysql.ddl.rehearsal import Rehearsal, Settings
@@ -68,10 +69,12 @@ class MysqlDdl:
     def execute(self, ddl: DdlEvent, progress: Progress, lease: Lease, observe: Observer) -> None:
         """See `DdlExecution.execute`; how it survives crashes stands in `sinks.mysql.ddl.recovery`."""
         self._at.forget_tables(ddl, self._read_table)
-        given = respelled(ddl.statement, ddl.own_database, self._at.catalog(), features=self._reads_features)
+        taken, notes = self._taken(ddl)
+        given = respelled(taken, ddl.own_database, self._at.catalog(), features=self._reads_features)
         sql = self._without_those_there(given, ddl, lease)
         statement = read_statement(sql)
         fitted = self._fitted(sql, ddl)
+        fitted.notes.extend(notes)
         ddl = recovery.with_known(statement, ddl, self._rules.time_zone, self._at.catalog())
         computed = recovery.moment_columns(statement)
         if computed and self._has_rows(statement, ddl):
@@ -89,6 +92,17 @@ class MysqlDdl:
             self._log.close(entered.id, state, milliseconds_since(begun), executed)
             self._at.save(progress, lease)
         observe(Step.DDL_DONE)
+
+    def _taken(self, ddl: DdlEvent) -> tuple[str, list[str]]:
+        """The statement with what no server but TiDB has as what comes nearest; see `plain_globals`."""
+
+        def has_primary_key() -> bool:
+            catalog, statement = self._at.catalog(), read_statement(ddl.statement)
+            session = recovery.session_database(statement, ddl, catalog)
+            table = catalog.get(catalog.spelled(recovery.subjects(statement, session)[0]))
+            return table is not None and "PRIMARY" in table.valid_indexes
+
+        return (ddl.statement, []) if self._reads_features else plain_globals(ddl.statement, has_primary_key)
 
     def _without_those_there(self, sql: str, ddl: DdlEvent, lease: Lease) -> str:
         """See `kept_indexes`; judged by what was there when the statement was begun, whatever it has made since."""

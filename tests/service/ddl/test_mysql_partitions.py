@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from ordering.errors import TargetError
+from sinks.mysql.ddl.global_indexes import plain_globals
+from sinks.steps import Step
 from tests.embedded import MariaDbServer
 from tests.service.cells import MariaDbCells, emptied
-from tests.service.local import LocalFeed
-from tests.service.messages import ddl, insert, watermarks
+from tests.service.local import Killed, LocalFeed
+from tests.service.messages import ddl, insert, keyed, watermarks
 
 pytestmark = pytest.mark.service
 ROWS = range(40)
@@ -54,3 +56,62 @@ def test_a_linear_partition_of_the_target_s_own_is_refused(feed: LocalFeed, sql:
     with pytest.raises(TargetError, match=r"x\.t is partitioned by LINEAR HASH"):
         feed.apply()
     assert (left(feed), left(feed, "x.u")) == (list(ROWS), [])
+
+
+BY_YEAR = "PARTITION BY RANGE (`y`) (PARTITION `p0` VALUES LESS THAN (2025),PARTITION `p1` VALUES LESS THAN (2026))"
+GLOBAL = "/*T![global_index] GLOBAL */"
+COLUMNS = "`id` INT NOT NULL,`y` INT NOT NULL,`n` INT"
+OF_TABLE = [f"CREATE TABLE `t` ({COLUMNS},PRIMARY KEY(`id`, `y`),UNIQUE `u`(`n`) {GLOBAL}) {BY_YEAR}"]
+PLAIN = f"CREATE TABLE `t` ({COLUMNS},PRIMARY KEY(`id`, `y`)) {BY_YEAR}"
+ADDED = [PLAIN, f"ALTER TABLE `t` ADD UNIQUE `u`(`n`) {GLOBAL},ADD INDEX `i`(`y`)"]
+CREATED = [PLAIN, f"CREATE UNIQUE INDEX `u` ON `t` (`n`) {GLOBAL}"]
+
+
+@pytest.mark.parametrize("step", [None, Step.DDL_RECORDED, Step.DDL_EXECUTED])
+@pytest.mark.parametrize("ddls", [OF_TABLE, ADDED, CREATED], ids=["table", "alter", "create"])
+def test_a_unique_index_over_all_partitions_is_a_plain_one(feed: LocalFeed, ddls: list[str], step: Step | None) -> None:
+    """The server has none; the primary key tells rows apart. A crash at a step, each time, changes nothing."""
+    at = len(ddls) + 1
+    feed.send([ddl("x.", 1, "CREATE DATABASE `x`"), *(ddl("x.t", 2 + i, sql) for i, sql in enumerate(ddls))])
+    rows = [(at + 1, 1, 2024, 7), (at + 2, 2, 2025, 8), (at + 4, 3, 2025, 7)]
+    feed.send(keyed(insert("x.t", number, id=i, y=y, n=n), "id", "y") for number, i, y, n in rows)
+    feed.send([ddl("x.t", at + 3, "ALTER TABLE `t` DROP PARTITION `p0`")])
+    feed.send(watermarks(at + 4))
+    seen: list[Step] = []
+
+    def observe(now: Step) -> None:
+        seen.append(now)
+        if now is step and seen.count(now) <= len(ddls) + 1:
+            raise Killed
+
+    while not feed.lives(observe):
+        pass
+    assert left(feed) == [2, 3]
+    assert isinstance(feed.cells, MariaDbCells)
+    assert [str(row["Non_unique"]) for row in feed.cells.query("SHOW INDEX FROM x.t WHERE Key_name = 'u'")] == ["1"]
+    feed.send([ddl("x.t", at + 5, "ALTER TABLE `t` DROP INDEX `u`"), *watermarks(at + 5)])
+    feed.apply()
+    assert not feed.cells.query("SHOW INDEX FROM x.t WHERE Key_name = 'u'")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        f"PRIMARY KEY(`id`) {GLOBAL}",
+        f"PRIMARY KEY(`id`) {GLOBAL},UNIQUE `u`(`n`) {GLOBAL}",
+        f"UNIQUE `u`(`id`) {GLOBAL}",
+    ],
+)
+def test_it_is_refused_where_no_primary_key_tells_rows_apart(feed: LocalFeed, keys: str) -> None:
+    make = f"CREATE TABLE `t` ({COLUMNS},{keys}) {BY_YEAR}"
+    feed.send([ddl("x.", 1, "CREATE DATABASE `x`"), ddl("x.t", 2, make), *watermarks(2)])
+    with pytest.raises(TargetError, match=r"1503 .* must include all columns"):
+        feed.apply()
+
+
+def test_an_index_of_one_partition_each_stays_unique() -> None:
+    """Also beside one over all partitions, whatever their comments say."""
+    local = "UNIQUE INDEX `v`(`y`, `n`) COMMENT 'GLOBAL'"
+    made, notes = plain_globals(f"ALTER TABLE `t` ADD {local},ADD UNIQUE KEY `u`((`n`+1)) {GLOBAL}", lambda: True)
+    assert made == f"ALTER TABLE `t` ADD {local},ADD  KEY `u`((`n`+1)) {GLOBAL}"
+    assert notes == ["index 'u' is not unique here: the server has no indexes over all partitions"]
