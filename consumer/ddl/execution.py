@@ -296,8 +296,22 @@ class Execution:
                 f" if you made the change by hand: `reconciler ddl done CONFIG {ddl.commit_ts}`;"
                 f" to leave it out: `reconciler ddl skip CONFIG {ddl.commit_ts}`"
             )
-            hint = "; ".join(filter(None, (error.hint.rstrip("."), advice)))
+            hint = "; ".join(filter(None, (error.hint.rstrip("."), self._unsent(ddl), advice)))
             raise type(error)(error.fact, where=error.where, hint=hint) from error
+
+    def _unsent(self, ddl: DdlEvent) -> str:
+        """What a table needs besides that upstream had without a valid index until now; "" for others."""
+        table = TableName(ddl.database, ddl.table)
+        try:
+            catalog = self.target.catalog()
+            if not ddl.table or catalog.get(catalog.spelled(table)) is not None:
+                return ""
+            log_lines = self.target.ddl_log.latest(self.lease.changefeed, KEPT)
+        except ReconcilerError:  # what is told is the first error
+            return ""
+        if not was_never_made(table, ddl.commit_ts, log_lines):
+            return ""
+        return f"upstream had {table} without a valid index, so its rows were not sent: make the table with these rows"
 
     def _note(self, ddl: DdlEvent, error: ReconcilerError) -> None:
         try:

@@ -175,7 +175,7 @@ MUTANTS = (
         "consumer/quarantine/collector.py", "one.commit_ts is None or one.commit_ts <= checkpoint)", "True)", _REFUSED
     ),
     Mutant("consumer/quarantine/collector.py", "mode = Mode.SKIP if", "mode = Mode.SKIP if True or", _REFUSED),
-    Mutant("consumer/quarantine/collector.py", "if later > commit_ts:", "if later >= 0:", _REFUSED),
+    Mutant("consumer/quarantine/collector.py", "if later > commit_ts and", "if later >= 0 and", _REFUSED),
     Mutant("consumer/quarantine/collector.py", "copy.position not in self._modes]", "not self._modes]", _REFUSED),
     Mutant("consumer/tasks/scans/quarantine_scan.py", "order & ~RowOp.WRITE", "order", _REFUSED),
     Mutant(

@@ -11,7 +11,7 @@ from sinks.bookkeeping import ddl_log
 from sinks.bookkeeping.ddl_log import DdlState
 from sinks.steps import Step
 from tests.service.lab import Feed, reconciler
-from tests.service.local import Killed
+from tests.service.local import Killed, LocalFeed
 from tests.service.messages import at, begun, ddl, insert, watermarks
 
 pytestmark = pytest.mark.service
@@ -197,3 +197,12 @@ def test_a_ddl_that_holds_a_nul_is_executed_once(feed: Feed) -> None:
     assert states(feed)[-1][0] == "done"
     columns, _ = feed.cells.tables(["d"])["d.t"]
     assert "c" in columns
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_key_for_a_table_whose_rows_were_not_sent(sqlite_feed: LocalFeed, *, is_known: bool) -> None:
+    """An empty table in its place would lack them. `is_known`: whether the log shows that nothing made it."""
+    database = [ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")] if is_known else []
+    sqlite_feed.send([*database, ddl("d.t", 3, "ALTER TABLE `t` ADD PRIMARY KEY(`id`)", "ALTER"), *watermarks(4)])
+    found = sqlite_feed.failing(TargetError)
+    assert ("its rows were not sent: make the table with these rows" in found.hint) is is_known

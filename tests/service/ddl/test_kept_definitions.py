@@ -330,5 +330,5 @@ def test_a_table_that_is_left_out_has_no_say(feed: Feed) -> None:
     feed.once()
     with closing(target_of(feed.config)) as target:
         target.connect()
-        ((_, _, known),) = target.definitions.of(lambda _, name: name == "t")
+        ((_, _, known),) = target.definitions.of(lambda database, name: (database, name) == ("d", "t"))
     assert "100" in known
