@@ -111,6 +111,8 @@ def translated(
     for select in tree.find_all(exp.Select):
         _join_in_a_row(select, dialect)
     settle(tree)
+    if dialect == "postgres":
+        _show_truth_as_numbers(tree)
     for table in tree.find_all(exp.Table):
         place = exp.to_identifier(table.db or database, quoted=True)
         table.set("db", place if qualified else None)
@@ -133,6 +135,21 @@ def _compare_numbers(query: "exp.Expr") -> None:
     for column in list(query.find_all(exp.Column)):
         if _is_condition(column):
             column.replace(exp.NEQ(this=column.copy(), expression=exp.Literal.number(0)))
+
+
+def _show_truth_as_numbers(query: "exp.Expr") -> None:
+    """Show 1 and 0 for what holds and what does not, as upstream; PostgreSQL has a type of its own for that."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    truths = (
+        exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In, exp.Between, exp.Exists,
+        exp.And, exp.Or, exp.Not,
+    )  # fmt: skip
+    for select in list(query.find_all(exp.Select)):
+        for shown in select.expressions:
+            value = shown.this if isinstance(shown, exp.Alias) else shown
+            if isinstance(value.unnest(), truths):
+                value.replace(exp.cast(value.copy(), "INT"))
 
 
 def _is_condition(node: "exp.Expr") -> bool:

@@ -170,6 +170,20 @@ def test_a_view_that_joins_several_shows_their_rows(made: LocalFeed) -> None:
     assert found == {"x": [(0, 2), (1, None), (2, None)], "y": [(0, 2), (1, 3)]}
 
 
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_what_holds_is_shown_as_a_number(made: LocalFeed) -> None:
+    """As upstream; PostgreSQL has a type of its own for it."""
+    shown = ["`v` > 1", "NOT `v`", "(`v` AND `id`)", "`v` IN (1,3)", "`v` = TRUE", "`v` IS NULL", "`w` > 1"]
+    columns = ", ".join(f"{one} AS `c{number}`" for number, one in enumerate(shown))
+    view = f"SELECT `id`, {columns} FROM `t` UNION ALL SELECT `id`, {columns} FROM `t` WHERE `v` > 5"
+    table = ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT, `w` INT)")
+    row = insert("d.t", 3, id=1, v=2, w=None)
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), table, row])
+    made.send([ddl("d.x", 4, f"CREATE VIEW `x` AS {view}"), *watermarks(5)])
+    made.apply()
+    assert [tuple(map(repr, one)) for one in _rows(made, "x")] == [("1", "1", "0", "1", "0", "0", "0", "None")]
+
+
 def _rows(feed: LocalFeed, view: str) -> list[tuple[object, ...]]:
     look = f"SELECT * FROM {view} ORDER BY id"
     if isinstance(feed.cells, SqliteCells):
