@@ -10,13 +10,13 @@ from consumer.config.model import config_from
 from consumer.wiring import target_of
 from ordering.errors import ConfigError, LeadershipLostError, TargetBusyError, TargetError, TargetUnreachableError
 from sinks.ddl.model import TypeDef
-from sinks.iceberg.files import LakeFiles
 from sinks.iceberg.sqlite_catalog import SqliteCatalog
 from sinks.iceberg.types import keeps_rows
 from sinks.uri import parse_target_uri
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, delete, insert, keyed, update, watermarks
 from tests.sinks.iceberg_cells import IcebergCells
+from tests.sinks.iceberg_moments import files_of, while_files_are_written
 
 MORE = [insert("d.t", 4, id=2, v=2, s="two"), *watermarks(5)]
 
@@ -28,24 +28,8 @@ def feed(tmp_path: Path) -> LocalFeed:
     return LocalFeed.into(uri, IcebergCells(catalog), tmp_path)
 
 
-def files(feed: LocalFeed) -> set[Path]:
-    return {path for path in (feed.directory / "warehouse").rglob("*") if path.is_file()}
-
-
 def rows(feed: LocalFeed, table: str = "d.t") -> list[object]:
     return sorted(row["id"] for row in feed.cells.tables(["d"])[table][1])
-
-
-def while_files_are_written(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Have something happen once, when a window's files are on disk and no pointer has moved."""
-    sync, waiting = LakeFiles.sync, [act]
-
-    def synced(self: LakeFiles) -> None:
-        sync(self)
-        if waiting and self._new:
-            waiting.pop()()
-
-    monkeypatch.setattr(LakeFiles, "sync", synced)
 
 
 def test_a_leader_that_was_stopped_while_it_wrote_files_changes_nothing(
@@ -97,7 +81,7 @@ def test_another_writer_of_a_table_is_noticed_and_loses_nothing(
 def test_what_is_rolled_back_leaves_no_files(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
     feed.send(begun())
     feed.once()
-    before = files(feed)
+    before = files_of(feed)
     feed.send(MORE)
 
     def fail() -> None:
@@ -106,7 +90,7 @@ def test_what_is_rolled_back_leaves_no_files(feed: LocalFeed, monkeypatch: pytes
     while_files_are_written(monkeypatch, fail)
     with pytest.raises(Exception, match="No space left"):
         feed.once()
-    assert files(feed) == before
+    assert files_of(feed) == before
     feed.once()
     assert rows(feed) == [1, 2]
 
@@ -164,7 +148,7 @@ def test_tables_may_have_any_name(feed: LocalFeed, table: str) -> None:
     feed.send([*begun()[:1], create, insert(f"d.{table}", 3, id=7), *watermarks(4)])
     feed.once()
     assert feed.cells.tables(["d"])[f"d.{table}"][1] == [{"id": 7}]
-    assert all(path.is_relative_to(feed.directory / "warehouse") for path in files(feed))
+    assert all(path.is_relative_to(feed.directory / "warehouse") for path in files_of(feed))
 
 
 @pytest.mark.parametrize("text", ["", "\x00", "é\U0001f600", "\\N", "a\tb\n", "NULL", "x" * 100_000])

@@ -18,6 +18,7 @@ from sinks.iceberg.files import LakeFiles
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, insert, update, watermarks
 from tests.sinks.iceberg_cells import IcebergCells
+from tests.sinks.iceberg_moments import files_of
 
 LAST = 12
 
@@ -62,10 +63,6 @@ def reads(feed: LocalFeed, since: int) -> list[object]:
     ]
 
 
-def files(feed: LocalFeed) -> list[Path]:
-    return [path for path in (feed.directory / "warehouse").rglob("*") if path.is_file()]
-
-
 def expire(feed: LocalFeed, since: int) -> expiry.Expired:
     target = target_of(feed.config)
     try:
@@ -75,18 +72,18 @@ def expire(feed: LocalFeed, since: int) -> expiry.Expired:
 
 
 def age(feed: LocalFeed) -> None:
-    for path in files(feed):
+    for path in files_of(feed):
         os.utime(path, (0, 0))
 
 
 @pytest.mark.parametrize("since", [3, 4, 5, 8, 11, LAST, LAST + 5])
 def test_reads_from_the_moment_on_stay_and_files_go(feed: LocalFeed, since: int) -> None:
-    before, count = reads(feed, since), len(files(feed))
+    before, count = reads(feed, since), len(files_of(feed))
     age(feed)
     found = expire(feed, at(since))
     assert reads(feed, since) == before
     assert found.snapshots == 0 if since == 3 else found.snapshots > 0
-    assert found.files > 0 if found.snapshots else len(files(feed)) >= count
+    assert found.files > 0 if found.snapshots else len(files_of(feed)) >= count
     assert feed.cells.tables(["d"])["d.t"][1] == [{"id": 1, "v": LAST, "s": "one"}]
     again = expire(feed, at(since))
     assert (again.snapshots, again.files) == (0, 0)
@@ -94,13 +91,13 @@ def test_reads_from_the_moment_on_stay_and_files_go(feed: LocalFeed, since: int)
 
 def test_young_files_stay(feed: LocalFeed) -> None:
     assert expire(feed, at(LAST)).snapshots > 0
-    count = len(files(feed))
+    count = len(files_of(feed))
     assert expire(feed, at(LAST)).files == 0
-    assert len(files(feed)) == count
+    assert len(files_of(feed)) == count
 
 
 def test_what_a_crash_left_goes(feed: LocalFeed) -> None:
-    left = next(path.parent for path in files(feed) if path.suffix == ".parquet") / "left-by-a-crash.parquet"
+    left = next(path.parent for path in files_of(feed) if path.suffix == ".parquet") / "left-by-a-crash.parquet"
     left.write_bytes(b"PAR1")
     os.utime(left, (0, 0))
     assert expire(feed, 0).files == 1

@@ -1,7 +1,6 @@
 """A lake whose catalog is in PostgreSQL: who leads, other writers, expiry, rights, and a copy in the same database."""
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -14,12 +13,12 @@ import pytest
 from consumer.operate.expiry import expire_snapshots
 from consumer.wiring import target_of
 from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
-from sinks.iceberg.files import LakeFiles
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, insert, update, watermarks
 from tests.service.postgres_cells import PostgresCells
 from tests.service.targets.test_earlier_versions import EARLIER
 from tests.sinks.iceberg_cells import IcebergCells, lake_in
+from tests.sinks.iceberg_moments import files_of, while_files_are_written
 
 pytestmark = pytest.mark.service
 
@@ -47,22 +46,6 @@ def execute(uri: str, *statements: str) -> None:
 
 def ids(feed: LocalFeed) -> list[int]:
     return sorted(row["id"] for row in feed.cells.tables(["d"])["d.t"][1])
-
-
-def files(feed: LocalFeed) -> list[Path]:
-    return [path for path in (feed.directory / "warehouse").rglob("*") if path.is_file()]
-
-
-def while_files_are_written(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Have something happen once, when a window's files are on disk and no pointer has moved."""
-    sync, waiting = LakeFiles.sync, [act]
-
-    def synced(self: LakeFiles) -> None:
-        sync(self)
-        if waiting and self._new:
-            waiting.pop()()
-
-    monkeypatch.setattr(LakeFiles, "sync", synced)
 
 
 def test_who_takes_over_ends_the_leader_that_still_writes_files(
@@ -105,7 +88,7 @@ def test_another_writer_of_a_table_is_noticed_and_loses_nothing(
 def test_a_session_that_an_operator_ends_leaves_no_files(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
     feed.send(begun())
     feed.once()
-    before = files(feed)
+    before = files_of(feed)
     feed.send(MORE)
     end = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
@@ -113,7 +96,7 @@ def test_a_session_that_an_operator_ends_leaves_no_files(feed: LocalFeed, monkey
     )
     while_files_are_written(monkeypatch, lambda: execute(database_of(feed), end))
     feed.failing(TargetUnreachableError)
-    assert sorted(files(feed)) == sorted(before)
+    assert sorted(files_of(feed)) == sorted(before)
     feed.once()
     assert ids(feed) == [1, 2]
 
@@ -128,7 +111,7 @@ def test_expiry_beside_a_leader(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch
     while_files_are_written(monkeypatch, lambda: expire_snapshots(feed.config, 0))
     assert "another writer has changed table d.t" in feed.failing(TargetBusyError).fact
     feed.once()
-    for path in files(feed):
+    for path in files_of(feed):
         os.utime(path, (0, 0))
     assert expire_snapshots(feed.config, 0).files > 0
     assert ids(feed) == [1, 2]
