@@ -23,9 +23,9 @@ from consumer.proof.interval import IntervalReading, TableInterval
 from consumer.proof.keyless import PassOrder
 from consumer.proof.pieces import TablePass, whole_sums
 from consumer.proof.present import Present, at_rest, present_of
-from consumer.proof.report import Proof, ProofOf, ProofVerdict
+from consumer.proof.report import Proof
 from consumer.proof.state import ProofState, first_state, state_of
-from consumer.proof.upstream import UpstreamSums, with_upstream
+from consumer.proof.upstream import UpstreamSums, excuse_of, with_upstream
 from consumer.source.continuity import LogControl
 from consumer.wiring import check_is_database, target_of
 from ordering.errors import ConfigError
@@ -121,8 +121,10 @@ class Proving:
         told = upstream.answers()
         ahead = under_way(present.ddls, present.checkpoint_ts, {*told, *present.rows})
         answers = {name: answer for name, answer in told.items() if name not in ahead}
+        for name in [name for name, answer in answers.items() if answer.is_equal is False]:
+            answers[name] = replace(answers[name], excuse=excuse_of(self.config, present.ddls, name))
         for name in answers.keys() - proof.tables.keys():
-            proof.add(name, {}, ProofOf(ProofVerdict.DIFFERENT, answers[name].reason, None, None, upstream="different"))
+            proof.add(name, {}, answers[name].judged_alone())
         untold = [f"{name}: {one.reason}" for name, one in sorted(answers.items()) if one.is_equal is None]
         proof.fault = "; ".join(filter(None, (upstream.fault, *untold)))
         for name, (left_out, found) in list(proof.tables.items()):

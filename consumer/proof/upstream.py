@@ -3,9 +3,12 @@
 Events, target and upstream: which two differ says who is wrong. The sums are those by which `verify` compares.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
+from consumer.proof.ddls import touched
 from consumer.proof.expectation import VERIFY
 from consumer.proof.report import ProofOf, ProofVerdict
 from consumer.verify.plan import Comparison, Plan, planned
@@ -13,6 +16,7 @@ from consumer.verify.rules import rules_of
 from consumer.verify.sides import Side, open_upstream_side
 from ordering.errors import InputError, SourceError
 from ordering.events import TableName
+from sinks.bookkeeping.ddl_log import KEPT, DdlRecord, DdlState
 from sinks.compare.digests import Selection, Span, Sum, TableReader
 
 _EVENTS_DIFFER = "the upstream holds other rows than the target, which holds what the events say"
@@ -20,6 +24,8 @@ _OTHER = "the upstream holds other rows than the target"
 _STREAM = (
     "the upstream holds what the target holds, and the events say something else: --rebase takes the target as right"
 )
+_FILTERED = "event filters leave out events of this table"
+_NAMES = "`reconciler verify` names the rows"
 _NOT_ASKED = "the upstream was not asked about"
 _ASKED = "the upstream holds what the target holds in the columns that it was asked about"
 
@@ -32,6 +38,14 @@ class UpstreamAnswer:
     reason: str = ""
     left_out: tuple[str, ...] = ()
     """Columns of both sides that were not compared: equal values of theirs may be spelled differently, say."""
+    excuse: str = ""
+    """Why the target may rightly hold other rows than the upstream."""
+
+    def judged_alone(self) -> ProofOf:
+        """Of a table that only one side has."""
+        if self.excuse:
+            return ProofOf(ProofVerdict.UNPROVEN, f"{self.reason}, and {self.excuse}", None, None, upstream="different")
+        return ProofOf(ProofVerdict.DIFFERENT, self.reason, None, None, upstream="different")
 
 
 @dataclass(slots=True)
@@ -90,12 +104,27 @@ def _sum(one: Comparison, reader: TableReader, side: int) -> Sum:
     return Selection(reader, table, exact, (), side).sum(Span())
 
 
+def excuse_of(config: Config, ddls: Sequence[DdlRecord], name: TableName) -> str:
+    """Why a table may rightly hold other rows than upstream: an event filter leaves out rows, or has left out a DDL.
+
+    "" if it may not. `ddls`: the DDL log, of which there may have been more lines.
+    """
+    filters = [one for one in read_filter(config.filter).events.filters if one.matcher(*name)]
+    if any(True for one in filters for _ in one.ignored_rows()) or (filters and len(ddls) >= KEPT):
+        return _FILTERED
+    ignored = (line for line in ddls if line.state == DdlState.IGNORED.value and "event-filters" in line.executed)
+    left_out = next((line.sql[:200] for line in ignored if touched(line, [name])), "")
+    return f"an event filter has left out a DDL: {left_out}" if left_out else ""
+
+
 def with_upstream(found: ProofOf, answer: UpstreamAnswer | None) -> ProofOf:
     """What a table's verdict becomes by the upstream's answer. Pure."""
     if answer is None or answer.is_equal is None:
         return found
     asked = replace(found, upstream="equal" if answer.is_equal else "different")
     kept = found.expected
+    if not answer.is_equal and answer.excuse and found.verdict is not ProofVerdict.DIFFERENT:
+        return replace(asked, verdict=ProofVerdict.UNPROVEN, reason=f"{_OTHER}, and {answer.excuse}: {_NAMES}")
     if not answer.is_equal:
         reason = answer.reason or (_EVENTS_DIFFER if found.verdict is ProofVerdict.EQUAL else _OTHER)
         doubted = None if kept is None else replace(kept, doubt=_OTHER)

@@ -111,9 +111,12 @@ def _compared(
     plan: Plan,
 ) -> Comparison:
     pairs = []
+    is_changed = any(rules.changed(name, column.name) for column in left[0].columns)
     for column in left[0].columns:
         other = _named(right[0], column.name)
-        if rules.changed(name, column.name):
+        if other is not None and other.generated and is_changed:
+            plan.left_out.append((name, f"column {column.name!r} is computed from others, which [sink] changes"))
+        elif rules.changed(name, column.name):
             plan.left_out.append((name, f"column {column.name!r} is left out or masked by [sink]"))
         elif other is None:
             if not column.virtual or rules.virtual:

@@ -1,8 +1,8 @@
 """Random corruption of a target, each found by the next scrub: `python -m tests.service.corruption TARGET TRIALS SEED`.
 
-TARGET is sqlite, mariadb or postgres. A trial changes one thing by hand (a flipped bit or another value in a column of
-any type that is in the sums, a row that is lost, doubled under another key, foreign, or of which the key changed),
-lets the scrub look, and takes the change back, which has to be found equal again.
+TARGET is sqlite, mariadb, mysql, tidb or postgres. A trial changes one thing by hand (a flipped bit or another value in
+a column of any type that is in the sums, a row that is lost, doubled under another key, foreign, or of which the key
+changed), lets the scrub look, and takes the change back, which has to be found equal again.
 """
 
 import json
@@ -15,29 +15,46 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 from consumer.proof import scrub as scrubbing
 from consumer.proof.report import ProofVerdict
 from consumer.proof.scrub import Scrub
-from tests.embedded.mariadb import MariaDbServer
-from tests.embedded.postgres import PostgresServer
-from tests.service.cells import MariaDbCells, SqliteCells
+from tests.embedded import MariaDbServer, MySqlServer, PostgresServer, TidbServer
+from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, insert, typed, watermarks
 from tests.service.postgres_cells import PostgresCells
+from tests.verifying.upstreams import connected
 
 COLUMNS = {
     "i": "int", "b": "bigint", "u": "bigint unsigned", "n": "decimal(30,10)", "c": "char(8)", "s": "varchar(40)",
     "x": "text", "bin": "varbinary(20)", "blob_": "blob", "d": "date", "dt": "datetime(6)", "ts": "timestamp(3)",
     "tm": "time(3)", "y": "year", "bt": "bit(20)", "e": "enum('a','b','c')", "st": "set('p','q','r')",
     "f": "float", "g": "double", "gd": "double(12,3)", "fd": "float(7,2)", "j": "json", "v": "vector(3)",
+    "ti": "tinyint", "si": "smallint unsigned", "mi": "mediumint", "bo": "tinyint(1)", "fix": "binary(8)",
+    "long_": "longtext", "ci": "varchar(20)",
 }  # fmt: skip
 """Column -> its type upstream."""
+_FOLDED = {"ci": "COLLATE utf8mb4_general_ci"}
+"""What its target's server takes as equal, where it has such collations, differs all the same."""
+_BITS = {"int": 31, "bigint": 63, "tinyint": 7, "smallint unsigned": 16, "mediumint": 23, "tinyint(1)": 1}
+"""The bits of a number that can change without leaving its type; of `bigint unsigned` those of SQLite's numbers."""
+_NUMBERS = ("int", "bigint", "bigint unsigned", "tinyint", "smallint unsigned", "mediumint")
+_SWAPS = {"s": (".", "!"), "x": ("t", "u"), "long_": ("a", "c")}
+"""A character of each value of a text, and one that differs in a bit or a few."""
+SERVERS: dict[str, Any] = {
+    "mariadb": MariaDbServer, "mysql": MySqlServer, "tidb": TidbServer, "postgres": PostgresServer,
+}  # fmt: skip
+MYSQL_FAMILY = {"mariadb", "mysql", "tidb"}
 _CHECKED = {"j", "e", "st"}
 """SQLite looks at what is written there by hand."""
 _ULPS = {"float": "1.00000012e0", "double": "1.0000000000000003e0"}
 """What changes a float's last bits alone."""
+_ALIKE = ("Ab", "aB", "AB", "straße", "strasse", "é", "e")
+"""Texts; each one's neighbour is equal to it, or nearly so, in collations that fold."""
 ROWS = 40
 PIECE = 15
 Change = tuple[str, str, str]
@@ -61,6 +78,9 @@ def values(chance: random.Random, number: int) -> dict[str, object]:
         "g": chance.choice([0, 1e300, 0.1, 123456789.12345679, chance.uniform(-1e14, 1e14), -1.2345678901234567e-300]),
         "gd": chance.randrange(-(10**12), 10**12) / 1000, "fd": chance.randrange(-(10**7), 10**7) / 100,
         "j": document(chance, number),
+        "ti": chance.randrange(-128, 128), "si": chance.randrange(2**16), "mi": chance.randrange(-(2**23), 2**23),
+        "bo": chance.randrange(2), "fix": "".join(map(chr, chance.choices(range(256), k=8))),
+        "long_": "a" + "".join(chance.choices("é漢😀\n\\", k=600)), "ci": chance.choice(_ALIKE),
         "v": f"[{chance.randrange(9)},0.{chance.randrange(1, 9)},{chance.choice(['1e-07', '-3.5e+20', '16777216'])}]",
     }  # fmt: skip
     for name in chance.sample(sorted(found), 2):
@@ -87,7 +107,7 @@ class Corruption:
 
     def begin(self) -> None:
         """Make the table, fill it, prove it once."""
-        columns = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
+        columns = ", ".join(f"`{name}` {kind} {_FOLDED.get(name, '')}" for name, kind in COLUMNS.items())
         self.feed.send([ddl("cor.", 1, "CREATE DATABASE `cor`", kind="QUERY")])
         self.feed.send([ddl("cor.t", 2, f"CREATE TABLE `t` (id INT PRIMARY KEY, {columns})")])
         rows = ({"id": i, **values(self.chance, i)} for i in range(ROWS))
@@ -113,7 +133,7 @@ class Corruption:
         number, new = self.chance.randrange(ROWS), ROWS + self.chance.randrange(1000)
         back = f"DELETE FROM t WHERE id = {number}; INSERT INTO t SELECT * FROM kept WHERE id = {number}"
         names = ", ".join(COLUMNS)
-        which = self.chance.randrange(8)
+        which = self.chance.randrange(12)
         if which == 0:
             return "lost row", f"DELETE FROM t WHERE id = {number}", back
         if which == 1:
@@ -125,7 +145,7 @@ class Corruption:
             moved = f"UPDATE t SET id = {new} WHERE id = {number}"
             return "moved row", moved, f"DELETE FROM t WHERE id = {new}; {back}"
         column = self.chance.choice(list(COLUMNS))
-        if which == 4 and self.kind == "sqlite" and column not in _CHECKED:
+        if which < 7 and self.kind == "sqlite" and column not in _CHECKED:
             told = (
                 f"another class of {COLUMNS[column]}",
                 f"UPDATE t SET {column} = {self._reclassed(column)} WHERE id = {number}",
@@ -143,15 +163,22 @@ class Corruption:
         """An expression for a value that differs a little from the one that is there."""
         kind = COLUMNS[column].split("(", maxsplit=1)[0]
         known = {
-            "int": self._number, "bigint": self._number, "bigint unsigned": self._number, "year": self._number,
-            "decimal": self._decimal, "varchar": self._longer, "text": self._longer, "varbinary": self._flipped,
-            "blob": self._flipped, "bit": self._bits, "float": self._next, "double": self._next,
+            **dict.fromkeys(_NUMBERS, self._number),
+            **dict.fromkeys(("varchar", "text", "longtext"), self._text),
+            **dict.fromkeys(("varbinary", "blob", "binary"), self._flipped),
+            "year": self._year, "decimal": self._decimal, "bit": self._bits, "float": self._next, "double": self._next,
             "json": self._document, "vector": self._vector,
         }  # fmt: skip
         return known[kind](column) if kind in known else self._one_of_two(column, kind)
 
     def _number(self, column: str) -> str:
-        """Neither direction leaves the type's range, a year's neither."""
+        """One bit; neither direction leaves the type's range."""
+        bit = 1 << self.chance.randrange(_BITS.get(COLUMNS[column], 63))
+        return (
+            f"CASE WHEN {column} IS NULL THEN 1 WHEN {column} >= {bit} THEN {column} - {bit} ELSE {column} + {bit} END"
+        )
+
+    def _year(self, column: str) -> str:
         return f"CASE WHEN {column} IS NULL THEN 2000 WHEN {column} > 1950 THEN {column} - 1 ELSE {column} + 1 END"
 
     def _next(self, column: str) -> str:
@@ -171,7 +198,7 @@ class Corruption:
     def _document(self, column: str) -> str:
         """Deep inside, or another one altogether."""
         kind = "::jsonb" if self.kind == "postgres" else ""
-        held = f"{column}::text" if self.kind == "postgres" else column
+        held = {"postgres": f"{column}::text", "sqlite": column}.get(self.kind, f"CAST({column} AS CHAR)")
         deep = f"REPLACE({held}, '-0.25', '-0.250001'){kind}"
         changed = (
             f"CASE WHEN {held} LIKE '%-0.25%' THEN {deep} WHEN {held} = 'null' THEN '0'{kind} ELSE 'null'{kind} END"
@@ -179,25 +206,44 @@ class Corruption:
         return f"CASE WHEN {column} IS NULL THEN 'null'{kind} ELSE {changed} END"
 
     def _vector(self, column: str) -> str:
-        """In the targets that are tried a vector is a text."""
-        return f"CASE WHEN {column} IS NULL THEN '[0,0,0]' ELSE REPLACE({column}, '0.', '0.0') END"
+        """A text, but in TiDB."""
+        held = f"CAST({column} AS CHAR)" if self.kind == "tidb" else column
+        return f"CASE WHEN {column} IS NULL THEN '[0,0,0]' ELSE REPLACE({held}, '0.', '0.0') END"
 
     def _decimal(self, column: str) -> str:
         tiny = "0.0000000001"
         more = f"{column} || '1'" if self.kind == "sqlite" else f"{column} + {tiny}"
         return f"CASE WHEN {column} IS NULL THEN {tiny} ELSE {more} END"
 
-    def _longer(self, column: str) -> str:
-        more = f"CONCAT({column}, '~')" if self.kind == "mariadb" else f"{column} || '~'"
-        return f"CASE WHEN {column} IS NULL THEN '' ELSE {more} END"
+    def _text(self, column: str) -> str:
+        """Another character, or one more."""
+        if column in _FOLDED:
+            return self._folded(column)
+        before, after = _SWAPS[column]
+        more = f"{column} || '~'" if self.kind in {"sqlite", "postgres"} else f"CONCAT({column}, '~')"
+        other = self.chance.choice([more, f"REPLACE({column}, '{before}', '{after}')"])
+        return f"CASE WHEN {column} IS NULL THEN '' ELSE {other} END"
+
+    def _folded(self, column: str) -> str:
+        """The neighbour; compared by its bytes, wherever others are equal."""
+        binary = "CAST({} AS BINARY)" if self.kind in MYSQL_FAMILY else "{}"
+        neighbours = zip(_ALIKE, (*_ALIKE[1:], _ALIKE[0]), strict=True)
+        whens = " ".join(
+            f"WHEN {binary.format(column)} = {binary.format(repr(one))} THEN '{other}'" for one, other in neighbours
+        )
+        return f"CASE {whens} ELSE 'x' END"
 
     def _flipped(self, column: str) -> str:
+        """One bit of a byte; in SQLite a byte more."""
+        place, bit = self.chance.randrange(8), self.chance.randrange(8)
         if self.kind == "postgres":
-            bit = self.chance.randrange(64)
-            other = f"set_bit({column}, {bit}, 1 - get_bit({column}, {bit}))"
+            at = 8 * place + bit
+            other = f"set_bit({column}, {at}, 1 - get_bit({column}, {at}))"
             return f"CASE WHEN {column} IS NULL THEN ''::bytea ELSE {other} END"
-        more = f"CONCAT({column}, X'00')" if self.kind == "mariadb" else f"CAST({column} || X'00' AS BLOB)"
-        return f"CASE WHEN {column} IS NULL THEN X'' ELSE {more} END"
+        byte = f"CHAR(ASCII(SUBSTRING({column}, {place + 1}, 1)) ^ {1 << bit})"
+        if self.kind == "sqlite":
+            return f"CASE WHEN {column} IS NULL THEN X'' ELSE CAST({column} || X'00' AS BLOB) END"
+        return f"CASE WHEN {column} IS NULL THEN X'' ELSE INSERT({column}, {place + 1}, 1, {byte}) END"
 
     def _bits(self, column: str) -> str:
         if self.kind == "postgres":
@@ -218,7 +264,8 @@ class Corruption:
 
     def keep(self) -> None:
         """Make the copy of what is right, which the scrub is not to see."""
-        self.feed.cells.run("cor", "CREATE TABLE kept AS SELECT * FROM t")
+        like = "LIKE t; INSERT INTO kept" if self.kind in MYSQL_FAMILY else "AS"
+        self.feed.cells.run("cor", f"CREATE TABLE kept {like} SELECT * FROM t")
 
     def trial(self) -> tuple[str, bool]:
         """Change, look, take back, look: what was changed, and whether it was found."""
@@ -231,26 +278,29 @@ class Corruption:
         return what, found
 
 
-def opened(kind: str, place: Path, stack: ExitStack) -> LocalFeed:
+def opened(kind: str, place: Path, server: Any) -> LocalFeed:
     """A changefeed into a new target; the copy of what is right is no table of upstream's."""
-    topic = f"t{uuid4().hex[:8]}"
     if kind == "sqlite":
-        target = place / "target"
-        feed = LocalFeed(None, "nowhere:1", topic, f"sqlite:///{target}", SqliteCells(target), place)  # type: ignore[arg-type]
-    elif kind == "mariadb":
-        server = stack.enter_context(MariaDbServer(place))
-        feed = LocalFeed(None, "nowhere:1", topic, server.uri, MariaDbCells(server.uri), place)  # type: ignore[arg-type]
+        target = place / f"target-{uuid4().hex[:8]}"
+        feed = LocalFeed.into(f"sqlite:///{target}", SqliteCells(target), place)
     else:
-        other = stack.enter_context(PostgresServer(place))
-        feed = LocalFeed(None, "nowhere:1", topic, other.uri, PostgresCells(other.uri), place)  # type: ignore[arg-type]
+        feed = LocalFeed.into(server.uri, (PostgresCells if kind == "postgres" else MariaDbCells)(server.uri), place)
+    if kind == "tidb":
+        connected(server).close()
     return feed.with_(filter={"rules": ["*.*", "!*.kept"]})  # type: ignore[return-value]
 
 
-def trials(kind: str, count: int, seed: int, place: Path) -> Iterator[tuple[str, bool]]:
-    """So many trials on a target of its own."""
-    scrubbing.PIECE_ROWS = scrubbing.LOCKED_ROWS = PIECE
+def trials(kind: str, count: int, seed: int | str, place: Path, server: Any = None) -> Iterator[tuple[str, bool]]:
+    """So many trials on a table of its own; without a server that is given in one of its own too."""
     with ExitStack() as stack:
-        one = Corruption(opened(kind, place, stack), kind, random.Random(seed))
+        for name in ("PIECE_ROWS", "LOCKED_ROWS"):
+            stack.enter_context(patch.object(scrubbing, name, PIECE))
+        if server is None and kind != "sqlite":
+            server = stack.enter_context(SERVERS[kind](place))
+        feed = opened(kind, place, server)
+        if not isinstance(feed.cells, SqliteCells):
+            stack.enter_context(emptied(feed.cells))
+        one = Corruption(feed, kind, random.Random(seed))
         one.begin()
         one.keep()
         for _ in range(count):
