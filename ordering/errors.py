@@ -22,7 +22,7 @@
     │   └── LeaderLivesError         another instance leads, and who wants to lead can't wait any longer
     ├── DifferencesError   6     `verify` or `prove` found differences
     ├── UnjudgedError      7     they found none, but could not compare all that was to be compared
-    ├── NotAppliedError    8     what was waited for is not in the target yet
+    ├── NotAppliedError    8     what was waited for, or replayed, is not in the target
     ├── WorkerLostError    1     a Spark worker died; worth a retry
     ├── LocalDiskError     1     this machine's disk is full or fails; worth a retry
     └── CoreError          1     the compiled core crashed at a message: another try would end as this one
@@ -173,7 +173,7 @@ class UnjudgedError(ReconcilerError):
 
 
 class NotAppliedError(ReconcilerError):
-    """What was waited for is not in the target yet: the time is over."""
+    """What was waited for is not in the target yet and the time is over; or a message that was replayed stays held."""
 
     exit_code = 8
 

@@ -35,8 +35,8 @@ rules = {rules}                          # which tables, as in a TiCDC changefee
 """
 
 _NO_CONSISTENCY = '# consistency = "snapshot"               # or transaction, row; of tidb:// row is the default'
-_NO_REDIS = "none"
-"""The answer that leaves Redis out: an empty one takes what is proposed."""
+_NO_REDIS = ("none", "no", '""', "''", "-")
+"""Answers that leave Redis out: an empty one takes what is proposed."""
 _Values = dict[str, str | list[str]]
 _EXAMPLE: _Values = {
     "changefeed": "c", "bootstrap": "h:1", "topics": ["t"], "uri": "sqlite:////tmp", "redis": "", "rules": ["*.*"]
@@ -80,7 +80,7 @@ def init(  # a command's options
         "bootstrap": _asked("bootstrap", bootstrap_servers, "Kafka's addresses", "127.0.0.1:9092"),
         "topics": list(topics) or [_asked("topics", None, "Topic, or ~expression", "ticdc-test")],
         "uri": _asked("uri", uri, "Target's URI", "sqlite:////tmp/out"),
-        "redis": _asked("redis", redis, f"Redis's URI ({_NO_REDIS}: without Redis)", "redis://127.0.0.1:6379/0"),
+        "redis": _asked("redis", redis, f"Redis's URI ({_NO_REDIS[0]}: without Redis)", "redis://127.0.0.1:6379/0"),
         "rules": list(rules) or ["*.*"],
     }
     text = _text(values, consistency)
@@ -99,7 +99,7 @@ def _asked(name: str, told: str | None, question: str, otherwise: str) -> str:
         return otherwise if told is None else told
     while True:
         answer = str(click.prompt(question, default=otherwise)).strip()
-        answer = "" if name == "redis" and answer == _NO_REDIS else answer
+        answer = "" if name == "redis" and answer.lower() in _NO_REDIS else answer
         try:
             _check({**_EXAMPLE, name: [answer] if name == "topics" else answer}, None, question)
         except ConfigError as error:

@@ -77,10 +77,10 @@ def run(config: Path, once: bool, as_json: bool) -> int | None:
     Example:
       reconciler run orders.toml --once --json
     """
-    told = load_config(config)
-    log.info("starting Spark and connecting", changefeed=told.changefeed, spark=told.spark.master)
     stopping = StopRequest()
-    with suppress(Stopped), stopped_by_signals(stopping):  # without a gap, from the first process to the last line
+    with suppress(Stopped), stopped_by_signals(stopping):  # without a gap, from the config to the last line
+        told = load_config(config)
+        log.info("starting Spark and connecting", changefeed=told.changefeed, spark=told.spark.master)
         outcome = _reconcile(told, stopping, once=once)
         if as_json:
             say_json(outcome.as_json(), indent=False)

@@ -8,7 +8,9 @@ import click
 from consumer.cli.shared import CONFIG, JSON, cut, foreseen, load_config
 from consumer.quarantine.presentation import place_of, position_of, told_message
 from consumer.runtime.terminal import say, say_json
-from ordering.errors import ConfigError
+from ordering.errors import ConfigError, NotAppliedError
+from ordering.quarantine import QuarantineState
+from sinks.wording import plural
 
 _OFFSETS = click.option(
     "--offset", "offsets", multiple=True, metavar="TOPIC/PARTITION/OFFSET", help="Only this message; may be repeated."
@@ -81,6 +83,7 @@ def replay(config: Path, offsets: tuple[str, ...], as_json: bool) -> None:
     """Apply held messages, or some of them, after their cause was fixed.
 
     A message is applied only if no newer event of its row was. Prints the result of each. Stop all instances first.
+    Exits 8 if a message stays held.
 
     \b
     Example:
@@ -90,6 +93,7 @@ def replay(config: Path, offsets: tuple[str, ...], as_json: bool) -> None:
 
     verdicts = [_verdict(one) for one in replayed(load_config(config), list(map(position_of, offsets)))]
     _print_verdicts(verdicts, as_json=as_json)
+    _refuse_held(verdicts)
 
 
 @quarantine.command()
@@ -121,6 +125,17 @@ def _print_verdicts(verdicts: list[dict[str, Any]], *, as_json: bool) -> None:
         say("no message is held")
     for one in verdicts if not as_json else []:
         say(f"{one['message']}  {one['state']}  {one['why']}")
+
+
+def _refuse_held(verdicts: list[dict[str, Any]]) -> None:
+    """Raise NotAppliedError if a message that was to be applied was not."""
+    held = sum(one["state"] == QuarantineState.HELD.value for one in verdicts)
+    if held:
+        stay = "stays" if held == 1 else "stay"
+        raise NotAppliedError(
+            f"{held} of {plural(len(verdicts), 'message')} could not be applied and {stay} held",
+            hint="fix the reason printed with each and replay again, or discard it (`reconciler help quarantine`)",
+        )
 
 
 def _verdict(one: Any) -> dict[str, Any]:

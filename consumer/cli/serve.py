@@ -1,11 +1,13 @@
 """The command `reconciler serve`."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from consumer.cli.shared import WholeNumber, foreseen
+from consumer.runtime.signals import Stopped, StopRequest, stopped_by_signals
 
 _FILE = click.Path(path_type=Path)
 
@@ -28,6 +30,8 @@ def serve(directory: Path, **options: Any) -> int:
     Example:
       RECONCILER_TOKEN=$(openssl rand -hex 32) reconciler serve changefeeds --port 8300
     """
-    from consumer.serve import server  # noqa: PLC0415 a web server only where it is needed
+    with suppress(Stopped), stopped_by_signals(StopRequest()):
+        from consumer.serve import server  # noqa: PLC0415 a web server only where it is needed
 
-    return server.serve(directory, server.Listen(**options))
+        server.serve(directory, server.Listen(**options))
+    return 0

@@ -12,6 +12,10 @@ from sinks.wording import plural
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _LONG_S = 10 * _MINUTE
 """A topic whose watermarks are older may be dead."""
+_STANDS_S = 30
+"""A partition whose watermark is so much older than another's holds it back in a way that people notice."""
+_NAMED = 3
+"""Partitions that the line of the state names."""
 _MISSED = 3
 """A leader that is silent for so many leases is taken for dead; it tells more often than once a lease."""
 _STATE = 400
@@ -115,7 +119,8 @@ def verdict(found: dict[str, Any], lease_s: float) -> str:
         return f"{running}; nothing has been applied yet"
     if lag is None:
         return f"{running}; how far it is behind is unknown: {_why_unknown(found['source'])}"
-    return f"{running}; " + ("everything up to the watermark is applied" if lag == 0 else f"{duration(lag)} behind")
+    behind = "everything up to the watermark is applied" if lag == 0 else f"{duration(lag)} behind"
+    return f"{running}; {behind}{_why_old(found['source'])}"
 
 
 def _proof(tables: list[dict[str, Any]]) -> Iterator[str]:
@@ -140,7 +145,31 @@ def _proof(tables: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _why_unknown(source: dict[str, Any]) -> str:
-    return "no watermark has been seen yet" if source["state"] == "connected" else "see the line `kafka` below"
+    if source["state"] != "connected":
+        return "see the line `kafka` below"
+    without = [_name(p) for p in source.get("partitions", []) if p["watermark_age_seconds"] is None]
+    return "no watermark has been seen yet" + (f" in {_few(without)}" if without else "")
+
+
+def _why_old(source: dict[str, Any]) -> str:
+    """The partitions whose old watermark holds the others back; or that all watermarks are old."""
+    ages = {_name(p): p["watermark_age_seconds"] for p in source.get("partitions", [])}
+    held = [name for name in source.get("held_back_by", []) if ages.get(name) is not None]
+    if not held:
+        return ""
+    youngest, oldest = min(age for age in ages.values() if age is not None), max(ages[name] for name in held)
+    if oldest - youngest > _STANDS_S:
+        return f"; held back by {_few(held)}, where the last watermark is {duration(oldest)} old"
+    return f"; the newest watermark is {duration(youngest)} old: see whether TiCDC runs" if youngest > _LONG_S else ""
+
+
+def _name(p: dict[str, Any]) -> str:
+    return f"topic={p['topic']} partition={p['partition']}"
+
+
+def _few(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def duration(seconds: float) -> str:

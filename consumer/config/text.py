@@ -1,7 +1,8 @@
 """A config file's text as values: TOML, with `${ENV_VAR}`, `file:PATH` and `@FILE` replaced by what they name.
 
 Relative paths are relative to the directory of the config file, whoever reads it and wherever the process runs. Which
-keys hold what a reference names is kept, so that no error shows it.
+keys hold what a reference names is kept, so that no error shows it. Files of Windows editors may begin with a byte
+order mark; it is no part of the text.
 """
 
 import os
@@ -39,7 +40,7 @@ class Values:
 def read_text(path: Path) -> str:
     """A config file's text. Raises ConfigError."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise ConfigError(f"there is no config file {path}", hint=f"`reconciler init {path}` writes one") from error
     except OSError as error:
@@ -117,7 +118,7 @@ def path_of(name: str, folder: Path) -> Path:
 def secret_file(path: Path, key: str) -> str:
     """The secret that a file holds, without its last line end. Raises ConfigError."""
     try:
-        return path.read_text(encoding="utf-8").rstrip("\n")
+        return path.read_text(encoding="utf-8-sig").rstrip("\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text, or its name is no file's"
         hint = "name a file that this user may read; a relative name begins at the config's directory"

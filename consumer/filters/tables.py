@@ -188,7 +188,7 @@ def rule_file(rule: Any) -> str | None:
 
 def _lines(path: Path, key: str) -> Iterator[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text, or its name is no file's"
         raise ConfigError(f"{key}: can't read the rules file {path}: {reason}") from None

@@ -25,7 +25,14 @@ from consumer.serve.api.errors import BusyError, ConflictError, RequestError
 from consumer.serve.api.models import ConfigShown
 from consumer.serve.changefeed import Feed
 from consumer.serve.config import files
-from consumer.serve.config.changes import changed_keys, check_filter, check_keys, check_same_place, merged
+from consumer.serve.config.changes import (
+    changed_keys,
+    check_filter,
+    check_keys,
+    check_same_place,
+    check_unbegun,
+    merged,
+)
 from consumer.serve.config.edited import EditedKey, as_text, change_to, differences
 from consumer.serve.config.references import check_destination, check_references, check_size
 from consumer.serve.config.shown import shown
@@ -113,6 +120,7 @@ class Operations:
             if not keys:
                 return Changed([], restarted=False)
             with _at_rest(feed) as ran:
+                check_unbegun(readable(feed), keys, led=True)
                 files.write(feed.path, text)
                 feed.load()
             log.info("changed", changefeed=feed.name, keys=keys, restarted=ran)
@@ -131,6 +139,7 @@ class Operations:
         text, keys = _changed(feed, change, self._fleet.settings.api)
         if keys:
             check_keys(keys)
+            check_unbegun(old, keys, led=False)
             new = config_of(text, feed.path)
             check_same_place(old, new)
             check_filter(new, progress_of(feed))

@@ -60,7 +60,7 @@ class Listen:
             return False
 
 
-def serve(folder: Path, listen: Listen) -> int:
+def serve(folder: Path, listen: Listen) -> None:
     """Run all changefeeds of a directory until SIGTERM or SIGINT. Raises ConfigError."""
     access = Access(_token(listen), listen.is_loopback, frozenset(name.lower() for name in listen.allow_host))
     if not folder.is_dir():
@@ -76,12 +76,17 @@ def serve(folder: Path, listen: Listen) -> int:
         log.info("serving", url=_url(listening, "http" if secured is None else "https"), changefeeds=len(fleet.all()))
         with asyncio.Runner(loop_factory=BoundedLoop) as runner:
             runner.run(server.serve(sockets=[listening]))
-        if not fleet.stop():
+        with handled(_nothing):  # another signal does not cut the end short
+            is_stopped = fleet.stop()
+        if not is_stopped:
             log.warning("a window could not be ended in time; the target rolls it back")
             sys.stderr.flush()
             os._exit(0)  # a thread that waits for the target would keep the process
     log.info("stopped")
-    return 0
+
+
+def _nothing(_number: int, _frame: object) -> None:
+    """Let a signal pass."""
 
 
 def _raise_file_limit() -> None:

@@ -1,5 +1,7 @@
 """A config as somebody edits it on the page: what would change is shown first, secrets stay hidden."""
 
+import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,10 @@ import pytest
 from consumer.serve.config.edited import as_text, change_to, differences
 from consumer.serve.config.references import MOST_VALUES
 from consumer.serve.fleet import Fleet
+from consumer.wiring import target_of
+from ordering.progress import Progress
+from ordering.timestamps import CheckpointTs
+from sinks.bookkeeping.progress_rows import Lease
 from tests.serving.conftest import Ask, Client
 from tests.serving.lab import TOKEN
 
@@ -77,10 +83,41 @@ def test_a_change_is_shown_before_it_is_done_and_keeps_secrets_and_comments(clie
     assert all(secret in text for secret in SECRETS)
 
 
+def test_the_byte_order_mark_of_an_editor_is_no_part_of_a_config(client: Client) -> None:
+    assert preview(client, "\ufeff" + shown(client)) == (200, {"keys": [], "restarts": False, "change": {}})
+
+
+def test_topics_can_be_corrected_until_something_is_applied(client: Client, folder: Path, fleet: Fleet) -> None:
+    path = folder / "x.toml"
+    path.write_text(TEXT.replace("mysql://root:another-secret@127.0.0.1:3306", f"sqlite:///{folder.parent}/out"))
+    feed = fleet.feeds["x"]
+    feed.load()
+    change = {"source": {"topics": ["right"]}}
+    done = client.request("PUT", "/api/v2/changefeeds/x", json=change)
+    assert (done.status_code, done.json()["changed"]) == (200, ["source.topics"])
+    assert tomllib.loads(path.read_text())["source"]["topics"] == ["right"]
+
+    assert feed.config is not None
+    with closing(target_of(feed.config)) as target:
+        target.connect()
+        assert target.try_lead("x")
+        progress = Progress()
+        lease = Lease("x", target.claim("x", progress).epoch)
+        led = client.request("PUT", "/api/v2/changefeeds/x", json={"source": {"topics": ["more"]}})
+        assert (led.status_code, led.json()["fact"]) == (409, "another instance leads this changefeed")
+        target.save(progress.at(CheckpointTs(5), counts=progress.counts.plus(events=1)), lease)
+    for body in ({"source": {"topics": ["more"]}}, {"source": {"protocol": "simple"}}):
+        refused = client.request("PUT", "/api/v2/changefeeds/x", json=body)
+        assert refused.status_code == 409
+        assert "can't be changed any more" in refused.json()["fact"]
+    status, _ = preview(client, shown(client).replace('["right"]', '["more"]'))
+    assert status == 409
+
+
 def test_a_preview_refuses_what_a_change_refuses_and_shows_no_secret(client: Client, folder: Path) -> None:
     text = shown(client)
     for status, edited in (
-        (409, text.replace('topics = ["t"]', 'topics = ["t", "u"]')),
+        (502, text.replace('topics = ["t"]', 'topics = ["t", "u"]')),  # the target can't say whether it is too late
         (409, text.replace("127.0.0.1:3306", "127.0.0.1:3307").replace(":***@", ":new@")),
         (400, text.replace("127.0.0.1:3306", "127.0.0.1:3306?ssl-mode=disabled")),  # *** is no password
         (400, text.replace("writers = 3", "writers = 0")),

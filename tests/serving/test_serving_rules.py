@@ -53,7 +53,7 @@ def test_of_every_key_it_is_known_whether_it_may_change() -> None:
         assert refused is not bool(CHANGEABLE.fullmatch(key)), key
 
 
-@pytest.mark.parametrize("key", ["changefeed", "source.topics", "spark.master", "nothing", "target", "limits"])
+@pytest.mark.parametrize("key", ["changefeed", "source.start-ts", "spark.master", "nothing", "target", "limits"])
 def test_what_must_stay(key: str) -> None:
     with pytest.raises(ConflictError) as caught:
         check_keys([key])

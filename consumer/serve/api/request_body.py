@@ -57,7 +57,7 @@ def _kind_of(request: Request) -> str:
 
 def _text(body: bytes) -> str:
     try:
-        text = body.decode()
+        text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RequestError("the body is no UTF-8 text", where="body", hint="TOML is UTF-8") from error
     check_text(text)

@@ -5,11 +5,13 @@ Every change needs a restart of the changefeed: a run reads its config once, at 
 
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.serve.api.errors import ConflictError
+from consumer.wiring import target_of
 from ordering.errors import InputError
 from ordering.progress import Progress
 from sinks.uri import parse_target_uri
@@ -25,6 +27,8 @@ REFUSED = {
     "spark": "all changefeeds share one Spark: change _serve.toml and restart the process",
 }
 """Key, or section -> why it stays."""
+AT_FIRST = frozenset({"source.topics", "source.protocol"})
+"""What may be corrected all the same while nothing has been applied: no progress depends on it yet."""
 CHANGEABLE = re.compile(
     r"(filter|limits|quarantine|redis|proof)\..+|target\.(uri|consistency|invalid-dates|volatile-defaults|cdc-write-source"
     r"|concurrent-indexes|on-drift|audit|audit-days)|(target\.warehouse-options|source\.(bootstrap-servers|kafka|claim-check|upstream"
@@ -59,8 +63,10 @@ def changed_keys(old: Any, new: Any, key: str = "") -> list[str]:
 
 
 def check_keys(keys: list[str]) -> None:
-    """Raise ConflictError for a key that must stay, with the reason."""
+    """Raise ConflictError for a key that must stay, with the reason. Those of `AT_FIRST` are not judged here."""
     for key in keys:
+        if key in AT_FIRST:
+            continue
         for fixed, why in REFUSED.items():
             if key == fixed or key.startswith(f"{fixed}."):
                 raise ConflictError(f"{key} can't be changed", where=f"key {key!r}", hint=why)
@@ -68,6 +74,25 @@ def check_keys(keys: list[str]) -> None:
             raise ConflictError(
                 f"{key} can't be changed", where=f"key {key!r}", hint="`reconciler help serve` lists what can"
             )
+
+
+def check_unbegun(config: Config, keys: list[str], *, led: bool) -> None:
+    """Raise ConflictError for a key of `AT_FIRST` once something was applied; of `led`, also while an instance leads.
+
+    The target is asked: what this process knows may be older. Raises TargetError if it does not answer.
+    """
+    key = next((one for one in keys if one in AT_FIRST), None)
+    if key is None:
+        return
+    with closing(target_of(config)) as target:
+        stored = target.stored(config.changefeed)
+        lives = led and target.is_led(config.changefeed)
+    if lives:
+        hint = "stop the other instance first; it reads its own file"
+        raise ConflictError("another instance leads this changefeed", where=f"key {key!r}", hint=hint)
+    known = Progress() if stored is None else stored.progress
+    if not known.untouched or known.window is not None or known.executed:
+        raise ConflictError(f"{key} can't be changed any more", where=f"key {key!r}", hint=REFUSED[key])
 
 
 def check_same_place(old: Config, new: Config) -> None:

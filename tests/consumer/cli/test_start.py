@@ -1,7 +1,18 @@
 """What a start of the command line loads: help and completion are there at once."""
 
+import importlib
+import os
+import signal
 import subprocess
 import sys
+
+import pytest
+from click.testing import CliRunner
+
+from consumer.cli import __main__ as start
+from consumer.serve import server
+
+main_module = importlib.import_module("consumer.cli.main")
 
 HEAVY = {"pydantic", "sqlglot", "pyspark", "kafka", "confluent_kafka", "redis", "fastapi", "numpy", "consumer.config"}
 
@@ -43,3 +54,32 @@ def test_a_target_loads_no_sql_parser() -> None:
     targets = {f"sinks.{name}.dialect" for name in ("mysql", "postgres", "sqlite", "tidb")}
     assert {"sqlglot"} & loaded("consumer.operate.status", *targets) == set()
     assert {"sqlglot"} & loaded("consumer.run.runner", "consumer.wiring") == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("run c.toml", 0), ("--log-format json serve d", 0), ("check c.toml", 130)]
+)
+def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, words: str, code: int
+) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "consumer.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["reconciler", *words.split()])
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "consumer.cli.main", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        start.main()
+    assert ended.value.code == code
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_ctrl_c_before_anything_has_begun_ends_with_0(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    def interrupted(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(main_module, "load_config", interrupted)
+    monkeypatch.setattr(server, "serve", interrupted)
+    assert CliRunner().invoke(main_module.main, [command, "x"]).exit_code == 0

@@ -105,9 +105,35 @@ def test_a_topic_that_gets_no_watermarks_while_others_do_is_named_with_what_to_d
     assert "topic retire" not in "\n".join(status_lines(alone, 6.0)), "where all stand still, TiCDC is the cause"
 
 
-def _partition(topic: str, age: float | None) -> dict[str, Any]:
+@pytest.mark.parametrize(
+    ("ages", "said"),
+    [
+        ([1.0, 75.0], "; held back by topic=t partition=1, where the last watermark is 1 min 15 s old"),
+        ([1.0, 75.0, 75.2], "; held back by topic=t partition=1, topic=t partition=2, where"),
+        ([1.0, *[75.0] * 5], "partition=3 and 2 more, where"),
+        ([1.0, 20.0], "is applied"),
+        ([7000.0, 7000.0], "; the newest watermark is 1 h 56 min old: see whether TiCDC runs"),
+    ],
+)
+def test_the_state_names_what_holds_back(ages: list[float], said: str) -> None:
+    partitions = [_partition("t", age, number) for number, age in enumerate(ages)]
+    held = [f"topic=t partition={number}" for number, age in enumerate(ages) if age > 10]
+    source = {"state": "connected", "lag_seconds": 0.0, "partitions": partitions, "held_back_by": held}
+    found = verdict({**FOUND, "source": source}, 6.0)
+    assert said in found
+    assert ("held back" in found or "newest" in found) is (said != "is applied")
+
+
+def test_the_state_names_where_no_watermark_was_seen() -> None:
+    partitions = [_partition("t", 1.0), _partition("t", None, 1)]
+    source = {"state": "connected", "lag_seconds": None, "partitions": partitions}
+    assert verdict({**FOUND, "source": source}, 6.0).endswith("no watermark has been seen yet in topic=t partition=1")
+
+
+def _partition(topic: str, age: float | None, number: int = 0) -> dict[str, Any]:
     return {
-        "topic": topic, "partition": 0, "resolved_time": "-", "watermark_age_seconds": age, "offset": 0, "end_offset": 0
+        "topic": topic, "partition": number, "resolved_time": "-", "watermark_age_seconds": age, "offset": 0,
+        "end_offset": 0,
     }  # fmt: skip
 
 

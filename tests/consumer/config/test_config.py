@@ -85,6 +85,21 @@ ignore-event = ["all dml"]
     assert found.event_filters[0].matcher == ["a.*", "!a.b"]
 
 
+def test_files_of_windows_editors_are_read(tmp_path: Path) -> None:
+    """They begin with a byte order mark, and their lines end in two characters."""
+    path = tmp_path / "config.toml"
+    (tmp_path / "uri").write_text("sqlite:////tmp/x\r\n", encoding="utf-8-sig", newline="")
+    text = (
+        'changefeed = "c"\r\nsource = { bootstrap-servers = "h:1", topics = ["t"] }\r\n[target]\r\nuri = "file:uri"\r\n'
+    )
+    path.write_text(text, encoding="utf-8-sig", newline="")
+    found = load_config(path)
+    assert (found.changefeed, found.target.uri) == ("c", "sqlite:////tmp/x")
+    path.write_text(text, encoding="utf-16")
+    with pytest.raises(ConfigError, match="it is no UTF-8 text"):
+        load_config(path)
+
+
 @pytest.mark.parametrize("protocol", ["debezium-avro", "canal", "maxwell", "craft"])
 def test_protocols_that_are_not_read_are_refused_with_the_reason(protocol: str) -> None:
     with pytest.raises(ConfigError) as caught:

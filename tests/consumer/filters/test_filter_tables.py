@@ -126,6 +126,11 @@ def test_rules_come_from_files_beside_the_config(tmp_path: Path) -> None:
     assert rules == ["db?.tbl?", "db02.tbl02", "!db4.tbl4", "db04.tbl04"]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_rule(tmp_path: Path) -> None:
+    (tmp_path / "rules.txt").write_text("shop.*\n", encoding="utf-8-sig")
+    assert with_files(["@rules.txt"], tmp_path, "filter.rules") == ["shop.*"]
+
+
 def test_what_is_wrong_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "rules.txt").write_text("a.b\n@one.txt\n")
     with pytest.raises(ConfigError, match="names a file") as raised:

@@ -14,7 +14,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from consumer.cli.main import main
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.demo.fake_ticdc.producer import produce
-from ordering.errors import ConfigError, InputError, SourceError, TargetError
+from ordering.errors import ConfigError, InputError, NotAppliedError, SourceError, TargetError
 from sinks.registry import open_target
 from sinks.rows.values import ValueRules
 from sinks.steps import Step
@@ -54,8 +54,11 @@ def reconciler(*arguments: object) -> Result:
 def told(*arguments: object) -> Any:
     """What a command says in JSON."""
     done = reconciler(*arguments, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    is_held = "replay" in arguments and any(one["state"] == "held" for one in found)
+    assert done.exit_code == (NotAppliedError.exit_code if is_held else 0), done.output
+    assert ("held" in done.stderr) is is_held
+    return found
 
 
 def states(feed: Feed) -> list[tuple[str, str]]:

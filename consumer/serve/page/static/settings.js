@@ -52,7 +52,7 @@ function editor() {
     { class: "field wide", key: "text" },
     h("label", { for: "settings-text" }, "The config, as TOML"),
     h("textarea", { id: "settings-text", rows: "18", spellcheck: "false", value: state.edited, disabled: state.busy !== "", oninput, "aria-describedby": "settings-hint" }),
-    h("small", { id: "settings-hint" }, "*** stands for a secret: left as it is, it stays. Comments in the file stay too. Topics, the target's place and the changefeed's id can't change."),
+    h("small", { id: "settings-hint" }, "*** stands for a secret: left as it is, it stays. Comments in the file stay too. The target's place and the changefeed's id can't change; topics only as long as nothing has been applied."),
   );
 }
 
