@@ -287,6 +287,31 @@ def expire(config: Path, keep_hours: int, as_json: bool) -> None:
     tell(told, text, as_json=as_json)
 
 
+@main.command()
+@CONFIG
+@click.option("--tables", multiple=True, help="Only these tables, as in filter.rules; may be repeated.")
+@click.option("--file-mib", type=WholeNumber(1, 1024), default=32, show_default=True, help="MiB of a merged file.")
+@JSON
+@foreseen
+def compact(config: Path, tables: tuple[str, ...], file_mib: int, as_json: bool) -> None:
+    """Merge small data files of an Iceberg target's tables into larger ones.
+
+    Each table gets a snapshot with the same rows, the same checkpoint and fewer files; `reconciler expire` deletes the
+    old ones later. The reconciler may keep running: if a window conflicts with the command, the window is applied
+    again.
+
+    \b
+    Example:
+      reconciler compact orders.toml --tables 'shop.*' --file-mib 64
+    """
+    from consumer.operate.compaction import compact_tables, shown  # noqa: PLC0415
+
+    read = load_config(config)
+    if not read.target.uri.startswith("iceberg"):
+        raise ConfigError("only Iceberg has data files to be merged", where="target.uri")
+    tell(*shown(compact_tables(read, tables, file_mib << 20)), as_json=as_json)
+
+
 @main.group()
 def topic() -> None:
     """Retire a topic that TiCDC no longer writes to, or let one count again."""

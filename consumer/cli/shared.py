@@ -50,6 +50,7 @@ SECTIONS = {
         "topic": "retire a topic that gets no more messages",
         "progress": "show, export, rewind or reset the progress",
         "expire": "delete old snapshots of an Iceberg target",
+        "compact": "merge small data files of an Iceberg target",
     },
     "Help": {
         "help": "show a page of the documentation",

@@ -21,7 +21,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import update_table_metadata
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update import AddSnapshotUpdate, TableUpdate, update_table_metadata
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 from pyiceberg.types import NestedField
 
@@ -124,7 +125,7 @@ class LakeTable:
     def apply(self, checkpoint_ts: int) -> None:
         """Write what is to come and to go, as snapshots that name their checkpoint."""
         if self._is_cleared:
-            self._replace([task.file for task in self._files()], [], checkpoint_ts)
+            self._replace([task.file for task in self.files()], [], checkpoint_ts)
         if self._fills:
             self._fill(checkpoint_ts)
         if self._gone or self._rows:
@@ -134,9 +135,9 @@ class LakeTable:
     def _fill(self, checkpoint_ts: int) -> None:
         new: list[DataFile] = []
         values = {self.schema.find_field(field).name: value for field, value in self._fills.items()}
-        tasks = list(self._files())
+        tasks = list(self.files())
         for task in tasks:
-            rows = self._read(task)
+            rows = self.read(task)
             for name, value in values.items():
                 at = rows.schema.get_field_index(name)
                 field = rows.schema.field(at)
@@ -150,7 +151,7 @@ class LakeTable:
         gone = pa.concat_tables([self._shape().empty_table().select(key), *self._gone])
         touched = pa.concat_tables([gone, *(coming.rows.select(key) for coming in self._rows)])
         lacked = list(dict.fromkeys(name for coming in self._rows for name in coming.lacks))
-        tasks = list(self._files())
+        tasks = list(self.files())
         small = [task.file for task in tasks if task.file.file_size_in_bytes < _SMALL_BYTES]
         merged, may_hold = set(small) if len(small) > _MOST_SMALL else set(), self._bounds(touched, key[0])
         old: list[DataFile] = []
@@ -161,7 +162,7 @@ class LakeTable:
             file = task.file
             if file not in merged and not may_hold(file):
                 continue
-            found = self._read(task)
+            found = self.read(task)
             stays = _others(found, touched, key)
             kept = found.filter(stays)
             if lacked:
@@ -205,11 +206,13 @@ class LakeTable:
         found: pa.Schema = self.schema.as_arrow()
         return pa.schema([field.remove_metadata() for field in found])
 
-    def _files(self) -> Iterator[Any]:
+    def files(self) -> Iterator[Any]:
+        """The data files of the newest snapshot, as pyiceberg reads them."""
         table = Table((*self.name,), self.metadata, self.pointer, self._io, None)
         return iter(table.scan().plan_files())
 
-    def _read(self, task: Any) -> pa.Table:
+    def read(self, task: Any) -> pa.Table:
+        """The rows of one of `files`."""
         found = ArrowScan(self.metadata, self._io, self.schema, AlwaysTrue()).to_table([task])
         return found.select(self.schema.column_names).cast(self._shape())
 
@@ -242,6 +245,21 @@ class LakeTable:
             for file in new:
                 change.append_data_file(file)
 
+    def as_of_snapshot(self) -> "LakeTable":
+        """The table with the columns of its newest snapshot: a DDL may have changed them since."""
+        snapshot = self.metadata.current_snapshot()
+        if snapshot is None or snapshot.schema_id is None:
+            return self
+        metadata = self.metadata.model_copy(update={"current_schema_id": snapshot.schema_id})
+        return LakeTable(self.name, metadata, self.pointer, self._io)
+
+    def compact(self, old: Iterable[DataFile], new: Iterable[DataFile], checkpoint_ts: int) -> None:
+        """Name other files with the same rows, in a snapshot that has the columns of the newest one."""
+        past = self.as_of_snapshot()
+        past._replace(old, new, checkpoint_ts)
+        past.staged._updates = tuple(map(_as_compaction, past.staged._updates))  # noqa: SLF001
+        self.staged = past.staged
+
     def expire(self, snapshots: list[int]) -> None:
         """Drop snapshots."""
         with ExpireSnapshots(self.staged) as change:
@@ -261,6 +279,14 @@ class LakeTable:
         """What to raise for what the format can't do."""
         hint = "make the change by hand, then `reconciler ddl done`; or leave the table out with filter.rules"
         return TargetError(f"Iceberg can't do this to table {self.name}: {what}", hint=hint)
+
+
+def _as_compaction(update: TableUpdate) -> TableUpdate:
+    """A snapshot that says that its rows are those of the one before: who reads changes passes it over."""
+    if not isinstance(update, AddSnapshotUpdate):
+        return update
+    summary = Summary(Operation.REPLACE, **update.snapshot.summary.additional_properties)
+    return AddSnapshotUpdate(snapshot=update.snapshot.model_copy(update={"summary": summary}))
 
 
 def _column(field: NestedField, fact: Any) -> Column:

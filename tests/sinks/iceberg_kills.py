@@ -54,17 +54,21 @@ class Clock:
         return watched
 
 
-def _applied(feed: LocalFeed, last: int) -> None:
+def _once(feed: LocalFeed) -> object:
+    return feed.once()
+
+
+def _applied(feed: LocalFeed, last: int, act: Callable[[LocalFeed], object]) -> None:
     clock = Clock(last)
     for place, name in PLACES:
         function = clock.watch(getattr(place, name))
         setattr(place, name, staticmethod(function) if place is ToOutputFile else function)
-    feed.once()
+    act(feed)
 
 
-def ends(feed: LocalFeed, last: int) -> bool:
-    """Let another process apply what there is; False if it was killed at place `last`, before it had."""
-    process = FORKS.Process(target=_applied, args=(feed, last))
+def ends(feed: LocalFeed, last: int, act: Callable[[LocalFeed], object] = _once) -> bool:
+    """Let another process apply what there is, or do `act`; False if it was killed at place `last`, before it had."""
+    process = FORKS.Process(target=_applied, args=(feed, last, act))
     process.start()
     process.join(120)
     assert process.exitcode in (0, -signal.SIGKILL)
