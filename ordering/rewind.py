@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ordering.events import Partition, any_ddl_at
-from ordering.progress import Progress
-from ordering.timestamps import CheckpointTs, ResolvedTs
+from ordering.progress import PartitionProgress, Progress
+from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
 
 
@@ -29,16 +29,22 @@ def rewound(
     to: CheckpointTs,
     spans: Mapping[Partition, tuple[int, int]],
     ledger: str,
+    latest: int = MAX_TSO,
 ) -> Progress:
     """The progress that has gone back to `to`, with the window that is to be applied again.
 
     `spans`: where each partition begins to hold what is above `to`, and where it ends. `ledger`: the name of a new one,
     for the old one tells of another past; its key is made when it is first used. DDLs at `to` were executed or passed
-    over, be it from files that spell them otherwise; those at the old checkpoint are kept as they are known.
+    over, be it from files that spell them otherwise; those at the old checkpoint are kept as they are known. `latest`:
+    a later watermark is not believed any more, and counts only as far as the checkpoint had come.
     """
     high = ResolvedTs(reached(progress))
+
+    def believed(at: PartitionProgress) -> ResolvedTs | None:
+        return at.watermark if at.watermark is None or at.watermark <= latest else high
+
     partitions = {
-        p: replace(at, start=min(at.start, spans[p][0]), passed=None) if p in spans else at
+        p: replace(at, start=min(at.start, spans[p][0]), watermark=believed(at), passed=None) if p in spans else at
         for p, at in progress.partitions.items()
     }
     ranges = tuple(

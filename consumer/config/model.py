@@ -137,6 +137,8 @@ class SourceSection(Section):
     """What to do if equal rows of a table without a key and of one commitTs arrive again in another batch of Kafka:
     end with an error, or count each of them as a row, although TiCDC may have sent one row twice. See
     `docs/keyless-tables.md`."""
+    ignored_watermarks: list[Annotated[str, Field(pattern=r"^[^/]+/\d+/\d+$")]] = []
+    """Watermarks that do not count, `"TOPIC/PARTITION/OFFSET"`: other programs wrote them. See `docs/recovery.md`."""
     time_zone: Annotated[str, AfterValidator(checks.zone)] = "UTC"
     """Zone in which TiCDC prints TIMESTAMP values (its server's `--tz`): a name, or `+08:00`.
 
@@ -289,8 +291,8 @@ class LimitsSection(Section):
     stalled_seconds: Annotated[Seconds, Field(gt=0)] = 60.0
     """If the watermark that holds back the others does not rise for this long, a warning is logged, again and again."""
     clock_ahead_seconds: Annotated[Seconds, Field(ge=0)] = 86_400.0
-    """A watermark further ahead of this machine's clock is an error, because later events below it would count as
-    applied."""
+    """A watermark further ahead of this machine's clock, or of the time at which Kafka took it, is an error, because
+    later events below it would count as applied. So is an event further ahead. See `docs/recovery.md`."""
 
 
 class QuarantineSection(Section):

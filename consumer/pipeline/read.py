@@ -9,6 +9,7 @@ from consumer.pipeline.advance import counted, kept_reports
 from consumer.pipeline.buckets import BucketPlan
 from consumer.pipeline.session import Session
 from consumer.source.awaited_schemas import ReadAgain
+from consumer.source.clock import ignored_marks, latest_believed
 from consumer.tasks.jobs import Job, Outcome, Waiting, reported_apart, reported_first
 from consumer.tasks.order import OrderTask
 from consumer.tasks.read_spec import ReadSpec
@@ -97,6 +98,8 @@ def read_spec(session: Session, window: Window, spread: Spread | None = None) ->
         format=session.schemas.format,
         tuning=session.tuning,
         smallest_range=max(1, int(SMALLEST_RANGE / session.source.events_a_message)),
+        ignored_marks=ignored_marks(session.config),
+        latest=latest_believed(session.config.limits),
     )
 
 

@@ -11,6 +11,7 @@ import structlog
 from consumer.pipeline.read import WindowRead, read_spec
 from consumer.pipeline.segments import may_have_segments
 from consumer.pipeline.session import Session
+from consumer.source.clock import check_kept_marks
 from consumer.source.offer import Probe, offered
 from consumer.source.window_ahead import Caps, ReadJob, WindowAhead
 from consumer.tasks.read_spec import ReadSpec
@@ -40,6 +41,7 @@ def begin_next(session: Session, read: WindowRead, progress: Progress, caps: Cap
 def probed(session: Session, caps: Caps) -> Probe:
     """What the source offers: as it told ahead of what was written meanwhile, or as it tells now."""
     progress, ahead = session.progress, session.ahead
+    check_kept_marks(progress.partitions, session.config.limits)
     session.source.dead_at.update(session.planner.dead_topics(progress))
     if ahead is not None and ahead.follows(progress, caps):
         probe, session.probed_at = ahead.probe, ahead.probed_at

@@ -4,13 +4,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from consumer.kafka.admin import End
 from consumer.tasks.report import RawDdl
 from consumer.tuning import MEASURED
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.timestamps import ResolvedTs
-from ordering.watermark import Resolved
+from ordering.watermark import Resolved, raised
 from ordering.window import Range
+
+
+@dataclass(slots=True)
+class Memory:
+    """What was seen of a partition by this process: its best watermark, and up to where it was looked for."""
+
+    looked_to: int = 0
+    watermark: ResolvedTs | None = None
+    epoch: int | None = None
+
+    def reached(self, at: PartitionProgress) -> End:
+        """Up to where the partition was read or looked through, and under which leader."""
+        return End(at.read_to, at.epoch) if at.read_to > self.looked_to else End(self.looked_to, self.epoch)
+
+    def take(self, watermark: int | None, upto: int) -> None:
+        """Take the highest watermark before an offset."""
+        self.looked_to = max(self.looked_to, upto)
+        self.watermark = raised(self.watermark, None if watermark is None else ResolvedTs(watermark))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from consumer.config.model import Config
 from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.reader import Messages
-from consumer.source.clock import check_clock
+from consumer.source.clock import check_clock, check_mark, ignored_marks, is_ahead
 from consumer.source.continuity import (
     NONE_KNOWN,
     check_beginnings,
@@ -30,7 +30,7 @@ from consumer.source.continuity import (
 from consumer.source.equal_rows import check_sent_once
 from consumer.source.first_ddls import first_ddls
 from consumer.source.first_messages import check_protocol
-from consumer.source.offer import Holding, Kept, PartitionProbe, Probe, has_a_say, retired_end, topics_now
+from consumer.source.offer import Holding, Kept, Memory, PartitionProbe, Probe, has_a_say, retired_end, topics_now
 from consumer.source.outside_watermark import OutsideWatermark, outside_of
 from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED, Tuning
@@ -39,7 +39,7 @@ from ordering.errors import SourceError
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.sources.retention import lacking
-from ordering.timestamps import ResolvedTs
+from ordering.timestamps import ResolvedTs, physical_ms
 from ordering.watermark import global_resolved, raised
 from ordering.window import budget, shares
 
@@ -50,19 +50,6 @@ _LOOK_BACK = 32_768
 _COMMIT_EVERY_S, _REST_S = 5.0, 60.0
 
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What was seen of a partition by this process: its best watermark, and up to where it was looked for."""
-
-    looked_to: int = 0
-    watermark: ResolvedTs | None = None
-    epoch: int | None = None
-
-    def reached(self, at: PartitionProgress) -> End:
-        """Up to where the partition was read or looked through, and under which leader."""
-        return End(at.read_to, at.epoch) if at.read_to > self.looked_to else End(self.looked_to, self.epoch)
 
 
 @dataclass(slots=True)
@@ -78,7 +65,7 @@ class Source:
     tuning: Tuning = MEASURED
     marks: Messages | None = None
     """The driver's own reader, for watermarks only; made when it is first needed."""
-    _memory: dict[Partition, _Memory] = field(default_factory=dict)
+    _memory: dict[Partition, Memory] = field(default_factory=dict)
     _begins: Mapping[Partition, int] = field(default_factory=dict)
     _starts: dict[Partition, int] = field(default_factory=dict)
     """Where partitions began when they were first seen, of which the progress knows nothing yet."""
@@ -307,7 +294,7 @@ class Source:
         }
 
     def _check_kept(self, known: Progress, ends: Mapping[Partition, End]) -> None:
-        memories = {p: self._memory.setdefault(p, _Memory()) for p in known.partitions}
+        memories = {p: self._memory.setdefault(p, Memory()) for p in known.partitions}
         check_kept(self.control, {p: memories[p].reached(at) for p, at in known.partitions.items()}, ends)
         for p, memory in memories.items():
             memory.epoch = ends[p].epoch
@@ -320,7 +307,7 @@ class Source:
     def _partition_probe(self, p: Partition, at: PartitionProgress, bound: int, end: End) -> PartitionProbe:
         dead_at = self.dead_at.get(p.topic) if bound == end.offset else None
         if told := self.outside.upto(p, bound):
-            self.saw(p, told, bound)
+            self._memory[p].take(told, bound)
         watermark = raised(at.watermark, self._memory[p].watermark, dead_at)
         return PartitionProbe(at, bound, end.offset, watermark, self._begins.get(p, 0), end.epoch)
 
@@ -364,7 +351,7 @@ class Source:
         """Look for the last watermark of each [low, high) that was not looked through yet, in growing chunks."""
         tops = {}
         for p, (low, high) in spans.items():
-            memory = self._memory.setdefault(p, _Memory())
+            memory = self._memory.setdefault(p, Memory())
             floor = max(low, memory.looked_to, high - _LOOK_BACK)
             if floor < high:
                 tops[p] = (floor, high)
@@ -380,11 +367,13 @@ class Source:
 
     def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:
         found: dict[Partition, ResolvedTs] = {}
+        ignored = ignored_marks(self.config)
         for partition, run in self._reader().read(list(spans)):
             self.average_bytes.setdefault(partition, float(len(run[0].value() or b" ")))
             for message in run:
-                if (ts := self._watermark_ts(message)) is not None:
-                    check_clock(ts, self.config.limits, f"{partition} offset={message.offset()}")
+                ts = self._watermark_ts(message)
+                if ts is not None and Position(*partition, message.offset()) not in ignored:
+                    check_mark(ts, self.config.limits, partition, message)
                     found[partition] = max(ts, found.get(partition, ts))
         return found
 
@@ -395,6 +384,7 @@ class Source:
     def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
         """Take the highest watermark that a task saw before the offset `upto`."""
         check_clock(watermark or 0, self.config.limits, f"{partition} before offset={upto}")
-        memory = self._memory.setdefault(partition, _Memory())
-        memory.looked_to = max(memory.looked_to, upto)
-        memory.watermark = raised(memory.watermark, None if watermark is None else ResolvedTs(watermark))
+        memory = self._memory.setdefault(partition, Memory())
+        if watermark and is_ahead(watermark, physical_ms(memory.watermark or 0), self.config.limits):
+            self._read_marks([(partition, upto - 1, upto)])  # tasks do not tell when Kafka took it
+        memory.take(watermark, upto)

@@ -26,6 +26,7 @@ from consumer.pipeline.duplicates import check_contents, repeated_in, suspicious
 from consumer.pipeline.read import seen_in
 from consumer.redis.fingerprints import Fingerprints, joined
 from consumer.redis.ledger import Ledger
+from consumer.source.clock import ignored_marks, latest_believed
 from consumer.source.continuity import LOST, check_same_log, check_topics, check_uncompacted
 from consumer.source.offer import Probe, added
 from consumer.source.probe import Source
@@ -172,6 +173,8 @@ class FeedPlanner:
             buckets=1,
             message_bytes=config.limits.message_bytes,
             native=config.spark.native,
+            ignored_marks=ignored_marks(config),
+            latest=latest_believed(config.limits),
         )
 
     def _judge(self, window: Window, reports: Sequence[Report], progress: Progress) -> None:

@@ -8,10 +8,11 @@ from consumer.formats.canal_json import CANAL_JSON
 from consumer.formats.message_format import MessageFormat
 from consumer.native import Wanted
 from consumer.tuning import MEASURED, Tuning
-from ordering.events import TableName
+from ordering.events import Position, TableName
 from ordering.quarantine import Marks
 from ordering.rows.bucketing import Spread
 from ordering.rows.segments import Segment
+from ordering.timestamps import MAX_TSO
 from ordering.window import Window
 
 if TYPE_CHECKING:  # it brings an SQL parser, which tasks load only where there are event filters
@@ -46,6 +47,10 @@ class ReadSpec:
     """Messages that a task reads at least, where a range is divided."""
     segments: tuple[Segment, ...] = ()
     """Where the window is read in segments, up to its `high`; they say then over which buckets rows are spread."""
+    ignored_marks: frozenset[Position] = frozenset()
+    """Where watermarks lie that do not count."""
+    latest: int = field(default=MAX_TSO, compare=False)
+    """An event of a later commitTs is refused: it would hold its partition's offset until its time has come."""
 
     @property
     def whole_transactions(self) -> bool:

@@ -1,5 +1,6 @@
 """What the source finds out before a window is planned: bounds, watermarks, topics that end."""
 
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -133,3 +134,68 @@ def test_a_commit_of_offsets_that_failed_is_not_tried_for_a_while(monkeypatch: p
     source.commit_lazily(offsets)
     source.commit_lazily(offsets)
     assert len(tried) == 2
+
+
+DAY_MS = 86_400_000
+WRITTEN_MS = 1_767_225_600_000
+"""2026-01-01, when Kafka took the messages of the tests below."""
+
+
+@pytest.mark.parametrize("far", [True, False], ids=["a year ago", "a week ago"])
+@pytest.mark.parametrize("behind", [0, 1], ids=["the last one", "one that only tasks see"])
+def test_a_watermark_of_the_future_is_not_believed_once_its_time_has_come(behind: int, far: bool) -> None:
+    """By this machine's clock it would be a day later: what follows it in its partition would count as applied."""
+    written = WRITTEN_MS if far else int(time.time() * 1000) - 7 * DAY_MS
+    script = Script(partitions=2)
+    script.log.time_of = lambda *_: written  # type: ignore[method-assign]
+    script.ddl(1, CREATE)
+    script.mark(written << 18, only=0)
+    script.mark(written + 2 * DAY_MS << 18, only=1)
+    for _ in range(behind):
+        script.row(5, 1, p=1)
+        for ts in range(200):
+            script.mark(written + ts << 18, only=1)
+        script.mark(written + 200 << 18, only=0)
+    with pytest.raises(InputError, match="in the future by the clock of Kafka") as caught:
+        script.run()
+    assert "partition=1 offset=0" in caught.value.where
+    assert "source.ignored-watermarks" in caught.value.hint
+    assert script.stored.checkpoint_ts == 0
+    source = script.source.config.source.model_copy(update={"ignored_watermarks": ["t/1/0"]})
+    script.source.config = script.config = script.config.model_copy(update={"source": source})
+    script.restarted()
+    script.run()
+    assert script.stored.checkpoint_ts == (written + 199 << 18 if behind else 0)
+    script.row(written + 200 << 18, 2, p=1)
+    script.mark(written + 300 << 18)
+    script.run()
+    assert script.rows() == ({"1": "x", "2": "x"} if behind else {"2": "x"})
+
+
+def test_a_watermark_that_was_believed_by_another_limit_is_refused() -> None:
+    """Its partition would hold nothing back until then: what it gets late would be lost."""
+    config = config_of()
+    limits = config.limits.model_copy(update={"clock_ahead_seconds": 4e9})
+    allowed = Script(config.model_copy(update={"limits": limits}), partitions=2)
+    allowed.ddl(1, CREATE)
+    allowed.mark(5, only=0)
+    allowed.mark(int(time.time() + 1e9) * 1000 << 18, only=1)
+    allowed.run()
+    allowed.source.config = allowed.config = config
+    allowed.restarted()
+    with pytest.raises(InputError, match="holds a watermark of the future") as caught:
+        allowed.run()
+    assert "partition=1" in caught.value.where
+
+
+@pytest.mark.parametrize("kind", ["row", "DDL"])
+def test_an_event_of_the_future_is_refused(kind: str) -> None:
+    """No watermark would reach it: its partition would be read from it on in each window, until retention takes it."""
+    script = Script()
+    script.ddl(1, CREATE)
+    later = int(time.time() + 1e9) * 1000 << 18
+    script.row(later, 1) if kind == "row" else script.ddl(later, "ALTER TABLE `t` ADD COLUMN `x` INT")
+    script.mark(5)
+    with pytest.raises(InputError, match="in the future by this machine's clock") as caught:
+        script.run()
+    assert "partition=0 offset=1" in caught.value.where

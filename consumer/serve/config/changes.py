@@ -32,7 +32,7 @@ AT_FIRST = frozenset({"source.topics", "source.protocol"})
 CHANGEABLE = re.compile(
     r"(filter|limits|quarantine|redis|proof)\..+|target\.(uri|consistency|invalid-dates|volatile-defaults|cdc-write-source"
     r"|concurrent-indexes|on-drift|audit|audit-days)|(target\.warehouse-options|source\.(bootstrap-servers|kafka|claim-check|upstream"
-    r"|unproven-beginning|equal-rows|storage-options|csv|archive(-options|-protocol|-csv)?|lossy-values|watermark-(from|changefeed|keyspace)"
+    r"|unproven-beginning|equal-rows|ignored-watermarks|storage-options|csv|archive(-options|-protocol|-csv)?|lossy-values|watermark-(from|changefeed|keyspace)"
     r"|schema-registry(-ca)?|avro-enable-watermark))(\..+)?"
 )
 

@@ -11,7 +11,7 @@ from consumer.serve.config.references import HIDDEN, URIS
 
 _SHOWN = re.compile(
     r"changefeed|source\.(bootstrap-servers|topics|storage|archive|archive-protocol|protocol|start-ts|time-zone"
-    r"|unproven-beginning|equal-rows|lossy-values|watermark-(changefeed|keyspace)|schema-registry-ca|avro-enable-watermark)"
+    r"|unproven-beginning|equal-rows|ignored-watermarks|lossy-values|watermark-(changefeed|keyspace)|schema-registry-ca|avro-enable-watermark)"
     r"|source\.claim-check\.(locations|map\..+)"
     r"|target\.(consistency|invalid-dates|volatile-defaults|cdc-write-source|concurrent-indexes|on-drift)"
     r"|target\.audit(-days)?"

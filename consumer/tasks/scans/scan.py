@@ -25,7 +25,7 @@ from ordering.errors import InputError, UnfitRowError
 from ordering.events import Kind, Position, RowOp, TableName
 from ordering.rows.identity import content_hash, fingerprint, ordinal
 from ordering.rows.split_update import split
-from ordering.timestamps import MAX_TSO, CommitTs
+from ordering.timestamps import MAX_TSO, CommitTs, utc_text
 from ordering.window import Range
 from sinks.rows.schema import spelled
 
@@ -34,6 +34,10 @@ ELSEWHERE = content_hash(b"elsewhere")
 _DELETE, _UPDATE = Kind.DELETE, Kind.UPDATE
 """Looked up once: an enum's member takes as long as a row's key."""
 _UNDOCUMENTED = "not written by TiCDC as documented"
+_FUTURE = (
+    "compare this machine's clock with upstream's (limits.clock-ahead-seconds); if something else writes to the topic,"
+    " the quarantine takes this message (quarantine.enabled)"
+)
 _SHOWN = 200
 """Characters of a name in a message."""
 
@@ -168,6 +172,7 @@ class Scan:
         """Note a row event that the window leaves in Kafka."""
         if not self.spec.accepts(message.database, message.table):
             return
+        self._check_latest(commit_ts, Position(*self.report.range.partition, offset))
         report, name = self.report, self._spelled(message)
         report.above[name] = max(commit_ts, report.above.get(name, commit_ts))
         if report.first_above is None:
@@ -176,6 +181,12 @@ class Scan:
                 self._count_to = offset + self._batches  # of a batch, what lies before it is counted already
         if report.next_row_ts is None or commit_ts < report.next_row_ts:
             report.next_row_ts = commit_ts
+
+    def _check_latest(self, ts: int, position: Position) -> None:
+        """Refuse an event of the future: no watermark would reach it, and its partition would be read from it on."""
+        if ts > self.spec.latest:
+            fact = f"an event says commitTs {ts} ({utc_text(ts)} UTC), which is in the future by this machine's clock"
+            raise InputError(fact, where=str(position), hint=_FUTURE)
 
     def _uncommon(self, offset: int, value: bytes | None, *, unpacked: bool) -> bool:
         """Compressed messages, watermarks, DDLs, and whatever is wrong with a message."""
@@ -192,6 +203,8 @@ class Scan:
         raise InputError("message can't be used", where=str(position))
 
     def _watermark(self, message: canal_json.Envelope, position: Position) -> bool:
+        if position in self.spec.ignored_marks:
+            return True
         ts = message.tidb.watermark_ts if message.tidb else 0
         if ts <= 0:
             raise InputError("watermark lacks watermarkTs", where=str(position), hint=_UNDOCUMENTED)
@@ -206,6 +219,7 @@ class Scan:
         ts = message.tidb.commit_ts if message.tidb else 0
         if ts <= 0:
             raise InputError("DDL lacks commitTs", where=str(position), hint=_UNDOCUMENTED)
+        self._check_latest(ts, position)
         if ts < self._low:
             self.report.earlier_ddl = True
         else:

@@ -1,0 +1,68 @@
+"""A watermark of the future in a real topic: refused, ignored by its position, repaired where it was believed."""
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from consumer.cli.main import main
+from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.operate.quarantine import discard, listed
+from ordering.errors import InputError
+from tests.service.lab import Feed
+from tests.service.messages import TOPIC, at, begun, encoded, insert, row_value, value_of, watermark, watermarks
+
+pytestmark = [pytest.mark.service, pytest.mark.kafka]
+FAR = int(time.time() + 30 * 86_400) * 1000 << 18
+
+
+def promised(ts: int, partition: int) -> Message:
+    value = value_of("TIDB_WATERMARK", "", ts)
+    return Message(TOPIC, partition, encoded({**value, "_tidb": {"watermarkTs": ts}}))
+
+
+def keys(feed: Feed) -> list[int]:
+    return sorted(int(row["id"]) for row in feed.cells.tables(["d"])["d.t"][1])
+
+
+def test_what_a_believed_one_has_lost_comes_back(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    feed.send(begun())
+    feed.send([promised(FAR, 1), *watermarks(10)])
+    assert "in the future" in feed.failing(InputError).fact
+    feed.with_(limits={"clock-ahead-seconds": 1e8}).once()
+    feed.send([watermark(20, 0), watermark(20, 2)])
+    feed.once()
+    feed.send([insert("d.t", 15, 1, id=15, v=1, s="x"), watermark(20, 1)])
+    feed.once()
+    assert (feed.checkpoint(), keys(feed)) == (at(20), [1]), "the limit was a lie"
+    feed.with_(limits={"clock-ahead-seconds": 86_400})
+    refused = feed.failing(InputError)
+    assert "the progress holds a watermark of the future" in refused.fact
+    feed.with_(source={"ignored-watermarks": [f"{feed.topic}/1/1"]})
+    done = CliRunner().invoke(main, ["progress", "rewind", str(feed.file()), str(at(3)), "--slack", "1e9", "--yes"])
+    assert done.exit_code == 0, done.output
+    feed.once()
+    assert (feed.checkpoint(), keys(feed)) == (at(20), [1, 15])
+    feed.send([insert("d.t", 25, 1, id=25, v=1, s="x"), watermark(30, 0), watermark(30, 2)])
+    feed.once()
+    assert feed.checkpoint() == at(20), "its partition holds back again"
+
+
+def test_the_quarantine_takes_a_row_of_the_future(sqlite_feed: Feed) -> None:
+    feed = sqlite_feed
+    feed.send(begun())
+    feed.send(
+        [Message(TOPIC, 1, encoded(row_value("INSERT", "d.t", FAR, {"id": 9, "v": 1, "s": "x"}))), *watermarks(10)]
+    )
+    assert "an event says commitTs" in feed.failing(InputError).fact
+    feed.with_(quarantine={"enabled": True}).once()
+    assert [one.position.partition for one in listed(feed.config)] == [1]
+    discard(feed.config, [], "a test wrote it")
+    feed.with_(quarantine={"enabled": False})
+    feed.send([insert("d.t", 15, 1, id=15, v=1, s="x"), *watermarks(20)])
+    feed.once()
+    assert (feed.checkpoint(), keys(feed)) == (at(20), [1, 15])
+    offsets = json.loads(feed.cells.progress(feed.name)["offsets"])
+    assert offsets[feed.topic]["1"]["offset"] == 5, "nothing is held back by it"
