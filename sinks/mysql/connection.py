@@ -131,6 +131,13 @@ class MysqlConnection:
         place = ".".join("`" + part.replace("`", "``") + "`" for part in table)
         return list(dict.fromkeys(str(row[2]) for row in self.query(f"SHOW INDEX FROM {place}")))
 
+    def holds_text(self, charset: str, text: str) -> bool:
+        """Whether a character set has all letters of a text; one that the server does not know is not used."""
+        if not charset.isalnum() or not self.value("SHOW CHARACTER SET LIKE %s", (charset,)):
+            return True
+        there_and_back = f"CONVERT(CONVERT(%s USING {charset}) USING utf8mb4)"
+        return bool(self.value(f"SELECT HEX({there_and_back}) = HEX(%s)", (text, text)))
+
     def _set_up(self) -> None:
         self.run("SET NAMES utf8mb4 COLLATE utf8mb4_bin")
         self.run("SET SESSION time_zone = '+00:00'")
@@ -146,7 +153,7 @@ class MysqlConnection:
             # what a server is set to, and rows would silently differ by
             self.run(
                 "SET SESSION default_storage_engine = InnoDB, completion_type = NO_CHAIN, unique_checks = 1,"
-                " sql_select_limit = 18446744073709551615, sql_notes = 1"
+                " sql_select_limit = 18446744073709551615, sql_notes = 1, sql_safe_updates = 0, sql_big_selects = 1"
             )
         if self.is_mariadb:
             # TiDB parses CHECK and by default does not enforce it: what rows may hold is the upstream's business

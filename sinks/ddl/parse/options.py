@@ -33,13 +33,27 @@ def table_options(words: Words) -> tuple[str, str]:
 
 def without_collation(sql: str) -> int | None:
     """Where an option can stand in a CREATE TABLE that names neither character set nor collation; else None."""
+    found = _after_columns(sql)
+    if found is None:
+        return None
+    at = found.words[found.at - 1].stop
+    return None if table_options(found)[1] else at
+
+
+def own_collation(sql: str) -> str:
+    """The collation that a CREATE TABLE names, or that of its character set; "" for none."""
+    found = _after_columns(sql)
+    return "" if found is None else table_options(found)[1]
+
+
+def _after_columns(sql: str) -> Words | None:
+    """The words of a CREATE TABLE behind its columns; None for another statement."""
     statement, words = read_statement(sql), Words(sql)
     words.at = statement.read
     if statement.kind is not DdlKind.CREATE_TABLE or words.peek() != "(":
         return None
     words.in_brackets()
-    at = words.words[words.at - 1].stop
-    return None if table_options(words)[1] else at
+    return words
 
 
 def read_database_collation(sql: str) -> str:

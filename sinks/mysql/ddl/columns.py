@@ -6,7 +6,7 @@ divisions, rounding of fractions). A dump does not hold them, so a table that is
 gives the same.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ordering.errors import InputError, TargetError
@@ -22,12 +22,41 @@ from sinks.rows.values import member_name, set_names
 Edit = tuple[int, int, str]
 """Positions in the statement from and up to, and what stands there instead."""
 _INTRODUCTIONS = ("ADD", "MODIFY", "CHANGE", "COLUMN", "IF", "NOT", "EXISTS")
+_CHARSETS = ("CHARACTER", "CHARSET", "COLLATE", "ASCII", "UNICODE", "BINARY")
 _SEQUENCE = "NEXTVAL"
 _ONLY_IN_MYSQL, _ONLY_IN_TIDB = {"UUID_TO_BIN"}, {"VEC_FROM_TEXT"}
 """Functions that TiDB takes in a default; MySQL has the first."""
 _OF_ZONES = frozenset({"from_unixtime", "unix_timestamp"})
 """Functions whose values go by the session's time zone."""
 _NULL_JSON = "rows that are there show JSON's null, as upstream: MariaDB would give them an empty text"
+
+
+def lasting_members(sql: str, charset: str, holds: Callable[[str, str], bool]) -> tuple[str, list[str]]:
+    """A statement whose new ENUMs and SETs keep their members, and what the DDL log says of it.
+
+    Messages do not name the character set of such a column, only a table's. Of a member that this one lacks, servers
+    make a question mark without a word. `charset`: the table's; `holds`: whether a character set has a text.
+    """
+    words, edits = Words(sql), list[Edit]()
+    for members, end in _member_lists(words.words):
+        lost = [word.text for word in members if not word.text.isascii() and not holds(charset, word.text)]
+        following = words.words[end + 1 : end + 2]
+        if lost and not (following and is_word(following[0], *_CHARSETS)):
+            edits.append((words.words[end].stop, words.words[end].stop, " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
+    if not edits:
+        return sql, []
+    text = str(words.sql)
+    for start, stop, instead in reversed(edits):
+        text = text[:start] + instead + text[stop:]
+    return Canonical(text), [f"members of ENUM or SET that {charset} lacks: utf8mb4"]
+
+
+def _member_lists(words: Sequence[Word]) -> Iterator[tuple[list[Word], int]]:
+    """The members of each ENUM and SET, and the place of the bracket behind them."""
+    for at, word in enumerate(words[:-2]):
+        if is_word(word, "ENUM", "SET") and is_word(words[at + 1], "(") and words[at + 2].kind is WordKind.STRING:
+            end = next(i for i in range(at + 2, len(words)) if is_word(words[i], ")"))
+            yield [one for one in words[at + 2 : end] if one.kind is WordKind.STRING], end
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,14 @@ from sinks.mysql.ddl.columns import Edit, is_word
 FOREIGN_KEYS = """
 SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """
+_FOREIGN_KEY = re.compile(r"CONSTRAINT `((?:[^`]|``)*)` FOREIGN KEY")
 _NAMED_BY_TIDB = re.compile(r"fk_\d+", re.IGNORECASE)
 _NAMED_BY_SERVER = re.compile(r"_ibfk_\d+$")
+
+
+def foreign_keys_in(definition: str) -> tuple[str, ...]:
+    """The names of the foreign keys of a table's definition, as a server shows it."""
+    return tuple(name.replace("``", "`") for name in _FOREIGN_KEY.findall(definition))
 
 
 def automatic(clauses: Sequence[Sequence[Word]]) -> frozenset[str]:

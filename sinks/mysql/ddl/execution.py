@@ -16,12 +16,14 @@ from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.model import ColumnDef, TypeDef
 from sinks.ddl.name_resolution import respelled
 from sinks.ddl.parse.left_out import conditional_indexes, without_those_there
+from sinks.ddl.parse.options import own_collation
 from sinks.ddl.parse.statement import DdlKind, Statement, named, read_statement
 from sinks.ddl.rows.default_values import Filling, filling_of, unknown_here
 from sinks.mysql.catalog import place_of, quoted, read_table
 from sinks.mysql.connection import ROUNDING_MODE, MysqlConnection
 from sinks.mysql.ddl import kept_indexes, recovery
-from sinks.mysql.ddl.constraints import FOREIGN_KEYS
+from sinks.mysql.ddl.columns import lasting_members
+from sinks.mysql.ddl.constraints import FOREIGN_KEYS, foreign_keys_in
 from sinks.mysql.ddl.conversion_trial import check_conversions
 from sinks.mysql.ddl.global_indexes import plain_globals
 from sinks.mysql.ddl.partitions import by_key
@@ -49,6 +51,8 @@ class MysqlDdl:
         self._log = at.books.ddl_log
         self._refused: int | None = None
         """The line of the statement that the server has just refused."""
+        self._torn: Entered | None = None
+        """Of the statement that is executed: what a killed run had begun."""
 
     def may_have_run(self, line: DdlRecord) -> bool:
         """See `DdlExecution.may_have_run`: what was begun commits by itself, unless the server refused it."""
@@ -73,6 +77,7 @@ class MysqlDdl:
         given = respelled(taken, ddl.own_database, self._at.catalog(), features=self._reads_features)
         sql = self._without_those_there(given, ddl, lease)
         statement = read_statement(sql)
+        self._torn = self._log.torn(ddl, lease.changefeed)
         fitted = self._fitted(sql, ddl)
         fitted.notes.extend(notes)
         ddl = recovery.with_known(statement, ddl, self._rules.time_zone, self._at.catalog())
@@ -225,7 +230,23 @@ class MysqlDdl:
         if may_compute(sql):
             collation = self._at.db.value(TABLE_COLLATION, table) if table else self._collation(statement, ddl)
             server = replace(server, collation=str(collation or ""))
-        return adapted(sql, server)
+        sql, notes = self._members_kept(sql, statement, table, ddl)
+        fitted = adapted(sql, server)
+        fitted.notes.extend(notes)
+        return fitted
+
+    def _members_kept(
+        self, sql: str, statement: Statement, table: TableName | None, ddl: DdlEvent
+    ) -> tuple[str, list[str]]:
+        """See `lasting_members`."""
+        if sql.isascii() or statement.kind not in {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE}:
+            return sql, []
+        if table is not None:
+            collation = self._at.db.value(TABLE_COLLATION, table)
+        else:
+            collation = own_collation(sql) or self._collation(statement, ddl)
+        charset = str(collation or "").partition("_")[0]
+        return lasting_members(sql, charset, self._at.db.holds_text)
 
     def _collation(self, statement: Statement, ddl: DdlEvent) -> object:
         """Of the database in which a statement makes a table; None for another statement."""
@@ -247,9 +268,11 @@ class MysqlDdl:
         return {str(name).lower(): TypeDef(str(base).lower(), charset=charset or "") for name, base, charset in rows}
 
     def _foreign_keys(self, sql: str, table: TableName) -> tuple[str, ...] | None:
-        """The names of its foreign keys, if a statement may drop one."""
+        """The names of its foreign keys, if a statement may drop one: those before it, also where it has run."""
         if "FOREIGN" not in sql.upper():
             return None
+        if self._torn is not None:
+            return foreign_keys_in(self._torn.before.get(str(table)) or "")
         return tuple(str(name) for (name,) in self._at.db.query(FOREIGN_KEYS, table))
 
     def _has_rows(self, statement: Statement, ddl: DdlEvent) -> bool:

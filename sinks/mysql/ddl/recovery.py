@@ -9,7 +9,7 @@ itself: there the rows of both sides are part of what was noted.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC
 from enum import Enum
 from typing import Any
@@ -26,7 +26,7 @@ from sinks.ddl.rows.default_values import computed_columns
 from sinks.mysql.catalog import quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.filling import clock, reproducible
-from sinks.mysql.ddl.rehearsal import Rehearsal, Settings, definition
+from sinks.mysql.ddl.rehearsal import Rehearsal, Settings, alike, definition
 from sinks.rows.schema import Catalog, Shape
 from sinks.rows.values import zone_of
 
@@ -145,20 +145,32 @@ def _is_made(rehearsal: Rehearsal, statement: Statement, sql: str, before: Defin
     if ROWS in before:
         return now == {**before, ROWS: before[ROWS][::-1]}
     if statement.renames:
-        return now == _renamed(statement, before)
+        return _by_name(_named(now)) == _by_name(_renamed(statement, before))
     (name,) = _tables(before)
     creates = statement.kind in {DdlKind.CREATE_TABLE, DdlKind.CREATE_VIEW}
     return rehearsal.makes(now[name], None if creates else before[name], sql)
 
 
-def _renamed(statement: Statement, before: Definitions) -> Definitions:
+def _renamed(statement: Statement, before: Definitions) -> dict[str, tuple[str, str] | None]:
+    """What is there after a RENAME: the definition that a table had, and its name then."""
+
     def known(reference: TableReference) -> str:
         return f"{reference.database or before[SESSION]}.{reference.table}"
 
-    after = dict(before)
+    after = _named(before)
     for old, new in statement.renames:
         after[known(new)], after[known(old)] = after[known(old)], None
     return after
+
+
+def _named(found: Definitions) -> dict[str, tuple[str, str] | None]:
+    """Definitions with their tables' names."""
+    tables = _tables(found).items()
+    return {name: None if text is None else (text, name.split(".", 1)[1]) for name, text in tables}
+
+
+def _by_name(found: Mapping[str, tuple[str, str] | None]) -> dict[str, list[str] | None]:
+    return {name: None if text is None else alike(*text) for name, text in found.items()}
 
 
 def already_so(statement: Statement, now: Definitions) -> bool:

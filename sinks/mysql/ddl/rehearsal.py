@@ -21,7 +21,10 @@ Settings = Mapping[str, str | float]
 _DATABASE = "ticdc_reconciler"
 _NAME = r"(?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`"
 _HEAD = re.compile(rf"^(CREATE TABLE|CREATE .*?\bVIEW) {_NAME}", re.DOTALL)
-_KEY = re.compile(r"^  (\w+ )*KEY ")
+_KEY = re.compile(r"^  ((\w+ )*KEY|CONSTRAINT) ")
+_NAMED_BY_SERVER = re.compile(r"CONSTRAINT `(?:[^`]|``)*_(ibfk|chk)_\d+`")
+"""Foreign keys and checks of which nobody said a name: called after the table, and again when it is renamed."""
+_REFERENCE = re.compile(r"(?<=REFERENCES )(?:`(?:[^`]|``)*`\.)?(`(?:[^`]|``)*`)")
 _IMPLIED = re.compile(r"CHARACTER SET \w+ (?=COLLATE )")
 """MySQL says it of a column that was made with a COLLATE of its own, as each is that is made from a definition."""
 _COUNTERS = ("AUTO_INCREMENT=", "AUTO_RANDOM_BASE=")
@@ -103,7 +106,7 @@ class Rehearsal:
         made = self.of(before, *statements)
         if made is None or now is None:
             return made == now
-        return _lines(made) == _lines(now) or _lines(made) == _lines(self.of(now) or "")
+        return alike(made) == alike(now) or alike(made) == alike(self.of(now) or "")
 
     def _drop(self, place: str) -> None:
         self._connection.run(f"DROP TABLE IF EXISTS {place}")
@@ -122,7 +125,12 @@ def retargeted(sql: str, place: str) -> str:
     return f"{words.sql[:start]}{place}{words.sql[words.words[words.at - 1].stop :]}"
 
 
-def _lines(text: str) -> list[str]:
-    """A definition's lines; those of indexes in one order."""
-    lines = [line.rstrip(",") for line in text.splitlines()]
+def alike(text: str, own: str = "") -> list[str]:
+    """A definition's lines; those of indexes and constraints in one order, and without what follows from names.
+
+    These are the names that the server makes, and of tables that a foreign key refers to their databases. `own`: the
+    table's name, for keys that refer to it.
+    """
+    text = _REFERENCE.sub(lambda found: "`/own`" if found[1] == quoted(own) else found[1], text)
+    lines = [_NAMED_BY_SERVER.sub(r"CONSTRAINT \1", line.rstrip(",")) for line in text.splitlines()]
     return [line for line in lines if not _KEY.search(line)] + sorted(line for line in lines if _KEY.search(line))
