@@ -1,7 +1,7 @@
 """Writes files in parallel: each worker is a process with a connection of its own, for reading them is Python's work.
 
-A worker ends with the process that started it, however that ended. What may pass by itself it tries again, from where
-the target says that the file has got.
+A worker ends with the process that started it, however that ended. After a temporary error it tries again, from the
+place in the file that the target has recorded.
 """
 
 import multiprocessing

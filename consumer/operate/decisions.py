@@ -1,4 +1,4 @@
-"""What an operator may decide: that a topic is dead for good (R6), what becomes of a DDL that can't be executed."""
+"""What an operator may decide: that a topic gets no more messages (R6); what becomes of a DDL that fails."""
 
 from contextlib import closing
 from dataclasses import replace

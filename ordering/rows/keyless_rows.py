@@ -1,12 +1,12 @@
 """Rows of tables without a key: which of equal messages are copies of a row, and which repetitions.
 
-Such a row is its content. A transaction may insert two equal rows, which gives two equal messages; after a restart
-TiCDC sends both again. So a partition's messages are told apart by *passes*: within one pass each copy comes once, and
-an event happened as often as the fullest pass tells. An UPDATE is counted as a whole: it lies in the partition of its
-new row, so equal rows that two UPDATEs replace may be told in two partitions. A pass ends where TiCDC goes back: at a
-watermark that is not above the last one, and, for one table (a table that moved to another server is sent again alone),
-at a row at or below the last watermark or below the table's last row. `_tidb.rowkey`, where TiCDC sends it, tells
-copies apart by itself.
+All values of such a row together identify it. A transaction may insert two equal rows, which gives two equal messages;
+after a restart TiCDC sends both again. So a partition's messages are told apart by *passes*: within one pass each copy
+comes once, and an event happened as often as the fullest pass tells. An UPDATE is counted as a whole: it lies in the
+partition of its new row, so equal rows that two UPDATEs replace may be told in two partitions. A pass ends where TiCDC
+goes back: at a watermark that is not above the last one, and, for one table (a table that moved to another server is
+sent again alone), at a row at or below the last watermark or below the table's last row. `_tidb.rowkey`, where TiCDC
+sends it, tells copies apart by itself.
 
 What this can't tell: a producer that sends one message twice inside a pass, and a restart whose first watermark is
 above the partition's last, where the table goes on with its last commitTs. `ordering.rows.equal_rows` finds both.

@@ -78,7 +78,7 @@ def _ddls(router: APIRouter, fleet: Fleet) -> None:
 
     @router.post("/changefeeds/{changefeed_id}/ddls/{commit_ts}/done", operation_id="takeDdlAsDone", tags=["ddls"])
     async def done(changefeed_id: ChangefeedId, commit_ts: _CommitTs, body: Decision) -> DdlDecided:
-        """Say that the DDL's change has been made by hand; then resume the changefeed."""
+        """Report that you made the DDL's change by hand; then resume the changefeed."""
         feed = fleet.feed(changefeed_id)
         return await ordered(feed, lambda: _decided(readable(feed), commit_ts, DdlState.TAKE, body.reason))
 

@@ -19,7 +19,7 @@ function fault(feed) {
     title: error.message,
     where: error.where,
     text: again
-      ? `This may pass by itself and is being tried again; nothing is lost meanwhile.${next}`
+      ? `This error may be temporary, so the changefeed is started again by itself. Nothing is lost.${next}`
       : "Nothing is applied until somebody acts. What was applied stays right, and what comes waits in Kafka.",
     steps: again ? [capital(error.hint)] : stepsAfter(feed, error),
     code: `${error.code}, exit code ${error.exit_code}`,

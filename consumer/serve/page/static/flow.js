@@ -33,7 +33,8 @@ function lanes(feed) {
   const holding = feed.partitions.filter((one) => one.holdsBack);
   const level = feed.stalled.length ? "stalled" : "";
   const first = holding[0];
-  const words = first && (first.stalled || holding.length < feed.partitions.length) ? behind(first, holding.length) : feed.partitions.length ? "none is behind the others" : "";
+  const alike = holding.filter((one) => one.stalled === first.stalled).length;
+  const words = first && (first.stalled || holding.length < feed.partitions.length) ? behind(first, alike) : feed.partitions.length ? "none is behind the others" : "";
   return step(
     "Partitions",
     level,
