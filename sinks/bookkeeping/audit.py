@@ -82,11 +82,17 @@ class AuditTable:
             self._book.run(insert, (lease.changefeed, self._last.isoformat(timespec="microseconds"), *values, told))
 
     def prune(self, changefeed: str, kept: timedelta) -> None:
-        """Let lines go that are older, once a minute; in a transaction or outside."""
+        """Let lines go that are older, once a minute, but for the latest: by it is known what has no line yet.
+
+        In a transaction or outside.
+        """
         if self._pruned is not None and time.monotonic() - self._pruned < _PRUNE_EVERY_S:
             return
         self._pruned = time.monotonic()
-        before = (datetime.now(UTC) - kept).isoformat(timespec="microseconds")
+        latest = self.latest(changefeed, 1)
+        before = min([datetime.now(UTC) - kept, *(line.applied_at for line in latest)]).isoformat(
+            timespec="microseconds"
+        )
         delete = f"DELETE FROM {self._table} WHERE changefeed = ? AND applied_at < ?"  # noqa: S608 constants
         self._book.run(delete, (changefeed, before))
 
@@ -128,12 +134,14 @@ class WindowAudit:
 
     def _take_up(self, progress: Progress) -> None:
         latest = self._table.latest(self._changefeed, 1)
-        last = latest[0].window if latest else None
-        if last is not None:
-            lost, before = progress.counts.rows_written - last.rows - last.rows_before, last.rows + last.rows_before
-            if lost > 0 and progress.checkpoint_ts >= last.upto_ts:
-                at = int(progress.checkpoint_ts)
-                self._lost = (AppliedWindow(last.upto_ts, at, 0, lost, before, None),)
+        # without any, all that was written has none: a crash may take the first one along
+        last = (
+            latest[0].window if latest else AppliedWindow(int(progress.start_ts), int(progress.start_ts), 0, 0, 0, None)
+        )
+        lost, before = progress.counts.rows_written - last.rows - last.rows_before, last.rows + last.rows_before
+        if lost > 0 and progress.checkpoint_ts >= last.upto_ts:
+            at = int(progress.checkpoint_ts)
+            self._lost = (AppliedWindow(last.upto_ts, at, 0, lost, before, None),)
 
     def begin(self) -> None:
         """A window begins to be applied."""

@@ -156,7 +156,7 @@ class Corruption:
 
     def _reclassed(self, column: str) -> str:
         """The same bytes in another storage class: one bit of a record's header."""
-        other = "TEXT" if COLUMNS[column].startswith(("blob", "varbinary")) else "BLOB"
+        other = "TEXT" if COLUMNS[column].startswith(("blob", "varbinary", "binary")) else "BLOB"
         return f"CASE WHEN {column} IS NULL THEN {self.other(column)} ELSE CAST({column} AS {other}) END"
 
     def other(self, column: str) -> str:

@@ -128,7 +128,23 @@ def test_lines_go_by_their_age(feed: LocalFeed) -> None:
         target.session.book.run("UPDATE audit SET applied_at = '2026-01-01T00:00:00.000000+00:00'", ())
     feed.send([*changes(10), *watermarks(19)])
     feed.apply()
-    assert [one["checkpoint_ts"] for one in lines(feed)] == [at(19)]
+    assert [one["checkpoint_ts"] for one in lines(feed)] == [at(3), at(19)], "the latest stays: what follows it counts"
+    feed.send([*changes(20), *watermarks(29)])
+    feed.apply()
+    assert [one["checkpoint_ts"] for one in lines(feed)] == [at(19), at(29)]
+
+
+def test_what_was_written_before_the_list_was_on_has_a_line(feed: LocalFeed) -> None:
+    """So has what a crash has taken the first line of: which of both it was is not known."""
+    feed.send([*begun(), *watermarks(3)])
+    feed.apply()
+    written = rows_written(feed)
+    audited(feed).send([*changes(10), *watermarks(19)])
+    feed.apply()
+    first, second = lines(feed)
+    assert (first["checkpoint_ts"], first["rows"], first["rows_by_table"]) == (at(3), written, None)
+    assert (second["above_ts"], second["checkpoint_ts"]) == (at(3), at(19))
+    assert set(second["rows_by_table"]) == {"d.t"}
 
 
 def test_a_clock_that_was_ahead_keeps_the_order(feed: LocalFeed) -> None:

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
+from sinks.mysql import catalog as mysql_catalog
 from sinks.mysql import writer as mysql_writer
 from sinks.postgres import writer as postgres_writer
 from sinks.rows.tsv import decode_rows
+from sinks.steps import Step
 from tests.service.commands.test_prove import every, prove, verdicts
 from tests.service.commands.test_scrub import Clock, rounds, scrub_of
-from tests.service.local import LocalFeed
+from tests.service.local import Killed, LocalFeed
 from tests.service.messages import delete, insert, typed, watermarks
 
 __all__ = ["every"]
@@ -80,6 +82,11 @@ def padded_keys_are_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(mysql_writer, "check_changed", lambda *_, **__: None)
 
 
+def rows_are_in_no_transaction(patch: pytest.MonkeyPatch) -> None:
+    """Loss 7: MyISAM keeps what was written before a crash, and the progress does not tell of it."""
+    patch.setattr(mysql_catalog, "unfit_engine", lambda *_: None)
+
+
 _BIN = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 _IDENTITY = "id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v INT"
 _CHARACTER = "id CHARACTER(36) PRIMARY KEY, v INT"
@@ -117,3 +124,36 @@ def test_it_is_found_by_the_next_proof(every: LocalFeed, loss: Loss, way: str, m
     every.apply()
     clock.later()
     assert verdicts(prove(every) if way == "prove" else scrub.round()) == {"t": "different"}
+
+
+@pytest.mark.cells
+@pytest.mark.parametrize("way", ["prove", "scrub"])
+@pytest.mark.parametrize("every", ["mariadb"], indirect=True)
+def test_rows_of_a_window_that_a_crash_has_ended_are_found(
+    every: LocalFeed, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows_are_in_no_transaction(monkeypatch)
+    every.make_database("d", "CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=MyISAM")
+    every.send([insert("d.t", 4, id=1, v=1), *watermarks(9)])
+    every.apply()
+    clock = Clock()
+    scrub = scrub_of(every, clock)
+
+    def looked() -> dict[str, str]:
+        clock.later()
+        return verdicts(prove(every) if way == "prove" else scrub.round())
+
+    if way == "scrub":
+        rounds(scrub)
+    assert looked() == {"t": "base" if way == "prove" else "equal"}
+    assert looked() == {"t": "equal"}
+
+    def kill(step: Step) -> None:
+        if step is Step.ROWS_WRITTEN:
+            raise Killed
+
+    every.send([*added([5, 6]), *watermarks(29)])
+    assert not every.lives(kill)
+    assert looked() == {"t": "different"}
+    every.apply()
+    assert looked() == {"t": "equal"}, "the window was done again"
