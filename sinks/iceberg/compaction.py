@@ -190,11 +190,12 @@ def _groups(tasks: Iterable[Any], order: Callable[[Any], Any], file_bytes: int) 
 
 def _order(table: LakeTable) -> Callable[[Any], tuple[int, bytes]]:
     """By the least value of the key's first column: a whole number, or the bytes that a file's metadata holds of it."""
-    field = table.schema.find_field(table.described().handle_key[0])
-    is_number = isinstance(field.field_type, IntegerType | LongType)
+    key = table.described().handle_key
+    field = table.schema.find_field(key[0]) if key else None
+    is_number = field is not None and isinstance(field.field_type, IntegerType | LongType)
 
     def order(task: Any) -> tuple[int, bytes]:
-        least: bytes = (task.file.lower_bounds or {}).get(field.field_id) or b""
+        least: bytes = (task.file.lower_bounds or {}).get(field.field_id, b"") if field is not None else b""
         return int.from_bytes(least, "little", signed=True) if is_number else 0, least
 
     return order

@@ -21,7 +21,7 @@ from sinks.iceberg.files import LakeFiles
 from tests.service.cells import differences, oracle
 from tests.service.lab import recorded
 from tests.service.local import LocalFeed
-from tests.service.messages import at, begun, ddl, insert, update, watermarks
+from tests.service.messages import at, begun, ddl, insert, typed, update, watermarks
 from tests.sinks.iceberg_cells import CATALOGS, IcebergCells, lake_in
 from tests.sinks.iceberg_kills import ends
 from tests.sinks.iceberg_moments import files_of, while_files_are_written
@@ -128,6 +128,64 @@ def test_a_snapshot_keeps_the_columns_of_its_time(feed: LocalFeed, sql: str, col
     feed.send([update("d.t", LAST + 1, {"v": 4}, id=4, v=40), *watermarks(LAST + 1)])
     feed.once()
     assert sorted(row["v"] for row in feed.cells.tables(["d"])["d.t"][1]) == [1, 5, 6, 7, 8, 40]
+
+
+def test_a_table_that_lost_its_key(feed: LocalFeed) -> None:
+    before = states(feed)
+    feed.send([ddl("d.t", LAST, "ALTER TABLE `t` DROP PRIMARY KEY", "ALTER"), *watermarks(LAST)])
+    feed.once()
+    assert compact(feed).tables[0].files == 6
+    assert states(feed) == before
+
+
+KINDS = {
+    "date": "2026-01-0{}",
+    "datetime(6)": "2026-01-0{} 00:00:00.000001",
+    "timestamp": "2026-01-0{} 12:00:00",
+    "decimal(30,3)": "1234567890123456789.00{}",
+    "bigint unsigned": "1844674407370955161{}",
+    "double": "0.{}",
+    "float": "{}.5",
+    "json": '{{"a": {}}}',
+    "varchar(9)": "é{}\U0001f600",
+    "enum('1','2','3','4')": "{}",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_of_each_type_stay(tmp_path: Path, kind: str) -> None:
+    catalog = tmp_path / "catalog.db"
+    uri = f"iceberg+sqlite:///{catalog}?warehouse={tmp_path / 'warehouse'}"
+    feed = LocalFeed.into(uri, IcebergCells(catalog), tmp_path)
+    base = kind.partition("(")[0]
+    feed.send([begun()[0], ddl("d.t", 2, f"CREATE TABLE `t` (`id` INT PRIMARY KEY, `x` {kind})")])
+    for number in range(3, 6):
+        text = str(number - 2) if base == "enum" else KINDS[kind].format(number)
+        rows = [insert("d.t", number, id=number, x=text), insert("d.t", number, id=-number, x=None)]
+        feed.send([*(typed(row, x=kind) for row in rows), *watermarks(number)])
+        feed.once()
+    before = states(feed)
+    assert compact(feed).tables[0].files == 3
+    assert states(feed) == before
+    assert len(feed.cells.tables(["d"])["d.t"][1]) == 6
+
+
+@pytest.mark.cells(by_turns=("recording",))
+@pytest.mark.parametrize(
+    "recording", ["keys.index-value.raw", "odd-keys.index-value.raw", "names.table", "ddl-basic.restarts"]
+)
+def test_values_and_names_stay_as_they_are(tmp_path: Path, recording: str) -> None:
+    catalog, messages = tmp_path / "catalog.db", recorded(recording)
+    uri = f"iceberg+sqlite:///{catalog}?warehouse={tmp_path / 'warehouse'}"
+    feed, merged, step = LocalFeed.into(uri, IcebergCells(catalog), tmp_path), 0, len(messages) // 6 + 1
+    for start in range(0, len(messages), step):
+        feed.send(messages[start : start + step])
+        feed.once()
+        before = {name: states(feed, name) for name in feed.cells.pointers()}  # type: ignore[attr-defined]
+        merged += len(compact(feed).tables)
+        assert {name: states(feed, name) for name in before} == before
+    assert merged
+    assert differences(oracle(recording.split(".", maxsplit=1)[0]), feed.cells) == []
 
 
 def at_the_lock(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], times: int = 1) -> None:

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from consumer.config.model import config_from
 from consumer.wiring import target_of
 from ordering.errors import ConfigError, TargetError, TargetUnreachableError
-from sinks.iceberg import expiry
+from sinks.iceberg import compaction, expiry
 from sinks.uri import parse_target_uri
 from tests.service.buckets import Bucket, Fault
 from tests.service.cells import differences, oracle
@@ -163,6 +164,65 @@ def test_recordings_end_as_upstream_with_a_store_that_fails_often(feed: LocalFee
     bucket.fault = lambda *_: None
     assert failed > 0
     assert differences(oracle("unique-swaps"), feed.cells) == []
+
+
+def compact(feed: LocalFeed) -> compaction.Compaction:
+    with closing(target_of(feed.config)) as target:
+        return compaction.compact(target.session.db, lambda _: True, 32 << 20)
+
+
+@pytest.mark.parametrize("fault", ["refuse", "busy", "cut"])
+def test_small_files_are_merged_or_all_is_as_it_was(feed: LocalFeed, bucket: Bucket, fault: Fault) -> None:
+    _small_files(feed)
+    before, wanted = objects(bucket), rows(feed)
+    for method, kind in product(["PUT", "GET"], [".parquet", ".avro", ".metadata.json"]):
+        bucket.fault = lambda m, path, seen=(method, kind): fault if (m, _kind(path)) == seen else None
+        with pytest.raises(TargetError, match="the warehouse"):
+            compact(feed)
+        bucket.fault = lambda *_: None
+        assert rows(feed) == wanted
+        # manifests are written at once: one may come after another one's failure, and stays until it expires
+        assert {_kind(str(path)) for path in objects(bucket) - before} <= {".avro"}
+    compact(feed)
+    assert rows(feed) == wanted
+    assert compact(feed) == ((), 0)
+
+
+def test_small_files_are_merged_though_answers_are_lost(feed: LocalFeed, bucket: Bucket) -> None:
+    _small_files(feed)
+    wanted, chance = rows(feed), random.Random(5)
+    bucket.fault = lambda *_: "late cut" if chance.random() < 0.3 else None
+    for _ in range(20):
+        with suppress(TargetUnreachableError):
+            compact(feed)
+    bucket.fault = lambda *_: None
+    compact(feed)
+    assert rows(feed) == wanted
+    assert compact(feed) == ((), 0)
+
+
+def test_sigkills_while_small_files_are_merged(feed: LocalFeed) -> None:
+    _small_files(feed)
+    wanted, last = rows(feed), 1
+    while not ends(feed, last, compact):
+        assert rows(feed) == wanted
+        last += 5
+    assert last > 10
+    assert rows(feed) == wanted
+    assert compact(feed) == ((), 0)
+
+
+def _small_files(feed: LocalFeed) -> None:
+    feed.send(begun())
+    feed.once()
+    for number in range(4, 7):
+        feed.send([insert("d.t", number, id=number, v=number, s="s"), *watermarks(number)])
+        feed.once()
+
+
+def _kind(path: str) -> str:
+    name = path.partition("?")[0]
+    return next((kind for kind in (".parquet", ".avro", ".metadata.json") if name.endswith(kind)), "")
 
 
 def test_the_stores_secret_is_nowhere(feed: LocalFeed, bucket: Bucket, capfd: pytest.CaptureFixture[str]) -> None:
