@@ -29,7 +29,7 @@ from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.iceberg.expiry import YOUNGEST_S, checkpoint_of
 from sinks.iceberg.session import LakeSession
-from sinks.iceberg.table import LakeTable
+from sinks.iceberg.table import COLUMNS, LakeTable
 
 log = structlog.get_logger()
 _TRIES = 3
@@ -62,7 +62,7 @@ class Compaction(NamedTuple):
 def compact(session: LakeSession, wanted: Callable[[TableName], bool], file_bytes: int) -> Compaction:
     """Merge small files of tables into ones of about this size. Raises TargetError and its kinds."""
     work = _Work(session, file_bytes)
-    names = [table.name for table in session.tables() if wanted(table.name)]
+    names = [name for name in session.names() if wanted(name)]
     try:
         for _ in range(_TRIES):
             work.merge(names)
@@ -113,7 +113,7 @@ class _Work:
 
     def _merged(self, table: LakeTable) -> Iterator[_Merged]:
         snapshot = table.metadata.current_snapshot()
-        if snapshot is None:
+        if snapshot is None or table.fact(COLUMNS) is None:  # no row, or another program's
             return
         if checkpoint_of(snapshot) is None or not table.metadata.spec().is_unpartitioned():
             log.warning(

@@ -233,6 +233,16 @@ def test_files_that_a_window_replaces_are_left_or_merged_the_next_time(
     assert sorted(rows) == [1, 4, 5, 6, 7, 8]
 
 
+def test_two_commands_at_once_merge_each_file_once(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, first = states(feed), list[compaction.Compaction]()
+    with monkeypatch.context() as patch:
+        at_the_lock(patch, lambda: first.append(compact(feed)))
+        assert compact(feed) == ((), 0)
+    assert first[0].tables[0].files == 6
+    assert states(feed) == before
+    assert len([path for path in files_of(feed) if path.suffix == ".parquet"]) == 7
+
+
 def test_a_window_that_meets_the_command_is_done_again(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch) -> None:
     feed.send([update("d.t", LAST, {"v": 4}, id=4, v=40, s="s"), *watermarks(LAST)])
     with monkeypatch.context() as patch:
