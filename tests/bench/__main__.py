@@ -76,7 +76,8 @@ def main(words: list[str] | None = None) -> int:
             _record(results, told.workers)
         if told.limits:
             for mode in MODES[told.native]:
-                print(measured_limits(bootstrap, bench.topic, mode).line())
+                limits = measured_limits(bootstrap, bench.topic, mode)
+                print(json.dumps(limits.as_json()) if told.json else limits.line())
     return 0 if all(result.correct for result in results) else 1
 
 

@@ -4,6 +4,7 @@ Rows of update-heavy's table, from a bucket's blocks to what LOAD DATA and COPY 
 have to give the same.
 """
 
+import json
 import time
 
 from consumer.large_messages.claim_check import Claims
@@ -57,7 +58,7 @@ def encoded(
 
 
 def main() -> None:
-    """Measure, and print a line for each dialect."""
+    """Measure, and print a line of JSON for each dialect."""
     all_halves = halves()
     blocks = [encode_block(n, {"bench\0sbtest1": ["id"]}, all_halves[n::BLOCKS]) for n in range(BLOCKS)]
     for name, (encoder, kinds) in TYPES.items():
@@ -69,7 +70,7 @@ def main() -> None:
                 raise SystemExit(f"{name}: the core made other chunks")
             best = {True: min(best[True], fewer), False: min(best[False], seconds)}
         python, core = (best[native] / ROWS * 1e6 for native in (False, True))
-        print(f"{name}: {python:.2f} us a net row in Python, {core:.2f} us with the core, {python / core:.1f} times")
+        print(json.dumps({"target": name, "python_us": round(python, 2), "core_us": round(core, 2)}))
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ class Latency:
     last_mb: int
     """The same of the last tenth."""
     peak_mb: int
+    cpu_percent: float
+    """Of one core, all processes together, without the start; with a rate of 0, what a changefeed at rest takes."""
     correct: bool
 
 
@@ -149,7 +151,11 @@ def measured(kafka: str, uri: str, place: Path, *, rate: int, seconds: float, wa
         looking.start()
         writer.write(warm_s)
         with TreeSampler(pid, interval_s=0.5) as tree:
+            tree.wait_for(1)
+            before = tree.cpu_s
             writer.write(seconds)
+            tree.wait_for(1)
+            used = tree.cpu_s - before
         eventually("all is applied", lambda: looking.seen[-1][0] >= writer.sent[-1][0], _START_S)
         looking.end()
     counted = writer.sent[round(warm_s / _TICK_S) :]
@@ -162,7 +168,8 @@ def measured(kafka: str, uri: str, place: Path, *, rate: int, seconds: float, wa
     tenth = max(1, len(sizes) // 10)
     first, last = statistics.median(sizes[:tenth]), statistics.median(sizes[-tenth:])
     times = (round(p50), round(p99), round(ms[-1]))
-    return Latency(events, len(ms), *times, round(first), round(last), max(sizes), correct)
+    sizes_mb = (round(first), round(last), max(sizes))
+    return Latency(events, len(ms), *times, *sizes_mb, round(100 * used / seconds, 1), correct)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 
@@ -39,6 +39,10 @@ class Limits:
         """For people and scripts."""
         mode = "" if self.native == "auto" else f" native={self.native}"
         return f"read_s={self.read_s:.2f} read_decode_reduce_s={self.reduce_s:.2f} ratio={self.ratio:.2f}{mode}"
+
+    def as_json(self) -> dict[str, object]:
+        """The same for a file of results."""
+        return {**asdict(self), "ratio": round(self.ratio, 3)}
 
     @property
     def ratio(self) -> float:

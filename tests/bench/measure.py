@@ -46,6 +46,10 @@ class Result:
     cpu_s: float
     loadavg: float
     correct: bool
+    start_s: float = 0.0
+    """From the start of the command until Spark, Kafka and target are ready."""
+    ddl_s: float = 0.0
+    """Executing the load's DDLs took this long."""
 
     def line(self) -> str:
         """As `name=value` pairs."""
@@ -231,4 +235,12 @@ def measured_run(name: str, config: Path, load: AnyLoad, uri: str, others: Seque
         cpu_s=round(tree.cpu_s, 1),
         loadavg=round(os.getloadavg()[0], 2),
         correct=correct,
+        start_s=float(told["start_s"]),
+        ddl_s=_executing_s(config),
     )
+
+
+def _executing_s(config: Path) -> float:
+    command = [RECONCILER, "ddl", "list", str(config), "--json", "--limit", "1000"]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment()).stdout)
+    return sum(line["duration_ms"] or 0 for line in told) / 1000

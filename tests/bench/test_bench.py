@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from consumer.embedded import KafkaBroker
-from tests.bench import latency
+from tests.bench import goals, latency
 from tests.bench.__main__ import main
 from tests.bench.load import Change, Digest, Load, Mark, Message
 from tests.bench.peers.__main__ import RESULTS, table_of
@@ -116,3 +116,43 @@ def test_a_small_live_run_is_correct(
 
 def test_the_documentation_holds_the_table_of_the_last_results() -> None:
     assert table_of(json.loads(RESULTS.read_text())) in (Path(__file__).parents[2] / "docs/performance.md").read_text()
+
+
+def test_the_documentation_holds_the_table_of_the_goals() -> None:
+    assert goals.table_of(goals.kept()) in (Path(__file__).parents[2] / "docs/performance.md").read_text()
+
+
+def test_each_goal_has_a_command_that_measures_it() -> None:
+    run = {
+        "processing_s": 2.0,
+        "wall_s": 4.0,
+        "events": 1_000_000,
+        "ddl_s": 0.5,
+        "start_s": 2.5,
+        "cpu_s": 6.0,
+        "peak_mb": 900,
+    }
+    large = {**run, "processing_s": 17.6, "events": 8_000_000}
+    peers = [{**run, "target": t, "who": who} for t in ("mysql", "postgresql") for who in ("flink", "ours")]
+    verbs = {"mysql": "LOAD DATA", "postgresql": "COPY"}
+    rates = {
+        f"bulk-{target}": [
+            {"what": what, "rows_per_s": rate}
+            for what, rate in ((f"{verb}, connections=1", 100), (f"{verb}, connections=2", 200), ("snapshot", 75),
+                               ("row, writers=2", 100))
+        ]
+        for target, verb in verbs.items()
+    }  # fmt: skip
+    live = [{"p50_ms": 200, "p99_ms": 400, "cpu_percent": 0.9}]
+    results = {
+        "peers": peers, "usual": [run, {"ratio": 1.1}], "ddls": [{**run, "processing_s": 3.1}], "large": [large],
+        "shop": [run], "many": [run], "encoding": [{"core_us": 0.4}, {"core_us": 0.5}], **rates,
+        "live-2000": live, "live-10000": live, "idle": live,
+    }  # fmt: skip
+    assert set(results) == {*goals.COMMANDS, "peers"}
+    figures = [row.figure(results) for row in goals.ROWS]
+    assert figures[5:11] == [
+        "1.30 (1.55 with their time)", "1.10", "0.40 and 0.50 µs",
+        "0.75 and 0.50 (MariaDB), 0.75 and 0.50 (PostgreSQL)",
+        "1.33 and 1.33", "1.10",
+    ]  # fmt: skip
