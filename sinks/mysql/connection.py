@@ -20,8 +20,31 @@ from sinks.mysql.wire import Line
 from sinks.server_error_hints import mysql_advice
 from sinks.uri import TargetUri
 
-_LOST = {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3169, 4031}
-_AGAIN = {1020, 1205, 1213, 1689, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9005, 9007}
+_LOST = {
+    1040,
+    1053,
+    1077,
+    1152,
+    1158,
+    1159,
+    1160,
+    1161,
+    1203,
+    1927,
+    2002,
+    2003,
+    2006,
+    2013,
+    2014,
+    2055,
+    3032,
+    3169,
+    4031,
+}
+_AGAIN = {1020, 1205, 1213, 1317, 1689, 3100, 3101, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9005, 9007}
+"""Also where somebody ends a statement (KILL QUERY), and where members of a group do not agree on a transaction."""
+_NOT_READY = 1047
+"""A member of a Galera cluster that has lost the others says this of each statement."""
 _READ_ONLY, _OPTION = 1836, 1290
 """A server that takes no writes now, as in a failover: a new connection may reach another one."""
 _NOT_ASKED = 2068
@@ -328,7 +351,8 @@ class MysqlConnection:
     def _as_error(self, error: pymysql.MySQLError) -> TargetError:
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         text = error.args[1] if len(error.args) > 1 else str(error)
-        if is_lost(error) or code == _READ_ONLY or (code == _OPTION and "read" in text.lower()):
+        waits = code == _READ_ONLY or (code == _OPTION and "read" in text.lower())
+        if is_lost(error) or waits or (code == _NOT_READY and "WSREP" in text):
             fact = f"the target is out of reach: {code} {text}"
             return TargetUnreachableError(fact, where=self.where, hint=mysql_advice(code))
         if code in _AGAIN:

@@ -53,6 +53,26 @@ def test_a_server_may_demand_primary_keys(feed: LocalFeed, own: str, rows: int) 
     assert [(row["id"], row["s"]) for row in held(feed)] == [(0, "a"), (rows, "b")]
 
 
+@pytest.mark.cells("setting", "server")
+@pytest.mark.parametrize("setting", ["sql_safe_updates = 1", "max_join_size = 1"])
+def test_what_a_server_guards_people_from_does_not_stop_a_run(feed: LocalFeed, setting: str) -> None:
+    feed.cells.query(f"SET GLOBAL {setting}")
+    try:
+        feed.send([ddl("hand.", 1, "CREATE DATABASE `hand`", kind="QUERY")])
+        feed.send(
+            [ddl("hand.t", 2, "CREATE TABLE `t` (id INT, v INT, s VARCHAR(9), PRIMARY KEY (id, v), UNIQUE KEY (s))")]
+        )
+        feed.send([keyed(insert("hand.t", 3, id=i, v=i, s=f"1{i}"), "id", "v") for i in range(9)])
+        feed.send([ddl("hand.t", 4, "ALTER TABLE `t` MODIFY COLUMN `s` BIGINT", kind="ALTER")])
+        gone = [keyed(delete("hand.t", 5, id=i, v=i, s=f"1{i}"), "id", "v") for i in range(1, 9)]
+        feed.send([typed(one, s="bigint") for one in gone])
+        feed.send(watermarks(5))
+        feed.apply()
+        assert [(row["id"], row["s"]) for row in held(feed)] == [(0, 10)]
+    finally:
+        feed.cells.query(f"SET GLOBAL {setting.partition(' ')[0]} = DEFAULT")
+
+
 @pytest.mark.cells(("key", "rows"), ("server", "consistency"))
 @pytest.mark.parametrize("consistency", ["snapshot", "row"])
 @pytest.mark.parametrize("rows", [2, BULK])
