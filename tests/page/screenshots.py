@@ -1,4 +1,7 @@
-"""Pictures of the page in many situations, to be looked at: `python -m tests.page.screenshots DIRECTORY [NAME ...]`."""
+"""Pictures of the page in many situations, to be looked at: `python -m tests.page.screenshots [NAME ...]`.
+
+They are written into `docs/pictures/situations`, which the page `docs/development/page.md` shows.
+"""
 
 import sys
 import tempfile
@@ -9,10 +12,12 @@ from typing import Any
 
 from tests.page import acts, scenes
 from tests.page.browser import Browser, Page
+from tests.page.palette import with_palette
 from tests.page.scenes import Scene, status
 from tests.page.stage import Stage, staged
 from tests.page.test_acting import fill, press
 
+PLACE = Path(__file__).parent.parent.parent / "docs" / "pictures" / "situations"
 DESKTOP, PHONE = (1280, 900), (360, 740)
 READY = "document.querySelector('.plot path.line') !== null"
 
@@ -180,12 +185,15 @@ SHOTS = [
 def take(shot: Shot, browser: Browser, folder: Path) -> Path:
     """Take one picture."""
     with staged(shot.scene()) as stage, browser.page(*shot.size, **shot.look) as page:
+        metrics = dict(zip(("width", "height"), shot.size, strict=True)) | {"mobile": shot.size == PHONE}
+        page.call("Emulation.setDeviceMetricsOverride", deviceScaleFactor=1, **metrics)
         page.open(stage.url)
         page.wait(shot.ready)
         try:
             shot.before(stage, page)
             file = folder / f"{shot.name}.png"
             page.picture(file)
+            file.write_bytes(with_palette(file.read_bytes()))
         finally:
             if stage.is_gone:
                 stage.start()
@@ -202,4 +210,4 @@ def main(folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(PLACE, sys.argv[1:])

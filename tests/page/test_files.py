@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from consumer.serve.page import POLICY, page_files, page_router
+from tests.page.screenshots import PLACE, SHOTS
 
 MOST_LINES = 400
 FILES = {name: body.decode() for name, (body, _) in page_files().items()}
@@ -14,6 +15,14 @@ FILES = {name: body.decode() for name, (body, _) in page_files().items()}
 def test_files_are_small() -> None:
     assert {name: len(text.splitlines()) for name, text in FILES.items() if len(text.splitlines()) > MOST_LINES} == {}
     assert sum(len(text) for text in FILES.values()) < 200_000
+
+
+def test_each_situation_has_its_picture_and_is_shown() -> None:
+    names = {shot.name for shot in SHOTS}
+    page = (PLACE.parent.parent / "development" / "page.md").read_text()
+    assert {path.stem for path in PLACE.glob("*.png")} == names
+    assert set(re.findall(r"situations/([\w-]+)\.png", page)) == names
+    assert sum(path.stat().st_size for path in PLACE.glob("*.png")) < 5_000_000
 
 
 def test_nothing_comes_from_elsewhere() -> None:
