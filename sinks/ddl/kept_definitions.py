@@ -49,6 +49,8 @@ class Known:
     partitions: Partitioning | None = None
     changefeed: str = ""
     """Whose DDLs the partitions come from; "" for a database, and where an earlier version kept it."""
+    moved: bool = False
+    """Whether upstream has its columns in another order, for a DDL gave one a place."""
 
     def type_of(self, column: str) -> TypeDef | None:
         """A column's type; upstream's names don't tell case apart."""
@@ -89,6 +91,8 @@ def known_of(table: TableDef) -> Known:
 def altered(known: Known, changes: Iterable[Change]) -> Known:
     """What is known after the clauses of an ALTER TABLE."""
     for given in changes:
+        if isinstance(given, AddColumn | ChangeColumn) and given.moved:
+            known = replace(known, moved=True)
         match in_charset(given, known.collation):
             case AddColumn(column, if_missing) if not (if_missing and known.type_of(column.name)):
                 known = replace(known, columns={**known.columns, column.name: column.type})

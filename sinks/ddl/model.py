@@ -161,10 +161,11 @@ class TableDef:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """ADD COLUMN; where it stands is no matter: rows are written by column names. `if_missing`: see `IndexDef`."""
+    """ADD COLUMN. `if_missing`: see `IndexDef`; `moved`: FIRST or AFTER says where, which matters to views alone."""
 
     column: ColumnDef
     if_missing: bool = False
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +177,11 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumn:
-    """MODIFY or CHANGE COLUMN: the column `old` becomes this one."""
+    """MODIFY or CHANGE COLUMN: the column `old` becomes this one. `moved`: see `AddColumn`."""
 
     old: str
     column: ColumnDef
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +265,6 @@ def alone(change: Change) -> Change:
     match change:
         case AddIndex(index):
             return AddIndex(replace(index, if_missing=False))
-        case AddColumn(column):
-            return AddColumn(column)
+        case AddColumn():
+            return replace(change, if_missing=False)
     return change

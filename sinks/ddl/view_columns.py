@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ordering.events import TableName
 from sinks.ddl.kept_definitions import Definitions, Known
-from sinks.ddl.parse.views import CannotSayError
+from sinks.ddl.parse.views import CannotSayError, NoColumnError
 from sinks.ddl.rows.default_values import DATES, INTEGERS, REALS
 from sinks.ddl.rows.modify_column import TEXTS
-from sinks.ddl.view_values import UNKNOWN, Comparisons
+from sinks.ddl.view_stars import Shown, name_columns
+from sinks.ddl.view_values import UNKNOWN, Comparisons, united
 from sinks.rows.schema import Catalog, Column
 
 if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
@@ -47,6 +48,7 @@ class ViewColumns:
 
     def settle(self, query: "exp.Expr") -> None:
         """Name the table of each column. Raises CannotSayError for a query that means something else here."""
+        name_columns(query, _sources, self._shown)
         with_number: dict[int, bool] = {}
         for column in _columns(query):
             found = self.meant(column)
@@ -54,6 +56,23 @@ class ViewColumns:
                 for one in found:
                     self._check(column, one, with_number)
         Comparisons(self).check(query)
+
+    def why_not_any_more(self, text: str) -> str:
+        """Why a view that was made may mean something else by now; "" where it does not, or ends as upstream's does."""
+        import sqlglot  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+        try:
+            made = sqlglot.parse_one(text, read=self.dialect)
+            there = all(self._schema(one) or self.view(self._place(one)) for one in made.expression.find_all(exp.Table))
+            if there:  # else it shows nothing, and is judged when what it reads comes
+                self.settle(made.expression)
+        except (NoColumnError, SqlglotError, RecursionError):
+            return ""
+        except CannotSayError as error:
+            return str(error)
+        return ""
 
     def meant(self, column: "exp.Column") -> "list[_Meant]":
         """The target's columns behind one of a query: none behind an alias of an expression."""
@@ -82,7 +101,7 @@ class ViewColumns:
                 break
         own = [one for one in _aliases(column) if one.alias.lower() == column.name.lower() and not column.table]
         if scopes and not own:
-            raise CannotSayError(f"column {column.name!r} is not in the target")
+            raise NoColumnError(f"column {column.name!r} is not in the target")
         return self._meant_by(own)
 
     def joined_by(self, join: "exp.Join", name: str) -> "list[_Meant]":
@@ -118,19 +137,35 @@ class ViewColumns:
 
     def _shown_as(self, source: "exp.Expr", name: str) -> "list[exp.Expr]":
         """What a query within, or a view, shows under a name: of each query of a UNION one; none where that is open."""
+        names, queries = self._names_of(source)
+        names = [one.lower() for one in names]
+        return [one.expressions[names.index(name.lower())] for one in queries] if name.lower() in names else []
+
+    def _names_of(self, source: "exp.Expr") -> "tuple[list[str], list[exp.Select]]":
+        """The columns of a query within, or of a view, and the queries that show them; none where that is open."""
         from sqlglot import exp  # noqa: PLC0415
 
         query = source.this if isinstance(source, exp.Subquery) else self._query_of(source)
         names: list[str] = []
         if isinstance(query, exp.Create):
             listed = query.this.expressions if isinstance(query.this, exp.Schema) else []
-            names, query = [one.name.lower() for one in listed], query.expression
-        queries = list(_united(query))
-        names = names or [one.alias_or_name.lower() for one in (queries[0].expressions if queries else ())]
-        if name.lower() not in names or any(len(one.expressions) != len(names) for one in queries):
-            return []
-        found = [one.expressions[names.index(name.lower())] for one in queries]
-        return [] if any(isinstance(one, exp.Star) for query in queries for one in query.expressions) else found
+            names, query = [one.name for one in listed], query.expression
+        queries = list(united(query))
+        names = names or [one.alias_or_name for one in (queries[0].expressions if queries else ())]
+        is_open = any(one.is_star for query in queries for one in query.expressions)
+        return ([], []) if is_open or any(len(one.expressions) != len(names) for one in queries) else (names, queries)
+
+    def _shown(self, source: "exp.Expr") -> Shown | None:
+        """The columns of a source; None where they are not known. Raises CannotSayError where upstream has more."""
+        schema = self._schema(source)
+        if schema is None:
+            names, _ = self._names_of(source)
+            return Shown(names) if names and all(names) else None
+        known, names = self._known(self._place(source)), [one.name for one in getattr(schema, "columns", ())]
+        here = {name.lower() for name in names}
+        if known is not None and (more := [name for name in known.columns if name.lower() not in here]):
+            raise NoColumnError(f"column {more[0]!r} is not in the target")
+        return Shown(names, known is not None and known.moved)
 
     def _query_of(self, source: "exp.Expr") -> "exp.Expr | None":
         """The CREATE VIEW of a view."""
@@ -158,20 +193,23 @@ class ViewColumns:
             raise CannotSayError(f"more is done with {column.name!r}, which is an expression, and maybe a column too")
 
     def _typed(self, source: "exp.Expr", column: Column) -> "_Meant":
-        place = self._place(source)
-        if place not in self._types:
-            self._types[place] = self.definitions.get(place)
-        known = self._types[place]
+        known = self._known(self._place(source))
         kind = None if known is None else known.type_of(column.name)
         if kind is None:
             return _Meant(column, "", "")
         moment = kind.base if kind.base == "date" else f"{kind.base}({kind.number(0, 0)})"
         family = "number" if kind.base in _NUMBERS else "text" if kind.base in TEXTS else kind.base
-        if self.dialect == "sqlite" and kind.base == "float":
-            family = "float"  # kept as the nearest DOUBLE of its digits, and compared upstream as another one
+        if kind.base == "float":
+            family = "float"  # SQLite keeps the nearest DOUBLE of its digits, and PostgreSQL computes with 32 bits
         if kind.base in DATES:
-            family = moment if self.dialect == "sqlite" else "moment"  # else they are no texts here
+            here = "day" if kind.base == "date" else "moment"
+            family = moment if self.dialect == "sqlite" else here  # else they are no texts here
         return _Meant(column, f"{kind.base} unsigned" if kind.unsigned else kind.base, family)
+
+    def _known(self, place: TableName) -> Known | None:
+        if place not in self._types:
+            self._types[place] = self.definitions.get(place)
+        return self._types[place]
 
     def _place(self, source: "exp.Expr") -> TableName:
         return self.catalog.spelled(TableName(getattr(source, "db", "") or self.database, source.name))
@@ -349,16 +387,3 @@ def _unnamed(node: "exp.Expr") -> "exp.Expr":
     while isinstance(node, exp.Alias | exp.Paren):
         node = node.this
     return node
-
-
-def _united(query: "exp.Expr | None") -> "Iterator[exp.Select]":
-    """The queries of a UNION, or the one that there is."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if isinstance(query, exp.Union):
-        yield from _united(query.left)
-        yield from _united(query.right)
-    elif isinstance(query, exp.Subquery | exp.Paren):
-        yield from _united(query.this)
-    elif isinstance(query, exp.Select):
-        yield query

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from sinks.ddl.parse.views import CannotSayError
+from sinks.ddl.parse.views import CannotSayError, chosen_from
 from sinks.ddl.rows.default_values import BYTES, DATES
 from sinks.rows.plain_values import are_moments, is_number
 
@@ -19,12 +19,24 @@ if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
 UNKNOWN = "?"
 """The family of a column whose table is not known here."""
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?: [0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]{1,6})?)?)?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?: 0?0:0?0(?::0?0(?:\.0{1,6})?)?)?")
 _SPAN = re.compile(r"-?[0-9]{1,3}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?")
 _YEAR = re.compile(r"[0-9]{4}")
+_MOMENTS = frozenset({"day", "moment"})
+_ALIKE = {_MOMENTS: "day", frozenset({"float", "number"}): "number"}
+"""What PostgreSQL compares as upstream does, and the family that literals beside it have to fit."""
+_SHOWN_ALIKE = {_MOMENTS, frozenset({"number", "year"})}
+"""What is shown in one place as upstream shows it."""
+_SAME_DIGITS = 15
+"""So many digits of a number are kept by SQLite, whose numbers with a fraction are of 64 bits."""
 
 
 class Meaning(Protocol):
     """A column: upstream's type, "" where it is not known, and what it can be compared with."""
+
+    @property
+    def column(self) -> object:
+        """The target's column; None for an expression."""
 
     @property
     def type(self) -> str:
@@ -78,15 +90,46 @@ class Comparisons:
         for node in query.walk():
             if isinstance(node, exp.Case) and node.this is not None:
                 self._alike([node.this, *(one.this for one in node.args["ifs"])])
-            elif isinstance(node, exp.Union) and node.args.get("distinct"):
-                for pair in zip(*(_shown(side) for side in (node.left, node.right)), strict=False):
-                    self._alike(pair, inner=True)
+            elif isinstance(node, exp.Union):
+                self._united(node)
             elif isinstance(node, exp.Join):
                 self._joined(node)
+            elif isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Sum):
+                self._computed(node)
             elif self._is_sqlite and isinstance(node, exp.Count | exp.Having):
                 _check_grouped(node)
+            elif self._is_sqlite and isinstance(node, exp.Literal) and not node.is_string:
+                _check_number(node)
             else:
-                self._alike(_compared(node))
+                self._alike(_compared(node), one_type=isinstance(node, exp.In))
+            if (parts := chosen_from(node)) is not None and not isinstance(node.parent, exp.Case):
+                self._shown_as_one(parts)
+
+    def _united(self, union: "exp.Union") -> None:
+        """What the queries of a UNION show in one place has to be of one kind, and of one form where it is compared."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        if union.args.get("distinct"):
+            for pair in zip(*(_shown(side) for side in (union.left, union.right)), strict=False):
+                self._alike(pair, inner=True, one_type=True)
+        if not isinstance(union.parent, exp.Union):
+            for shown in zip(*map(_shown, united(union)), strict=False):
+                self._shown_as_one(shown)
+
+    def _shown_as_one(self, parts: "Sequence[exp.Expr]") -> None:
+        """Values that are shown in one place: upstream makes them of one type."""
+        values = [self.value(part) for part in parts]
+        kinds = {"text" if literal.is_string else "number" for value in values for literal in value.literals}
+        families = frozenset(kinds).union(*(value.families for value in values)) - {""}
+        if len(families) > 1 and families not in _SHOWN_ALIKE:
+            message = f"what is shown in one place is of different types: {', '.join(sorted(families))}"
+            raise CannotSayError(message)
+
+    def _computed(self, node: "exp.Expr") -> None:
+        """FLOAT is computed with as a DOUBLE upstream; PostgreSQL has less digits, SQLite others."""
+        if any("float" in self.value(one).families for one in node.iter_expressions()):
+            message = "it computes with a FLOAT"
+            raise CannotSayError(message)
 
     def _joined(self, join: "exp.Join") -> None:
         if join.args.get("method"):
@@ -99,8 +142,14 @@ class Comparisons:
                 message = f"USING compares columns {name!r}, which may be of different types or forms"
                 raise CannotSayError(message)
 
-    def _alike(self, operands: "Sequence[exp.Expr]", *, inner: bool = False) -> None:
+    def _alike(self, operands: "Sequence[exp.Expr]", *, inner: bool = False, one_type: bool = False) -> None:
+        """`one_type`: the target makes all of one type before it compares them."""
         found = self._together(operands, inner=inner)
+        if one_type and "float" in found.families and (len(found.families) > 1 or found.literals):
+            message = "FLOAT is compared with other numbers"
+            raise CannotSayError(message)
+        if not self._is_sqlite and found.families in _ALIKE:
+            found = found._replace(families=frozenset({_ALIKE[found.families]}))
         family = next(iter(found.families), "")
         for literal in found.literals:
             if not self._fits(literal, family, is_plain=found.is_plain):
@@ -117,7 +166,7 @@ class Comparisons:
         if UNKNOWN in families:
             message = "a column is compared whose table is not known here"
             raise CannotSayError(message)
-        if len(families) > 1:
+        if len(families) > 1 and (self._is_sqlite or families not in _ALIKE):
             message = f"what is compared is of different types: {', '.join(sorted(families))}"
             raise CannotSayError(message)
         literals = tuple(literal for value in values for literal in value.literals)
@@ -142,7 +191,7 @@ class Comparisons:
 
         if isinstance(node, exp.Min | exp.Max):
             return self.value(node.this, inner=inner)._replace(is_plain=False)
-        if (parts := _chosen_from(node)) is not None:
+        if (parts := chosen_from(node)) is not None:
             return self._chosen(parts, inner=inner)
         if isinstance(node, exp.Subquery | exp.Select | exp.Union):
             first = next(_shown(node), None)
@@ -154,13 +203,14 @@ class Comparisons:
         if inner and any(one.type in self._columns.other for one in found):
             message = f"more is done with column {column.name!r} than showing it, and it is kept in another form"
             raise CannotSayError(message)
-        return Value(frozenset(one.family for one in found), is_plain=True)
+        is_plain = not self._is_sqlite or all(one.column is not None for one in found)
+        return Value(frozenset(one.family for one in found), is_plain=is_plain and bool(found))
 
     def _chosen(self, parts: "Sequence[exp.Expr]", *, inner: bool) -> Value:
         """One of several: its literals are of the family of the others, or else converted."""
         found = self._together(parts, inner=inner)
         kinds = {"text" if literal.is_string else "number" for literal in found.literals}
-        if len(kinds | found.families) > 1:
+        if len(kinds | found.families) > 1 and kinds | found.families not in _SHOWN_ALIKE:
             message = "a value is chosen from some of different types"
             raise CannotSayError(message)
         return Value(found.families | kinds)
@@ -171,14 +221,14 @@ class Comparisons:
         if family == "year":
             return is_plain and _YEAR.fullmatch(text) is not None
         if not literal.is_string:
-            return family in {"", "number"}
+            return family in {"", "number"} or (family == "float" and not self._is_sqlite)
         if family == "number":
             return is_plain and is_number(text)
         if family.partition("(")[0] in DATES:
             return _is_spelled(text, family)
         if family in BYTES:
             return not self._is_sqlite and "\\" not in text
-        patterns = {"moment": _MOMENT, "time": _SPAN}
+        patterns = {"moment": _MOMENT, "day": _DAY, "time": _SPAN}
         return family in {"", "text", "enum"} or (family in patterns and patterns[family].fullmatch(text) is not None)
 
 
@@ -203,19 +253,6 @@ def _compared(node: "exp.Expr") -> "list[exp.Expr]":
     return []
 
 
-def _chosen_from(node: "exp.Expr") -> "list[exp.Expr] | None":
-    """The values of which an expression is one."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if isinstance(node, exp.Coalesce):
-        return [node.this, *node.expressions]
-    if isinstance(node, exp.Case | exp.If):
-        ifs = node.args["ifs"] if isinstance(node, exp.Case) else [node]
-        otherwise = node.args.get("default" if isinstance(node, exp.Case) else "false")
-        return [*(one.args["true"] for one in ifs), *([] if otherwise is None else [otherwise])]
-    return None
-
-
 def _shown(query: "exp.Expr") -> "Iterator[exp.Expr]":
     """What a query shows, by place; of a UNION what its first one does."""
     from sqlglot import exp  # noqa: PLC0415
@@ -223,6 +260,36 @@ def _shown(query: "exp.Expr") -> "Iterator[exp.Expr]":
     while isinstance(query, exp.Subquery | exp.Paren | exp.Union):
         query = query.left if isinstance(query, exp.Union) else query.this
     yield from query.expressions
+
+
+def united(query: "exp.Expr | None") -> "Iterator[exp.Select]":
+    """The queries of a UNION, or the one that there is."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(query, exp.Union):
+        yield from united(query.left)
+        yield from united(query.right)
+    elif isinstance(query, exp.Subquery | exp.Paren):
+        yield from united(query.this)
+    elif isinstance(query, exp.Select):
+        yield query
+
+
+def _check_number(literal: "exp.Literal") -> None:
+    """Raise CannotSayError for a number that SQLite does not compute with exactly, as upstream does."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    text, node = literal.this, literal.parent
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.parent
+    if text.isascii() and text.isdigit():
+        is_kept = int(text) < 1 << 63
+    else:
+        compared = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.In | exp.Between
+        is_kept = len(text) <= _SAME_DIGITS and isinstance(node, compared)
+    if not is_kept:
+        message = f"SQLite does not compute with {text[:50]} as upstream does"
+        raise CannotSayError(message)
 
 
 def _check_grouped(node: "exp.Expr") -> None:

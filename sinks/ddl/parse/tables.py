@@ -283,15 +283,16 @@ def _added(part: IndexDef | Passed) -> Change:
 def added_column(words: Words, *, if_missing: bool) -> Iterator[Change]:
     """A column of an ADD COLUMN, and the keys that are made with it. Raises InputError."""
     column, keys = read_column(words)
-    _skip_place(words)
-    yield AddColumn(column, if_missing)
+    yield AddColumn(column, if_missing, moved=_skip_place(words))
     yield from (AddIndex(key) for key in keys)
 
 
-def _skip_place(words: Words) -> None:
+def _skip_place(words: Words) -> bool:
+    """Whether a place was named."""
     if words.skip("AFTER"):
         words.name()
-    words.skip("FIRST")
+        return True
+    return words.skip("FIRST")
 
 
 def _drop(words: Words) -> Iterator[Change]:
@@ -313,8 +314,7 @@ def _modify(words: Words) -> Iterator[Change]:
     words.skip("COLUMN")
     words.skip("IF", "EXISTS")
     column, keys = read_column(words)
-    _skip_place(words)
-    yield ChangeColumn(column.name, column)
+    yield ChangeColumn(column.name, column, moved=_skip_place(words))
     yield from (AddIndex(key) for key in keys)
 
 
@@ -323,8 +323,7 @@ def _change(words: Words) -> Iterator[Change]:
     words.skip("IF", "EXISTS")
     old = words.name()
     column, keys = read_column(words)
-    _skip_place(words)
-    yield ChangeColumn(old, column)
+    yield ChangeColumn(old, column, moved=_skip_place(words))
     yield from (AddIndex(key) for key in keys)
 
 

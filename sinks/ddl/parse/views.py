@@ -28,6 +28,10 @@ class CannotSayError(Exception):
     """A view that the target's SQL can't express; the text says why."""
 
 
+class NoColumnError(CannotSayError):
+    """A view over a column that the target has not (any more)."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A CREATE VIEW: what it is called, its columns ("" where the query names them), its query's source."""
@@ -103,6 +107,7 @@ def translated(
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     tree = view.parsed()
+    _check_brackets(tree)
     _compare_numbers(tree)
     strange = next((node for node in tree.walk() if not isinstance(node, _same())), None)
     if strange is not None:
@@ -110,6 +115,9 @@ def translated(
         raise CannotSayError(message)
     for select in tree.find_all(exp.Select):
         _join_in_a_row(select, dialect)
+        if view.columns and any(one.is_star for one in select.expressions):
+            message = "its columns are named by their places, and upstream's * may have another order"
+            raise CannotSayError(message)
     settle(tree)
     if dialect == "postgres":
         _show_truth_as_numbers(tree)
@@ -137,19 +145,56 @@ def _compare_numbers(query: "exp.Expr") -> None:
             column.replace(exp.NEQ(this=column.copy(), expression=exp.Literal.number(0)))
 
 
+@cache
+def _comparing() -> "tuple[type[exp.Expr], ...]":
+    from sqlglot import exp  # noqa: PLC0415
+
+    return exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In, exp.Between
+
+
+def _check_brackets(query: "exp.Expr") -> None:
+    """Raise CannotSayError for comparisons within one another without brackets: servers go through them otherwise.
+
+    `a = b > 0` is `(a = b) > 0` upstream, and `a = (b > 0)` in SQLite and to sqlglot.
+    """
+    for node in query.find_all(*_comparing()):
+        if any(isinstance(one, _comparing()) for one in node.iter_expressions()):
+            message = f"{node.sql(dialect='mysql')[:100]!r} compares what a comparison gives, without brackets"
+            raise CannotSayError(message)
+
+
 def _show_truth_as_numbers(query: "exp.Expr") -> None:
     """Show 1 and 0 for what holds and what does not, as upstream; PostgreSQL has a type of its own for that."""
     from sqlglot import exp  # noqa: PLC0415
 
-    truths = (
-        exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In, exp.Between, exp.Exists,
-        exp.And, exp.Or, exp.Not,
-    )  # fmt: skip
     for select in list(query.find_all(exp.Select)):
         for shown in select.expressions:
             value = shown.this if isinstance(shown, exp.Alias) else shown
-            if isinstance(value.unnest(), truths):
+            if _is_truth(value):
                 value.replace(exp.cast(value.copy(), "INT"))
+
+
+def _is_truth(value: "exp.Expr") -> bool:
+    """Whether a value is of PostgreSQL's own type for what holds; also one that is chosen from some of that type."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    value = value.unnest()
+    if (parts := chosen_from(value)) is not None:
+        return any(map(_is_truth, parts))
+    return isinstance(value, (*_comparing(), exp.Exists, exp.And, exp.Or, exp.Not))
+
+
+def chosen_from(node: "exp.Expr") -> "list[exp.Expr] | None":
+    """The values of which an expression is one; None for what does not choose."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.Coalesce):
+        return [node.this, *node.expressions]
+    if isinstance(node, exp.Case | exp.If):
+        ifs = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        otherwise = node.args.get("default" if isinstance(node, exp.Case) else "false")
+        return [*(one.args["true"] for one in ifs), *([] if otherwise is None else [otherwise])]
+    return None
 
 
 def _is_condition(node: "exp.Expr") -> bool:

@@ -63,7 +63,7 @@ class PostgresTranslation:
                 self._db.run(sql)
             yield sql
         self._definitions.follow(self._statement)
-        yield from self._views.made()
+        yield from self._views.made(self._catalog)
 
     def indexes(self) -> list[str]:
         """The statements of one that adds indexes and does nothing else; none for any other."""

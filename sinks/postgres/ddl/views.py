@@ -5,6 +5,9 @@ again; one that can't be made now (its table is gone, say) is made once it can. 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import TableName
@@ -12,6 +15,7 @@ from sinks.ddl.kept_definitions import Definitions, KnownView
 from sinks.ddl.parse.statement import DdlKind, Statement, named
 from sinks.ddl.parse.views import CannotSayError, View, read_view, tables_of, translated
 from sinks.ddl.view_columns import ViewColumns
+from sinks.postgres.catalog import of_one, read_tables
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl.indexes import note
 from sinks.postgres.names import place, quoted
@@ -38,6 +42,7 @@ class Views:
             known = {name for name in self._views if name.database == statement.database}
             read = {TableName(*r) for view in self._views.values() for r in view.reads if r[0] == statement.database}
             touched = known | read
+        self._kind, self._touched = statement.kind, touched
         self._concerned = self._over(touched)
 
     def _over(self, touched: set[TableName]) -> set[TableName]:
@@ -75,14 +80,36 @@ class Views:
         found = self._definitions.views().get(view)
         return "" if found is None else found.view
 
-    def made(self) -> Iterator[str]:
-        """Make the views that are concerned and still kept, in whatever order they can be; tells of the others."""
+    def made(self, catalog: Catalog) -> Iterator[str]:
+        """Make the views that are concerned and still kept, in whatever order they can be; tells of the others.
+
+        `catalog`: as it was before the statement.
+        """
         kept = self._definitions.views()
         waiting = {name: kept[name].view for name in sorted(self._concerned & kept.keys())}
-        reasons: dict[TableName, str] = {}
+        reasons = self._other_than_upstream(waiting, catalog)
+        for name, reason in reasons.items():
+            del waiting[name]
+            yield note(f"left out until its columns are as they were: view {name}: {reason}")
         while made := [name for name, sql in waiting.items() if self._could_make(name, sql, reasons)]:
             yield from (waiting.pop(name) for name in made)
         yield from (note(f"view {name} waits until it can be made: {reasons[name]}") for name in waiting)
+
+    def _other_than_upstream(self, waiting: dict[TableName, str], catalog: Catalog) -> dict[TableName, str]:
+        """The views whose columns have other types now, so that they would mean something else here; and why."""
+        if self._kind not in {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE} or not waiting:
+            return {}
+        tables = {name: schema for name, schema in catalog.tables.items() if name not in self._touched}
+        for name in self._touched:
+            tables |= read_tables(partial(self._about, name), {}, {})
+        catalog, found = replace(catalog, tables=tables), dict[TableName, str]()
+        for name, sql in waiting.items():
+            columns = ViewColumns(catalog, self._definitions, name.database, _OTHER, "postgres", self._text_of)
+            found[name] = columns.why_not_any_more(sql)
+        return {name: reason for name, reason in found.items() if reason}
+
+    def _about(self, table: TableName, sql: str) -> list[tuple[Any, ...]]:
+        return self._db.query(of_one(sql), tuple(table))
 
     def _could_make(self, name: TableName, sql: str, reasons: dict[TableName, str]) -> bool:
         self._db.run("SAVEPOINT view")

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ordering.errors import TargetError
+from ordering.errors import TargetBusyError, TargetError, TargetUnreachableError
 from ordering.events import TableName, folded
 from sinks.ddl.kept_definitions import Definitions, Known
 from sinks.rows.schema import TableSchema
@@ -17,6 +17,7 @@ _VIEW = re.compile(
     r"""CREATE\s+VIEW\s+(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|'(?:[^']|'')*'|\[[^\]]*\]|\w+)\s*(.*)""",
     re.DOTALL | re.IGNORECASE,
 )
+_MISSING = "no such table"
 Run = Callable[..., sqlite3.Cursor]
 
 
@@ -60,6 +61,16 @@ class Site:
         """The SQL text of a view; "" where there is none."""
         look = f"SELECT sql FROM {quoted_database(view.database)}.sqlite_master WHERE type = 'view' AND name = ?"  # noqa: S608 quoted
         return next((sql for (sql,) in self.run(f"{look} COLLATE NOCASE", (view.table,))), "")
+
+    def why_not(self, sql: str) -> str:
+        """Why SQLite can't compile a statement; "" where it can, and where only a table is missing that may come."""
+        try:
+            self.run(f"EXPLAIN {sql}").fetchall()
+        except (TargetBusyError, TargetUnreachableError):
+            raise
+        except TargetError as error:
+            return "" if _MISSING in error.fact else error.fact
+        return ""
 
     def schema(self, table: TableName) -> TableSchema:
         """A table's columns and keys. Raises TargetError if it is not there."""

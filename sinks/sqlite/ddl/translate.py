@@ -5,6 +5,7 @@ what changes no row is left out; the DDL log names it behind `--`.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from ordering.errors import TargetError
 from ordering.events import TableName
@@ -49,6 +50,24 @@ class SqliteTranslation:
                 self._site.run(sql)
             yield sql
         self._site.definitions.follow(self._statement)
+        yield from self._without_changed_views()
+
+    def _without_changed_views(self) -> Iterator[str]:
+        """Take views away whose columns have other types now: they would mean something else than upstream's."""
+        if self._statement.kind not in {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE}:
+            return
+        pairs = (reference for pair in self._statement.renames for reference in pair)
+        touched = {named(reference) for reference in (*self._statement.tables, *pairs)}
+        tables = {name: schema for name, schema in self._catalog.tables.items() if name not in touched}
+        tables |= {name: self._site.schema(name) for name in touched if self._site.texts(name)}
+        catalog = replace(self._catalog, tables=tables)
+        for name in self._site.views({one.database for one in touched}):
+            columns = ViewColumns(
+                catalog, self._site.definitions, name.database, _OTHER, "sqlite", self._site.view_text
+            )
+            if reason := columns.why_not_any_more(self._site.view_text(name)):
+                self._site.run(f"DROP VIEW {place_of(name)}")
+                yield left_out(f"view {name}, which was there: {reason}")
 
     def _around_views(self) -> Iterator[str]:
         """Views go by names and may be over what is not there: SQLite looks at all of them when it changes a table."""
@@ -151,7 +170,14 @@ class SqliteTranslation:
             yield left_out(f"view {name}: {error}")
             return
         columns = f"({', '.join(map(quoted, view.columns))}) " if view.columns else ""
-        yield f"CREATE VIEW {place_of(name)} {columns}AS {query}"
+        sql = f"CREATE VIEW {place_of(name)} {columns}AS {query}"
+        if reason := self._site.why_not(sql):
+            yield left_out(f"view {name}: {reason}")
+            return
+        yield sql
+        if reason := self._site.why_not(f"SELECT * FROM {place_of(name)}"):  # noqa: S608 quoted
+            yield f"DROP VIEW {place_of(name)}"
+            yield left_out(f"view {name}: {reason}")
 
     def _drop_view(self) -> Iterator[str]:
         yield from (f"DROP VIEW IF EXISTS {place_of(named(reference))}" for reference in self._statement.tables)

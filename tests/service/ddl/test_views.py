@@ -45,6 +45,11 @@ ALIKE = {
     "listed": "SELECT `t`.`v` FROM ((`t`) JOIN `k`) JOIN `t` AS `o` WHERE `t`.`id`=`k`.`id2` AND `o`.`v`=`k`.`n`",
     "in a row": "SELECT `t`.`v` FROM (`t` JOIN `t` AS `o` USING (`id`)) LEFT JOIN `t` AS `p` USING (`id`)",
     "using it": "SELECT `t`.`v` FROM `t` JOIN (SELECT `n` AS `id` FROM `k` GROUP BY `n`) AS `x` USING (`id`)",
+    "fraction compared": "SELECT `id` FROM `t` WHERE `v` > -0.5 AND `v` BETWEEN 0.5 AND 2",
+    "brackets": "SELECT `id`, (`v` = `id`) IS NULL AS `x` FROM `t` WHERE (`v` > 1) = (`id` > 2)",
+    "year or number": "SELECT COALESCE(`y`, 0) AS `x` FROM `t` UNION ALL SELECT `v` FROM `t`",
+    "star": "SELECT * FROM `k` UNION ALL SELECT `o`.* FROM `k` AS `o` WHERE EXISTS (SELECT * FROM `t`)",
+    "star of a view": "SELECT `o`.`n` AS `m`, `o`.* FROM (SELECT * FROM `star`) AS `o` WHERE `o`.`n` > 1",
     "using a view": "SELECT `o`.`w` FROM `named` JOIN `named` AS `o` USING (`n`)",
 }
 OTHERWISE = {
@@ -86,6 +91,20 @@ OTHERWISE = {
     "over text": "SELECT `id` FROM `shown` WHERE `s` > 1",
     "using text": "SELECT `t`.`v` FROM `t` JOIN (SELECT `s` AS `id` FROM `t`) AS `x` USING (`id`)",
     "using members": "SELECT `t`.`v` FROM `t` JOIN `shown` USING (`e`)",
+    "time of a day": "SELECT `id` FROM `t` WHERE `day` >= '2024-01-01 12:00:00'",
+    "day or time": "SELECT `id` FROM `t` WHERE `day` BETWEEN '2024-01-01' AND '2024-01-31 12:00:00'",
+    "float product": "SELECT `id`, `f` * 2 AS `x` FROM `t`",
+    "float sum": "SELECT SUM(`f`) AS `x` FROM `t`",
+    "float in list": "SELECT `id` FROM `t` WHERE `f` IN (0.1, 2)",
+    "float or number": "SELECT COALESCE(`f`, `v`) AS `x` FROM `t`",
+    "floats and numbers": "SELECT `f` FROM `t` UNION ALL SELECT `v` FROM `t`",
+    "text or number": "SELECT IF(`v` > 1, `v`, 'none') AS `x` FROM `t`",
+    "texts and numbers": "SELECT NULL AS `x` FROM `t` UNION ALL SELECT `v` FROM `t` UNION ALL SELECT `s` FROM `t`",
+    "text for a day": "SELECT COALESCE(`day`, '2024-01-01 12:00:00') AS `x` FROM `t`",
+    "no brackets": "SELECT `id` FROM `t` WHERE `v` = `id` > 0",
+    "no brackets in": "SELECT `id` FROM `t` WHERE `v` = `id` IN (0, 1)",
+    "star with virtual": "SELECT * FROM `t`",
+    "star using": "SELECT * FROM `k` JOIN (SELECT `id2`, `n` AS `m` FROM `k`) AS `o` USING (`id2`)",
 }
 IN_SQLITE = {
     "dear": "SELECT `id` FROM `t` GROUP BY `id` HAVING MIN(`p`) > 5",
@@ -107,6 +126,13 @@ IN_SQLITE = {
     "price within": "SELECT `id` FROM (SELECT `id`, `p` AS `x` FROM `t`) AS `q` WHERE `x` > 5",
     "days": "SELECT `d` FROM `t` UNION SELECT `day` FROM `t`",
     "upto in view": "SELECT `id` FROM `shown` WHERE `d` <= '2024-01-31'",
+    "fraction": "SELECT `id` FROM `t` WHERE `v` * 0.1 = 0.3",
+    "fraction shown": "SELECT SUM(`x`) AS `y` FROM (SELECT 0.1 AS `x` FROM `t`) AS `q`",
+    "many digits": "SELECT `id` FROM `t` WHERE `v` = 9007199254740993.0",
+    "text of a sum": "SELECT `id` FROM (SELECT `id`, `v` + 1 AS `x` FROM `t`) AS `q` WHERE `x` = '3'",
+    "day or moment": "SELECT COALESCE(`d`, `day`) AS `x` FROM `t`",
+    "days and moments": "SELECT `d` FROM `t` UNION ALL SELECT `day` FROM `t`",
+    "each ordered": "(SELECT `id` FROM `t` ORDER BY `id` LIMIT 1) UNION ALL (SELECT `n` FROM `k` ORDER BY `n` LIMIT 1)",
 }
 
 
@@ -173,7 +199,10 @@ def test_a_view_that_joins_several_shows_their_rows(made: LocalFeed) -> None:
 @pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
 def test_what_holds_is_shown_as_a_number(made: LocalFeed) -> None:
     """As upstream; PostgreSQL has a type of its own for it."""
-    shown = ["`v` > 1", "NOT `v`", "(`v` AND `id`)", "`v` IN (1,3)", "`v` = TRUE", "`v` IS NULL", "`w` > 1"]
+    shown = [
+        "`v` > 1", "NOT `v`", "(`v` AND `id`)", "`v` IN (1,3)", "`v` = TRUE", "`v` IS NULL", "`w` > 1",
+        "COALESCE(`w` > 1, `v` > 1)", "IF(`v`, `v` > 5, NULL)", "CASE WHEN `w` THEN `v` > 1 ELSE (`v` < 5) END",
+    ]  # fmt: skip
     columns = ", ".join(f"{one} AS `c{number}`" for number, one in enumerate(shown))
     view = f"SELECT `id`, {columns} FROM `t` UNION ALL SELECT `id`, {columns} FROM `t` WHERE `v` > 5"
     table = ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT, `w` INT)")
@@ -181,7 +210,8 @@ def test_what_holds_is_shown_as_a_number(made: LocalFeed) -> None:
     made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), table, row])
     made.send([ddl("d.x", 4, f"CREATE VIEW `x` AS {view}"), *watermarks(5)])
     made.apply()
-    assert [tuple(map(repr, one)) for one in _rows(made, "x")] == [("1", "1", "0", "1", "0", "0", "0", "None")]
+    expected = [1, 1, 0, 1, 0, 0, 0, None, 1, 0, 1]
+    assert [list(map(repr, one)) for one in _rows(made, "x")] == [list(map(repr, expected))]
 
 
 def _rows(feed: LocalFeed, view: str) -> list[tuple[object, ...]]:
@@ -191,6 +221,45 @@ def _rows(feed: LocalFeed, view: str) -> list[tuple[object, ...]]:
             return connection.execute(look).fetchall()
     found = feed.cells.query(look.replace("FROM ", "FROM d."))  # type: ignore[attr-defined]
     return [tuple(row.values()) for row in found]
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_a_star_stands_for_the_columns_of_its_time(made: LocalFeed) -> None:
+    """As upstream; a column that came later was shown, too. The order of columns matters to a UNION."""
+    table = ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT)")
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), table])
+    made.send([ddl("d.x", 3, "CREATE VIEW `x` AS SELECT * FROM `t`")])
+    made.send([ddl("d.y", 4, "CREATE VIEW `y` AS SELECT `o`.* FROM (SELECT * FROM `x`) AS `o`")])
+    made.send([ddl("d.t", 5, "ALTER TABLE `t` ADD COLUMN `z` INT FIRST"), insert("d.t", 6, id=1, v=2, z=3)])
+    made.send([ddl("d.w", 7, "CREATE VIEW `w` AS SELECT * FROM `t` UNION ALL SELECT 1, 2, 3"), *watermarks(8)])
+    made.apply()
+    assert (views(made), _rows(made, "x"), _rows(made, "y")) == ({"x", "y"}, [(1, 2)], [(1, 2)])
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize(
+    "ddls",
+    [
+        ["ALTER TABLE `t` MODIFY COLUMN `w` ENUM('b','a')"],
+        ["ALTER TABLE `t` DROP COLUMN `w`", "ALTER TABLE `t` ADD COLUMN `w` ENUM('b','a')"],
+        ["DROP TABLE `t`", "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT, `w` ENUM('b','a'))"],
+        [
+            "RENAME TABLE `t` TO `o`",
+            "CREATE TABLE `n` (`id` INT PRIMARY KEY, `v` INT, `w` ENUM('b','a'))",
+            "RENAME TABLE `n` TO `t`",
+        ],
+    ],
+)
+def test_a_view_is_judged_again_when_its_columns_change(made: LocalFeed, ddls: list[str]) -> None:
+    """It showed what comes first as texts do; and views over columns that stay as they are stay."""
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    made.send([ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT, `w` VARCHAR(9))")])
+    queries = {"x": "SELECT `id` FROM `t` ORDER BY `w` LIMIT 1", "y": "SELECT `w` FROM `t` WHERE `v` > 1"}
+    made.send([ddl(f"d.{name}", 3, f"CREATE VIEW `{name}` AS {query}") for name, query in queries.items()])
+    named = ((f"d.{'n' if '`n` (' in sql else 't'}", sql) for sql in ddls)
+    made.send([*(ddl(name, 4 + at, sql) for at, (name, sql) in enumerate(named)), *watermarks(9)])
+    made.apply()
+    assert views(made) == {"y"}
 
 
 @pytest.mark.parametrize("made", ["sqlite"], indirect=True)
