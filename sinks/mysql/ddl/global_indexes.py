@@ -18,18 +18,51 @@ def plain_globals(sql: str, has_primary_key: Callable[[], bool]) -> tuple[str, l
     """
     if "GLOBAL" not in sql.upper():
         return sql, []
+    sql, notes = _without_column_options(sql)
     words = Words(sql, features=True).words
     found = [one for one in _indexes(words) if any(is_word(word, "GLOBAL") for word in one[1])]
     makes = is_word(words[0], "CREATE") and is_word(words[1], "TABLE")
     if not found or not (_makes_primary_key(words) if makes else has_primary_key()):
-        return sql, []
+        return sql, notes
     for head, _ in reversed(found):
         kind = next((word for word in head[1:2] if is_word(word, "INDEX", "KEY")), None)
         made = "" if kind is not None or is_word(words[1], "UNIQUE") else "INDEX"
         sql = f"{sql[: head[0].origin]}{made}{sql[head[0].origin + len('UNIQUE') :]}"
-    return sql, [
-        f"{_named(head)} is not unique here: the server has no indexes over all partitions" for head, _ in found
-    ]
+    return sql, notes + [_note(_named(head)) for head, _ in found]
+
+
+def _note(index: str) -> str:
+    return f"{index} is not unique here: the server has no indexes over all partitions"
+
+
+def _without_column_options(sql: str) -> tuple[str, list[str]]:
+    """A CREATE TABLE with `UNIQUE KEY GLOBAL` of a column as an index of that name, as upstream calls it; and notes.
+
+    Without a primary key the statement stays as it is.
+    """
+    words, notes = Words(sql, features=True).words, list[str]()
+    if not (is_word(words[0], "CREATE") and is_word(words[1], "TABLE") and _makes_primary_key(words)):
+        return sql, []
+    for at in range(len(words) - 2, 0, -1):
+        last = at + 1 + is_word(words[at + 1], "KEY")
+        if not (is_word(words[at], "UNIQUE") and last < len(words) and is_word(words[last], "GLOBAL")):
+            continue
+        stop, name = words[_end(words, at)].origin, words[_begin(words, at)].text
+        quoted = f"`{name.replace('`', '``')}`"
+        behind = words[last + 1].origin
+        sql = f"{sql[: words[at].origin]}{sql[behind:stop]},INDEX {quoted}({quoted}){sql[stop:]}"
+        notes.insert(0, _note(f"index {name!r}"))
+    return sql, notes
+
+
+def _begin(words: Sequence[Word], at: int) -> int:
+    """Where the element begins that holds a word: behind the bracket that is open there, or a comma in it."""
+    depth = 0
+    for before in range(at - 1, -1, -1):
+        if not depth and is_word(words[before], ",", "("):
+            return before + 1
+        depth += is_word(words[before], ")") - is_word(words[before], "(")
+    return 0
 
 
 def _indexes(words: Sequence[Word]) -> Iterator[tuple[Sequence[Word], Sequence[Word]]]:

@@ -63,6 +63,7 @@ GLOBAL = "/*T![global_index] GLOBAL */"
 COLUMNS = "`id` INT NOT NULL,`y` INT NOT NULL,`n` INT"
 OF_TABLE = [f"CREATE TABLE `t` ({COLUMNS},PRIMARY KEY(`id`, `y`),UNIQUE `u`(`n`) {GLOBAL}) {BY_YEAR}"]
 PLAIN = f"CREATE TABLE `t` ({COLUMNS},PRIMARY KEY(`id`, `y`)) {BY_YEAR}"
+OF_COLUMN = [f"CREATE TABLE `t` ({COLUMNS} UNIQUE KEY GLOBAL,PRIMARY KEY(`id`, `y`)) {BY_YEAR}"]
 ADDED = [PLAIN, f"ALTER TABLE `t` ADD UNIQUE `u`(`n`) {GLOBAL},ADD INDEX `i`(`y`)"]
 CREATED = [PLAIN, f"CREATE UNIQUE INDEX `u` ON `t` (`n`) {GLOBAL}"]
 
@@ -115,3 +116,14 @@ def test_an_index_of_one_partition_each_stays_unique() -> None:
     made, notes = plain_globals(f"ALTER TABLE `t` ADD {local},ADD UNIQUE KEY `u`((`n`+1)) {GLOBAL}", lambda: True)
     assert made == f"ALTER TABLE `t` ADD {local},ADD  KEY `u`((`n`+1)) {GLOBAL}"
     assert notes == ["index 'u' is not unique here: the server has no indexes over all partitions"]
+
+
+def test_an_index_over_all_partitions_that_a_column_names_is_a_plain_one(feed: LocalFeed) -> None:
+    """Upstream gives it the column's name; the words are no comment there."""
+    feed.send([ddl("x.", 1, "CREATE DATABASE `x`"), *(ddl("x.t", 2, sql) for sql in OF_COLUMN), *watermarks(2)])
+    feed.apply()
+    assert isinstance(feed.cells, MariaDbCells)
+    assert [str(row["Non_unique"]) for row in feed.cells.query("SHOW INDEX FROM x.t WHERE Key_name = 'n'")] == ["1"]
+    feed.send([ddl("x.t", 3, "ALTER TABLE `t` DROP INDEX `n`"), *watermarks(3)])
+    feed.apply()
+    assert not feed.cells.query("SHOW INDEX FROM x.t WHERE Key_name = 'n'")
