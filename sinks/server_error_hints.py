@@ -4,6 +4,7 @@ _LOGIN = "check user and password of target.uri; characters that URIs reserve ar
 _RIGHTS = "GRANT the right to the user of target.uri; `reconciler help security` lists the least rights"
 _ADDRESS = "check host and port of target.uri, and that the server runs and can be reached from here"
 _FULL = "make room on the server's disk, or raise its limit; the run goes on from where it was"
+_ROWS = "set the server's binlog_format to ROW: with GTIDs, STATEMENT allows no temporary table in a transaction"
 _MYSQL = {
     1044: _RIGHTS,  # access to a database
     1045: f"{_LOGIN}; or the server knows this user from another host only",
@@ -14,12 +15,15 @@ _MYSQL = {
     1227: _RIGHTS,
     1370: _RIGHTS,
     1698: f"{_LOGIN}; root of MariaDB logs in by its socket alone: use a user of its own",
+    1787: _ROWS,
+    1792: "SET GLOBAL transaction_read_only = 0, if this server is meant to be written to",
     1820: "the password has expired: set a new one with ALTER USER",
     2002: _ADDRESS,
     2003: _ADDRESS,
     2013: "see the server's log; if each start says this, another kind of server listens at the port of target.uri",
     2005: "the name of the host in target.uri is not known here: check its spelling, or name an address",
     3118: "the account is locked: ALTER USER ... ACCOUNT UNLOCK",
+    3748: _ROWS,
 }
 _POSTGRES = {
     "28000": "check the user of target.uri and the server's pg_hba.conf",
