@@ -28,7 +28,7 @@ from ordering.window import Range
 OffsetRange = tuple[Partition, int, int]
 
 RESET = "the progress was reset or rewound since the last proof"
-LEFT_OUT = "event filters or the quarantine leave out events"
+LEFT_OUT = "event filters leave out events, or messages were quarantined: `reconciler verify` compares the tables"
 NO_LOG = "files are not read again for a proof"
 STAYS_SO = (LEFT_OUT, NO_LOG)
 

@@ -3,7 +3,7 @@
 Where events can't tell (the first proof, a DDL, lost messages), the reason is said.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from consumer.proof.ddls import changes_key, created_once, creates, left_by, moved, since, touched
@@ -17,7 +17,7 @@ from ordering.rows.content_sums import ContentSums, added, differing, rows_in
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
 from sinks.compare.canonical import columns_of
 
-TOO_LONG = "the server can't make the text of a row: it is too long"
+TOO_LONG = "the server can't make the text of a row: it is too long (in MySQL and MariaDB, for max_allowed_packet)"
 DROPPED = "the target has no such table, and no DDL has dropped it"
 _MISSING = "the target has no such table, and whether a DDL has dropped it is not known"
 _NONE = "the target has no table of this changefeed, and whether it should have some is not known"
@@ -25,6 +25,7 @@ VERIFY = "`reconciler verify` compares it, then `reconciler prove CONFIG --rebas
 _WAS_GONE = "the target had no such table at the last proof"
 _DIFFERED = "it differed at an earlier proof"
 _OTHERS = "its columns are others than at the last proof, or another version made its sums"
+_OWN = "it has columns that upstream lacks: from now on they are in no sum"
 _BY_HAND = "its columns became others without a DDL"
 _UNKNOWN = "it was not there at the last proof, and no CREATE TABLE alone has made it since"
 _FIRST = "this is the first proof, and no CREATE TABLE of this changefeed alone has made the table"
@@ -83,6 +84,18 @@ class Expectations:
             for name, why in sorted(expected.items())
             if name.folded not in there and self.accepts(*name)
         }
+
+    def own_columns(self) -> dict[TableName, dict[str, bool]]:
+        """Columns that upstream lacks: in an interval with a DDL about them, rows of before it tell nothing."""
+        if self.gap == RESET:
+            return {}
+        before = {} if self.state is None else self.state.own
+        found = {}
+        for name, table in self.tables.items():
+            known = [column for column, is_own in before.get(name, {}).items() if is_own]
+            new = () if self._lost_ddls() or self._about_columns(name) else table.own_columns
+            found[name] = {column: column not in table.shown_columns for column in (*known, *new)}
+        return {name: columns for name, columns in found.items() if columns}
 
     def _is_executed(self, line: DdlRecord) -> bool:
         """Whether the target's snapshot holds what a DDL has done."""
@@ -178,7 +191,7 @@ class Expectations:
         if known is None or not known.signature or name not in self.tables or self.gap == RESET or self._lost_ddls():
             return ""
         now = self._signature(name)
-        is_other = known.signature != now and known.signature[:1] == now[:1]
+        is_other = self._shared(name, known.signature) != self._shared(name, now) and known.signature[:1] == now[:1]
         if not is_other or self._about_columns(name):
             return ""
         return "" if any(changes_key(line, name) for line in self._ddls()) else _BY_HAND
@@ -206,7 +219,14 @@ class Expectations:
             return f"a DDL may have changed its rows: {about[0].sql[:200]}"
         if not known.signature:
             return _WAS_GONE
-        return "" if known.signature == self._signature(name) else _OTHERS
+        now = self._signature(name)
+        is_same = self._shared(name, known.signature) == self._shared(name, now)
+        return "" if known.signature == now else _OWN if is_same else _OTHERS
+
+    def _shared(self, name: TableName, signature: Sequence[str]) -> list[str]:
+        """A signature without the columns that upstream was known to lack at the last proof."""
+        own = {} if self.state is None else self.state.own.get(name, {})
+        return [entry for entry in signature if entry.partition("\t")[0] not in own]
 
     def _lost_ddls(self) -> str:
         lost = len(self.present.ddls) >= KEPT and self.present.ddls[-1].commit_ts >= self.low

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from consumer.codec import canal_json
-from consumer.codec.canal_json import KINDS, Envelope, Image, decode_image
+from consumer.codec.canal_json import KINDS, Envelope, Extension, Image, decode_image
 from consumer.proof.keyless import KeylessCopies, PassOrder, Place
 from consumer.proof.pieces import TablePass
 from ordering.events import Kind, Partition, Position, RowOp, TableName
@@ -18,6 +18,9 @@ from ordering.rows.identity import ordinal, row_key
 from ordering.timestamps import CommitTs
 from sinks.compare.canonical import CanonicalRows
 from sinks.rows.schema import spelled
+
+_LACKS = "as DELETEs do if the changefeed has delete-only-output-handle-key-columns: let it send whole rows"
+_OWN = "so upstream has none: the next proof leaves it out of the sums"
 
 
 @dataclass(slots=True)
@@ -35,30 +38,47 @@ class TableInterval:
     """Whether an event came with another key than the table has at the end, or with none."""
     lost_column: str = ""
     """A column that an event has, and the table lacks; "" if there is none."""
+    own_columns: frozenset[str] = frozenset()
+    """Columns of the sums that a whole row of upstream's lacks: the target alone has them."""
+    shown_columns: frozenset[str] = frozenset()
+    """Columns that are in no sum, and that an event has."""
     _names: frozenset[str] = field(init=False)
+    _summed: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._names = frozenset(column.name for column in self.rows.schema.columns)
+        self._summed = frozenset(one.column.name for one in self.rows.columns)
 
-    def look(self, image: Image) -> None:
-        """Note a column that the table lacks."""
+    def look(self, kind: Kind, image: Image) -> None:
+        """Note a column that the table lacks, and those that upstream lacks."""
+        if kind is not Kind.DELETE and not self._summed <= image.keys():
+            self.own_columns |= self._summed - image.keys()
+        if self.rows.left_out:
+            self.shown_columns |= self.rows.left_out.keys() & image.keys()
         if not self._names.issuperset(image) and not self.lost_column:
             lost = [name for name in image if name not in self._names]
             self.lost_column = next(iter(sorted({*lost} - {*self.unsent(lost)})), "")
 
     def take(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None) -> None:
         """Take a row event: the row that it found, and the one that it left."""
-        with self._telling():
+        with self._telling(kind):
             for half, side in _halves(kind, image, old):
-                key = row_key(self.rows.schema.name, [side[column] for column in self.rows.schema.handle_key])
+                key = row_key(self.rows.schema.name, self._key_of(side))
                 order = ordinal(commit_ts, half)
                 digest = self.sums.take(key, order, lambda side=side: self.rows.digest(side))  # type: ignore[misc]
                 if digest is not None and self.passing is not None:
                     self.passing.carry(self.passing.piece_of(side), order, digest)
 
+    def _key_of(self, image: Image) -> list[str | None]:
+        """What tells the row apart, however its texts are spelled: an ENUM comes as a number, or as a name."""
+        if not self.rows.keys:
+            return [image[column] for column in self.rows.schema.handle_key]
+        texts = ((one, image[one.column.name]) for one in self.rows.keys)
+        return [None if text is None else one.spell(text) or text for one, text in texts]
+
     def count(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None, place: Place) -> None:
         """Take a row event of a table without a key; what it comes to is known by `settle`."""
-        with self._telling():
+        with self._telling(kind):
             halves = [(half, self.rows.digest(side)) for half, side in _halves(kind, image, old)]
             for (half, row), (_, other) in zip(halves, reversed(halves), strict=True):
                 self.copies.add(row, ordinal(commit_ts, half), place, other if len(halves) > 1 else None)
@@ -71,12 +91,13 @@ class TableInterval:
                 self.passing.carry(0, order, digest, times)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _telling(self, kind: Kind) -> Iterator[None]:
         """Note why an event does not tell the sums."""
         try:
             yield
         except KeyError as missing:
-            self.unproven = f"an event lacks the column {missing.args[0]!r}"
+            why = _LACKS if kind is Kind.DELETE else _OWN
+            self.unproven = f"an event lacks the column {missing.args[0]!r}, {why}"
         except ValueError as wrong:
             self.unproven = f"an event has a value that the target's column can't hold: {str(wrong)[:200]}"
 
@@ -123,18 +144,17 @@ class IntervalReading:
         table = self.tables.get(known)
         if table is None:
             self.unknown.add(name)
-        if table is None or table.unproven:
+        if table is None or (table.unproven and table.own_columns):
             return
-        if extension.only_handle_key or extension.claim_check_location:
-            table.unproven = "a row was too large for its message: its values are elsewhere"
-            return
-        if extension.only_new:
-            table.unproven = "an UPDATE lacks its old row: the changefeed does not send old values"
+        if why := _why_not_whole(extension):
+            table.unproven = why
             return
         table.has_other_key |= (message.primary_key or ()) != table.rows.schema.handle_key
         kind = KINDS[message.type]
         image = decode_image(message.data[0])  # type: ignore[index]  # `check_row` has looked
-        table.look(image)
+        table.look(kind, image)
+        if table.unproven:
+            return
         old = decode_image(message.old[0]) if kind is Kind.UPDATE else None  # type: ignore[index]
         if table.rows.schema.handle_key:
             table.take(kind, extension.commit_ts, image, old)
@@ -142,6 +162,13 @@ class IntervalReading:
             table.unproven = f"without column {extension.blurred!r}, rows that differ upstream may be equal"
         else:
             table.count(kind, extension.commit_ts, image, old, place)
+
+
+def _why_not_whole(extension: Extension) -> str:
+    """Why an event does not hold the rows; "" if it does."""
+    if extension.only_handle_key or extension.claim_check_location:
+        return "a row was too large for its message: its values are elsewhere"
+    return "an UPDATE lacks its old row: the changefeed does not send old values" if extension.only_new else ""
 
 
 def _halves(kind: Kind, image: Image, old: Image | None) -> Iterator[tuple[RowOp, Image]]:

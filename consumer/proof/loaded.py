@@ -87,7 +87,7 @@ def keep_base(config: Config, target: Target, progress: Progress, files: Mapping
         tables[schema.name] = ExpectedTable(tuple(signature), sums, at)
     done = settled(target.ddl_log.latest(config.changefeed, KEPT), at)
     target.proofs.make()
-    state = ProofState.at(progress, done, tables, judged, {}, {}, {})
+    state = ProofState.at(progress, done, tables, judged, {}, {}, {}, {})
     target.proofs.add(config.changefeed, at, "", state.as_json())
 
 

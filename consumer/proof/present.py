@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Self
 
@@ -14,7 +14,7 @@ from consumer.config.zone import in_zone
 from consumer.proof.ddls import Filled, ended, filled, settled, since
 from consumer.proof.state import ProofState, lineage_of
 from consumer.verify.sides import Side, open_target_side
-from consumer.wiring import values_of
+from consumer.wiring import target_of, values_of
 from ordering.errors import TargetBusyError
 from ordering.events import TableName, folded
 from ordering.progress import Progress
@@ -29,6 +29,7 @@ _WAIT_S = 60.0
 _LOOK_S = 0.1
 _SELECTED = "sink.column-selectors leave it out"
 _NOT_OF_SHARD = "this shard lacks it upstream"
+_OWN = "upstream lacks it"
 _UNMASKED = "rows from before its ADD COLUMN hold its default, not its mask"
 
 
@@ -60,12 +61,23 @@ class SumRules:
     unsent: Mapping[str, str]
 
     @classmethod
-    def of(cls, config: Config, progress: Progress, schema: TableSchema, shown: Collection[str] = ()) -> Self:
-        """What the config and the progress say of a table. `shown`: as in `Present.filled`."""
+    def of(
+        cls,
+        config: Config,
+        progress: Progress,
+        schema: TableSchema,
+        shown: Collection[str] = (),
+        own: Collection[str] = (),
+    ) -> Self:
+        """What the config and the progress say of a table. `shown`: as in `Present.filled`; `own`: as in the state."""
         there = [column.name for column in schema.columns]
         rules = read_routes(config.sink).columns
         unmasked = [name for name in there if folded(name) in shown and rules.is_masked(schema.name, name)]
-        unsent = dict.fromkeys(unmasked, _UNMASKED) | dict.fromkeys(_lacking(progress, schema, there), _NOT_OF_SHARD)
+        unsent = (
+            dict.fromkeys(own, _OWN)
+            | dict.fromkeys(unmasked, _UNMASKED)
+            | dict.fromkeys(_lacking(progress, schema, there), _NOT_OF_SHARD)
+        )
         return cls(values_of(config), unsent | dict.fromkeys(rules.unsent(schema.name, there), _SELECTED))
 
     def rows(self, schema: TableSchema, reader: TableReader) -> CanonicalRows:
@@ -109,14 +121,29 @@ def present_of(config: Config, side: Side, progress: Progress, state: ProofState
     accepts = read_filter(config.filter).tables
     ddls = side.targets[0].ddl_log.latest(config.changefeed, KEPT)
     shown = _filled(ddls, state, progress)
+    known = {} if state is None or state.lineage != lineage_of(progress) else state.own
+    own = {name: [column for column, is_own in columns.items() if is_own] for name, columns in known.items()}
     tables = side.catalog().tables.items()
     rows = {
-        name: SumRules.of(config, progress, schema, shown.get(name.folded, ())).rows(schema, side.readers[0])
+        name: SumRules.of(config, progress, schema, shown.get(name.folded, ()), own.get(name, ())).rows(
+            schema, side.readers[0]
+        )
         for name, schema in tables
         if accepts(*name)
     }
     done = settled(ddls, int(progress.checkpoint_ts))
     return Present(progress, ddls, rows, done, done | (ended(ddls) if progress.untouched else frozenset()), shown)
+
+
+def with_executed(config: Config, present: Present) -> Present:
+    """The same with the DDLs of now: a DDL that is executed after a snapshot has begun may show in it.
+
+    MySQL and MariaDB tell which tables there are, and their columns, as they are at the moment. PostgreSQL shows a
+    table that was truncated or rewritten as an empty one (its manual, "Caveats" of MVCC).
+    """
+    with closing(target_of(config)) as target:
+        target.connect()
+        return replace(present, ddls=target.ddl_log.latest(config.changefeed, KEPT))
 
 
 def _filled(ddls: Sequence[DdlRecord], state: ProofState | None, progress: Progress) -> Filled:

@@ -22,16 +22,18 @@ from consumer.proof.expectation import TOO_LONG, Expectations
 from consumer.proof.interval import IntervalReading, TableInterval
 from consumer.proof.keyless import PassOrder
 from consumer.proof.pieces import TablePass, whole_sums
-from consumer.proof.present import Present, at_rest, present_of
+from consumer.proof.present import Present, at_rest, present_of, with_executed
 from consumer.proof.report import Proof
 from consumer.proof.state import ProofState, first_state, state_of
 from consumer.proof.upstream import UpstreamSums, excuse_of, with_upstream
 from consumer.source.continuity import LogControl
 from consumer.wiring import check_is_database, target_of
-from ordering.errors import ConfigError
+from ordering.errors import ConfigError, TargetError, TargetUnreachableError
 from ordering.events import TableName
 from ordering.rows.content_sums import ContentSums
-from sinks.bookkeeping.ddl_log import KEPT
+
+_AGAIN = 5
+"""So often a proof begins again for DDLs."""
 
 
 def carried(
@@ -84,7 +86,7 @@ class Proving:
             state = state_of(proofs.state(self.config.changefeed))
             present, sums, upstream = self._found(state)
             log = EventsLog(self.config, self.control, self.readers)
-            executed = replace(present, ddls=target.ddl_log.latest(self.config.changefeed, KEPT))
+            executed = with_executed(self.config, present)
             expectations, messages = carried(self.config, log, state, executed, {})
             proof = self._judged(expectations, sums, messages)
             if upstream is not None:
@@ -92,7 +94,8 @@ class Proving:
             proof.seconds = round(time.monotonic() - begun, 3)
             done, judged = present.past, proof.judgements()
             starts, passed = expectations.starts, expectations.passed
-            kept = ProofState.at(present.progress, done, proof.expected, judged, starts, passed, present.filled)
+            filled, own = present.filled, expectations.own_columns()
+            kept = ProofState.at(present.progress, done, proof.expected, judged, starts, passed, filled, own)
             proofs.add(self.config.changefeed, proof.checkpoint_ts, proof.certificate(), kept.as_json())
         return proof
 
@@ -102,19 +105,26 @@ class Proving:
             raise ConfigError(f"changefeed {self.config.changefeed!r} has not run yet", hint=hint)
 
     def _found(
-        self, state: ProofState | None
+        self, state: ProofState | None, again: int = _AGAIN
     ) -> tuple[Present, dict[TableName, ContentSums | None], UpstreamSums | None]:
         """The target's checkpoint and sums, of one transaction, and what to ask the upstream about.
 
-        A DDL that is executed meanwhile may show in it: PostgreSQL shows a table that was truncated or rewritten as an
-        empty one (its manual, "Caveats" of MVCC). So the DDL log is read once more after it.
+        `again`: how often it begins again where a DDL has taken a table away, or changed it, before it was read.
         """
         with at_rest(self.config) as (side, progress):
             present = present_of(self.config, side, progress, state)
-            sums = {name: whole_sums(rows, side.readers[0]) for name, rows in present.rows.items()}
-            has_upstream = bool(self.config.source.upstream.uri)
-            upstream = UpstreamSums.begun(self.config, side, present.checkpoint_ts) if has_upstream else None
-            return present, sums, upstream
+            try:
+                sums = {name: whole_sums(rows, side.readers[0]) for name, rows in present.rows.items()}
+                has_upstream = bool(self.config.source.upstream.uri)
+                upstream = UpstreamSums.begun(self.config, side, present.checkpoint_ts) if has_upstream else None
+            except TargetUnreachableError:
+                raise
+            except TargetError:
+                if not again or with_executed(self.config, present).ddls == present.ddls:
+                    raise
+            else:
+                return present, sums, upstream
+        return self._found(state, again - 1)
 
     def _ask(self, upstream: UpstreamSums, proof: Proof, present: Present) -> None:
         """Let the upstream's answers join what was found, but for tables that a DDL has already taken further."""

@@ -16,7 +16,7 @@ from consumer.kafka.reader import Readers
 from consumer.proof.events_log import STAYS_SO, EventsLog
 from consumer.proof.expectation import Expectations
 from consumer.proof.pieces import TablePass, has_more_rows
-from consumer.proof.present import Present, at_rest, present_of
+from consumer.proof.present import Present, at_rest, present_of, with_executed
 from consumer.proof.report import Proof, ProofOf, ProofVerdict
 from consumer.proof.run import carried
 from consumer.proof.state import ProofState, state_of
@@ -59,8 +59,8 @@ class Scrub:
     _passes: dict[TableName, TablePass] = field(default_factory=dict)
     _tried: dict[TableName, float] = field(default_factory=dict)
     """When this instance last began to read a table, or compared it."""
-    _refused: dict[TableName, str] = field(default_factory=dict)
-    """Tables that could not be read, and why."""
+    _refused: dict[TableName, tuple[str, list[str]]] = field(default_factory=dict)
+    """Tables that could not be read, why, and with which signature."""
     _pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -160,14 +160,14 @@ class Scrub:
         self._pace(rows)
 
     def _refuse(self, name: TableName, why: str) -> None:
-        self._refused[name] = why
-        del self._passes[name]
+        self._refused[name] = why, self._passes.pop(name).rows.signature
 
     def _carry(self) -> Proof:
         """Carry all on to the present; compare, and keep what was found."""
         begun = time.monotonic()
         with at_rest(self.config, self.stopping) as (side, progress):
-            present = present_of(self.config, side, progress, self._state)
+            shown = present_of(self.config, side, progress, self._state)
+        present = with_executed(self.config, shown)
         log = EventsLog(self.config, self.control, self.readers, self._pace)
         expectations, messages = carried(self.config, log, self._state, present, self._passes)
         proof = Proof(self.config.changefeed, present.checkpoint_ts, expectations.low, messages)
@@ -187,8 +187,10 @@ class Scrub:
             if why or one.is_done:
                 del self._passes[name]
         for name, found in rows.items():
-            refused, lost = self._refused.pop(name, ""), expectations.lost(name)
-            reason = lost or refused  # it may be that a DDL has made it unreadable as it was known
+            (refused, signature), lost = self._refused.pop(name, ("", found.signature)), expectations.lost(name)
+            if signature != found.signature:  # a DDL has made it unreadable as it was known
+                refused, _ = "", self._tried.pop(name, None)
+            reason = lost or refused
             if name not in proof.tables and reason:
                 if lost and not expectations.tables[name].unproven:
                     self._tried.pop(name, None)  # what comes next can be proven: a base is read at once
@@ -219,6 +221,7 @@ class Scrub:
             expectations.starts,
             expectations.passed,
             present.filled,
+            expectations.own_columns(),
         )
         self._present, self._goes_on = present, expectations.gap not in STAYS_SO
         if before is None or proof.tables or proof.messages:

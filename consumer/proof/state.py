@@ -12,6 +12,11 @@ from ordering.events import Partition, TableName
 from ordering.progress import Progress
 from ordering.rows.content_sums import ContentSums, as_lists, from_lists
 
+OwnColumns = Mapping[TableName, Mapping[str, bool]]
+"""Columns that the target has, and upstream lacks, as whole rows of its have shown: no event tells of their values.
+
+False: an event has shown since that upstream has it by now.
+"""
 FORMAT = 3
 """Another one is not read: the next proof takes a new base."""
 
@@ -63,6 +68,7 @@ class ProofState:
     """The last watermark before each start, where there is one."""
     filled: Filled | None = None
     """As in `Present`; None where that was not kept."""
+    own: OwnColumns = field(default_factory=dict)
 
     @classmethod
     def at(
@@ -74,6 +80,7 @@ class ProofState:
         starts: Mapping[Partition, int],
         passed: Mapping[Partition, int],
         filled: Filled,
+        own: OwnColumns,
     ) -> "ProofState":
         """The state at the target's progress."""
         return cls(
@@ -86,6 +93,7 @@ class ProofState:
             judged,
             passed,
             filled,
+            own,
         )
 
     def as_json(self) -> str:
@@ -101,12 +109,19 @@ class ProofState:
         more["passed"] = passed
         if self.filled is not None:
             more["filled"] = [[*name, sorted(columns)] for name, columns in sorted(self.filled.items())]
+        if self.own:
+            more["own"] = [[*name, dict(sorted(columns.items()))] for name, columns in sorted(self.own.items())]
         return orjson.dumps({**told, **more}).decode()
 
 
 def lineage_of(progress: Progress) -> str:
-    """What stays the same as long as a progress goes on from itself."""
-    return f"{progress.ledger} {progress.start_ts} {progress.filter_digest}"
+    """What stays the same as long as a progress goes on from itself, and takes the same events of a table."""
+    return f"{progress.ledger} {progress.start_ts} {_of_rows(progress.filter_digest)}"
+
+
+def _of_rows(filter_digest: str) -> str:
+    """What a filter leaves out of tables that it takes; which those are may only become fewer, else it is refused."""
+    return ":".join(filter_digest.split(":")[-2:])
 
 
 def first_state(progress: Progress) -> ProofState | None:
@@ -143,9 +158,11 @@ def _read(found: dict[str, Any]) -> ProofState:
     passed = _by_partition(found.get("passed", []))  # an earlier version's has none
     kept = found.get("filled")
     filled = None if kept is None else {TableName(*name): frozenset(columns) for *name, columns in kept}
-    return ProofState(
-        found["checkpoint_ts"], found["lineage"], starts, found["topics"], settled, tables, judged, passed, filled
-    )
+    ledger, start_ts, filters = found["lineage"].split(" ", 2)
+    lineage = f"{ledger} {start_ts} {_of_rows(filters)}"  # an earlier version's has the rules for tables too
+    own = {TableName(*name): columns for *name, columns in found.get("own", [])}
+    checkpoint_ts, topics = found["checkpoint_ts"], found["topics"]
+    return ProofState(checkpoint_ts, lineage, starts, topics, settled, tables, judged, passed, filled, own)
 
 
 def _by_partition(kept: list[tuple[str, int, int]]) -> dict[Partition, int]:

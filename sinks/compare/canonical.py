@@ -166,6 +166,7 @@ def canonical_rows(
 def _canonical(column: Column, reader: TableReader, rules: ValueRules) -> CanonicalColumn:
     trait = reader.trait(column)
     form = _BY_SHAPE.get(column.shape, Form.TEXT) if trait is None else trait.form
+    form = Form.BITS if reader.hides_members(column) else form
     is_vector = trait is not None and column.type.lower().startswith("vector")
     is_late = form is Form.JSON or is_vector or _is_unbounded(trait)
     spell = spelling_of(column, form, reader, rules, is_vector=is_vector)
@@ -252,7 +253,7 @@ def _packed_in_sql(one: CanonicalColumn, reader: TableReader) -> str:
     name = reader.quoted(one.column.name)
     if one.is_late:
         return f"CASE WHEN {name} IS NULL THEN '{NOTHING}' ELSE '{LATE}' END"
-    text = reader.text(one.form, one.column)
+    text = reader.held(one.form, one.column)
     if one.form in _REALS:
         text = f"CASE WHEN {name} = 0 THEN '0' WHEN {_inside(name)} THEN {text} ELSE '{LATE}' END"
     # a text that can't be made may be NULL too: only the column itself says that it is

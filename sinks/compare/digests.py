@@ -114,6 +114,20 @@ class TableReader(ABC):
     def text(self, form: Form, column: Column) -> str:
         """An expression for a value's text, NULL for NULL."""
 
+    def hides_members(self, column: Column) -> bool:
+        """Whether names do not tell an ENUM's or SET's values apart; `text` has its number as BITS."""
+        del column
+        return False
+
+    def held(self, form: Form, column: Column) -> str:
+        """As `text`, of a float with all digits that are held, also those that the server does not show."""
+        return self.text(form, column)
+
+    def truncates(self, column: Column) -> int | None:
+        """Digits behind the point that a float of a column is cut to when it is stored; None if it is not."""
+        del column
+        return None
+
     def late_value(self, form: Form, column: Column) -> str:
         """An expression for a value that servers spell in several ways: as `text`, of floats with all digits."""
         return self.text(form, column)

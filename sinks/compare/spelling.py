@@ -6,14 +6,14 @@ Where servers spell a value in several ways, the canonical text is made here for
 import struct
 from collections.abc import Callable
 from datetime import date, datetime
-from math import isinf
+from math import floor, isinf
 
 from sinks.compare.digests import TableReader
 from sinks.compare.documents import decimal_text, document_text
 from sinks.compare.value_forms import Form, is_plain, real_text
 from sinks.rows import plain_values
 from sinks.rows.schema import Column, Shape
-from sinks.rows.values import ValueRules, member_name, set_names, utc_of
+from sinks.rows.values import ValueRules, member_name, set_mask, set_names, shown_number, utc_of
 
 Spell = Callable[[str], str | None]
 """A message's text as the canonical one. Raises ValueError."""
@@ -25,22 +25,48 @@ def spelling_of(column: Column, form: Form, reader: TableReader, rules: ValueRul
     """How a column's texts are spelled."""
     if is_vector:
         return _vector
-    if column.shape is Shape.ENUM:
-        return lambda text: member_name(column.members, text)
-    if column.shape is Shape.SET:
-        return lambda text: set_names(column.members, text)
+    if column.shape in {Shape.ENUM, Shape.SET}:
+        return _members(column, numbers=form is Form.BITS)
     if form is Form.NUMBER or form is Form.BITS:
         return _number(column, form, reader)
+    if form in {Form.REAL, Form.FLOAT}:
+        return _floats(form, reader.truncates(column))
     if form in _MOMENTS:
         return _moments(form, rules, null=reader.calendar_only)
     return _SPELLINGS.get(form, str)
 
 
+def _members(column: Column, *, numbers: bool) -> Spell:
+    """As names, or as numbers where the server does not tell the names."""
+    is_set, members = column.shape is Shape.SET, column.members
+    if numbers:
+        return lambda text: str(set_mask(members, text, shown_number) if is_set else shown_number(members, text))
+    return lambda text: set_names(members, text) if is_set else member_name(members, text)
+
+
 def _number(column: Column, form: Form, reader: TableReader) -> Spell:
     trait = reader.trait(column)
     if form is Form.NUMBER and trait is not None and trait.scale is None:
-        return lambda text: f"{LATE}{decimal_text(plain_values.exact(text))}"
+        return _unbounded
     return _decimals(trait.scale) if trait is not None and trait.scale else _whole
+
+
+def _unbounded(text: str) -> str:
+    """A number with any digits; a float may come with an exponent."""
+    return LATE + decimal_text(text if plain_values.is_number(text) else plain_values.exact(text))
+
+
+def _truncated(text: str, digits: int) -> float:
+    """A float as MySQL and MariaDB hold it in a DOUBLE(m, digits): they cut what is above the next lower integer."""
+    number = plain_values.double(text)
+    whole = floor(number)
+    return whole + round((number - whole) * 10.0**digits) / 10.0**digits
+
+
+def _floats(form: Form, digits: int | None) -> Spell:
+    if digits is None:
+        return _real if form is Form.REAL else _float
+    return lambda text: _spelled(_near(_truncated(text, digits)) if form is Form.FLOAT else _truncated(text, digits))
 
 
 def _bytes(text: str) -> str:
@@ -79,10 +105,13 @@ def _spelled(number: float) -> str:
 
 
 def _single(text: str) -> float:
-    number = plain_values.double(text)
+    return _near(plain_values.double(text))
+
+
+def _near(number: float) -> float:
     (near,) = struct.unpack("f", struct.pack("f", number))
     if isinf(near):
-        message = f"{text[:50]!r} is beyond a float of 32 bits"
+        message = f"{number!r} is beyond a float of 32 bits"
         raise ValueError(message)
     return float(near)
 
@@ -123,8 +152,6 @@ def _moments(form: Form, rules: ValueRules, *, null: bool) -> Spell:
 
 _SPELLINGS: dict[Form, Spell] = {
     Form.BYTES: _bytes,
-    Form.REAL: _real,
-    Form.FLOAT: _float,
     Form.TIME: _fraction,
     Form.JSON: _json,
 }

@@ -24,6 +24,8 @@ _BY_TYPE = {
     "json": "CAST({} AS CHAR) <=> CAST(CAST(%s AS JSON) AS CHAR)",  # 1 and 1.0 are equal as JSON
     "year": "CAST({} AS CHAR) <=> CAST(%s AS CHAR)",  # a number is taken for a year of two digits
 }
+_SHOWN = "CAST({} AS CHAR) + 0e0 <=> %s"
+"""A DOUBLE(9,2) holds -0.05 as -0.050000000000000044."""
 _BYTEWISE = "CAST(CAST({} AS CHAR) AS BINARY) <=> CAST(%s AS BINARY)"
 _WHOLE = (Shape.INTEGER, Shape.BIT, Shape.ENUM, Shape.SET)
 
@@ -49,6 +51,8 @@ def _match(column: Column) -> str:
     if _base(column) == "decimal":
         digits = column.type.partition("(")[2].partition(")")[0]
         return f"{quoted(column.name).replace('%', '%%')} <=> CAST(%s AS DECIMAL({digits}))"
+    if _base(column) == "double" and "(" in column.type:
+        return _SHOWN.replace("{}", quoted(column.name).replace("%", "%%"))
     form = _BY_TYPE.get(_base(column)) or _BY_SHAPE.get(column.shape, _BYTEWISE)
     # the driver takes a percent sign in a name for a place holder
     return form.replace("{}", quoted(column.name).replace("%", "%%"))

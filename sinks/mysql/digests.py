@@ -110,10 +110,19 @@ class MysqlReader(TableReader):
         """See `TableReader.is_whole_number`: a year is compared with a number as with one of two digits."""
         return _base(column) != "year" and super().is_whole_number(column)
 
+    def hides_members(self, column: Column) -> bool:
+        """See `TableReader.hides_members`: the server shows `?` for what `as_shown` says.
+
+        A member '' is not the invalid value '', whose number is 0.
+        """
+        return any(not name or "?" in name for name in column.members)
+
     def text(self, form: Form, column: Column) -> str:
         """See `TableReader.text`."""
         name = quoted(column.name)
         own = self.trait(column)
+        if form is Form.BITS and column.members:
+            return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"
         if form is Form.BYTES:
             return f"HEX({name})"
         if own is None or own.form is not form:
@@ -126,11 +135,21 @@ class MysqlReader(TableReader):
             return f"CAST({name} AS CHAR)" if _base(column) == "vector" else f"CONVERT({name} USING utf8mb4)"
         if form is Form.BITS or column.shape is Shape.INTEGER or "zerofill" in column.type.lower():
             return f"CAST({name} + 0 AS CHAR)"  # not as bytes, and without the zeros of ZEROFILL
-        if form is Form.FLOAT or (form is Form.REAL and "(" in column.type):
-            return f"CAST({name} + 0e0 AS CHAR)"  # of a FLOAT the server tells six digits, of a DOUBLE(9,2) zeros
+        if form is Form.FLOAT:
+            return f"CAST({name} + 0e0 AS CHAR)"  # the server tells six digits
+        if form is Form.REAL and "(" in column.type:
+            return f"CAST(CAST({name} AS CHAR) + 0e0 AS CHAR)"  # what DOUBLE(9,2) shows, without zeros: see `truncates`
         if form in _FRACTIONS and _scale(column):
             return f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))"
         return f"CAST({name} AS CHAR)"
+
+    def held(self, form: Form, column: Column) -> str:
+        """See `TableReader.held`."""
+        return f"CAST({quoted(column.name)} + 0e0 AS CHAR)" if form is Form.REAL else self.text(form, column)
+
+    def truncates(self, column: Column) -> int | None:
+        """See `TableReader.truncates`: -0.05 in a DOUBLE(9,2) shows as such, and is -0.050000000000000044."""
+        return _scale(column) if column.shape is Shape.REAL and "(" in column.type else None
 
     def late_value(self, form: Form, column: Column) -> str:
         """See `TableReader.late_value`: CAST AS CHAR may cut the digits of a float off."""

@@ -11,7 +11,7 @@ from sinks.rows.chunk import Texts
 from sinks.rows.field_rules import FieldFlag, FieldKind, FieldRule, zone_parts
 from sinks.rows.schema import Column, Shape
 from sinks.rows.tsv import FieldsOf, TabbedRows, escaped, payload_of, plain_numbers, plain_texts
-from sinks.rows.values import ValueRules, checked_json, member_number, set_mask, utc_of
+from sinks.rows.values import ValueRules, checked_json, set_mask, shown_number, utc_of
 
 _YEAR_DIGITS = 4
 _SHOWN = 50
@@ -113,11 +113,11 @@ def _float(text: str) -> str:
 
 
 def _member(members: tuple[str, ...], text: str) -> str:
-    return str(member_number(members, text))
+    return str(shown_number(members, text))
 
 
 def _mask(members: tuple[str, ...], text: str) -> str:
-    return str(set_mask(members, text))
+    return str(set_mask(members, text, shown_number))
 
 
 def _refused(kind: str, text: str) -> str:

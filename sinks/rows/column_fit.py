@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
+from sinks.rows.values import as_shown
+
 
 class Holds(Enum):
     """What a column of the target holds."""
@@ -83,6 +85,13 @@ def members_of(column_type: str) -> tuple[str, ...]:
     return tuple(_ESCAPED.sub(_plain, quoted) for quoted in _MEMBER.findall(column_type))
 
 
+def _are_members(own: Sequence[str], there: Sequence[str]) -> bool:
+    """Whether upstream's members are those of the target, as the server shows them."""
+    pairs = zip(own, there, strict=False)
+    same = all(name.rstrip(" ") in {one.rstrip(" "), as_shown(one).rstrip(" ")} for one, name in pairs)
+    return same and len(own) == len(there)
+
+
 def _plain(match: re.Match[str]) -> str:
     return "'" if match[0] == "''" else _ESCAPES.get(match[0][1], match[0][1])
 
@@ -102,6 +111,6 @@ def unlike(upstream: str, holds: Holds, members: Sequence[str], *, in_utc: bool 
     if not in_utc and base in _MOVED and (base == "timestamp") != (holds is _H.INSTANT):
         return f"the column holds {holds.value}, and source.time-zone is not UTC: only TIMESTAMP is converted to UTC"
     own = members_of(upstream) if base in _WITH_MEMBERS and "\\" not in upstream else ()
-    if own and members and [m.rstrip(" ") for m in own] != [m.rstrip(" ") for m in members[: len(own)]]:
+    if own and members and not _are_members(own, members[: len(own)]):
         return "the column has other members, or in another order: messages hold their numbers"
     return ""

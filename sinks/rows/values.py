@@ -13,6 +13,7 @@ import msgspec
 from sinks.rows.plain_values import is_unsigned, moment
 
 _SECONDS = len("2026-01-02 03:04:05")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
 _read_json = msgspec.json.Decoder(msgspec.Raw).decode
 _UTC_NAMES = {"UTC", "ETC/UTC", "Z", "+00:00", "-00:00"}
@@ -128,12 +129,26 @@ def member_name(members: tuple[str, ...], text: str) -> str:
     return members[number - 1] if number else ""
 
 
-def set_mask(members: tuple[str, ...], text: str) -> int:
-    """A SET's bits from their number or its members' names. Raises ValueError."""
+def as_shown(name: str) -> str:
+    """A member's name as MySQL and MariaDB tell it in a column's type: with `?` for each character beyond U+FFFF."""
+    return _BEYOND.sub("?", name)
+
+
+def shown_number(members: tuple[str, ...], text: str) -> int:
+    """As `member_number` of members that a server may have told as `as_shown`; those shown alike raise ValueError."""
+    name = text if text in members else as_shown(text)
+    if members.count(name) > 1:
+        message = f"{text[:50]!r} is a name that the server shows of several members"
+        raise ValueError(message)
+    return member_number(members, name)
+
+
+def set_mask(members: tuple[str, ...], text: str, number: Callable[[tuple[str, ...], str], int] = member_number) -> int:
+    """A SET's bits from their number or its members' names; `number` knows a name. Raises ValueError."""
     if is_unsigned(text):
         mask = int(text)
     else:
-        mask = sum(1 << (member_number(members, name) - 1) for name in text.split(",")) if text else 0
+        mask = sum(1 << (number(members, name) - 1) for name in text.split(",")) if text else 0
     if mask >> len(members):
         message = f"{text[:50]!r} names more than its {len(members)} members"
         raise ValueError(message)

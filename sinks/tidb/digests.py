@@ -26,6 +26,11 @@ class TidbReader(MysqlReader):
         self._db.run("SET SESSION tidb_snapshot = %s", (at,))
         return at
 
+    def truncates(self, column: Column) -> int | None:
+        """See `TableReader.truncates`: the nearest float is held."""
+        del column
+        return None
+
     def is_comparable(self, column: Column) -> bool:
         """See `TableReader.is_comparable`."""
         return column.type.lower().startswith("vector") or super().is_comparable(column)

@@ -1,4 +1,4 @@
-"""SQL that repairs rows whose texts differ in blanks at their end or in case alone, which collations take for equal."""
+"""Repairs of texts that collations take for equal, by blanks at their end or case; floats shown otherwise than held."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -62,3 +62,23 @@ def test_only_the_row_that_is_meant_is_changed(
     assert sorted(str(row["s"]) for row in found[f"{database}.c"][1]) == ["B", "b ", "x"]
     assert [(row["s"], row["v"]) for row in found[f"{database}.k"][1]] == [("b ", 2), ("x", 1)]
     assert not Verification(config, options).run().differs
+
+
+def test_a_float_with_a_scale_is_what_the_server_shows(
+    cells: tuple[str, MariaDbCells], database_prefix: str, tmp_path: Path
+) -> None:
+    """MariaDB holds -0.05 in a DOUBLE(9,2) as -0.050000000000000044."""
+    (uri, target), database = cells, database_prefix
+    right = SqliteCells(tmp_path / "right")
+    values = "(1, -0.05, -0.05), (2, 100, 100), (3, -1.1, -1.1), (4, 0, 0), (5, 1e12, 1000)"
+    target.run(
+        database, f"CREATE TABLE f (id INT PRIMARY KEY, g DOUBLE(20,2), h FLOAT(7,2)); INSERT INTO f VALUES {values}"
+    )
+    right.run(database, f"CREATE TABLE f (id INT PRIMARY KEY, g DOUBLE, h FLOAT); INSERT INTO f VALUES {values}")
+    section = {"bootstrap-servers": "nowhere:1", "topics": ["t"]}
+    values_of = {"changefeed": "f", "source": section, "target": {"uri": uri}, "filter": {"rules": [f"{database}.*"]}}
+    config = config_from(values_of, "the test's config")
+    options = VerifyOptions(against=f"sqlite:///{right.directory}")
+    assert not Verification(config, options).run().differs
+    target.run(database, "UPDATE f SET g = -0.06 WHERE id = 1")
+    assert Verification(config, options).run().differs

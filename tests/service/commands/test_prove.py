@@ -142,7 +142,8 @@ def test_deletes_that_hold_the_key_alone_prove_nothing(feed: LocalFeed) -> None:
     feed.send([delete("d.t", 4, id=1), *watermarks(5)])
     feed.apply()
     found = prove(feed)
-    assert (verdicts(found), reason(found)) == ({"t": "base"}, "an event lacks the column 'v'")
+    assert verdicts(found) == {"t": "base"}
+    assert "lacks the column 'v', as DELETEs do if the changefeed has delete-only-output" in reason(found)
     assert verdicts(prove(feed)) == {"t": "equal"}, "from the new base on"
 
 

@@ -1,6 +1,7 @@
 """What is missing is told from what a DDL took away: tables, columns and keys, from the first proof on."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -8,10 +9,10 @@ from click.testing import CliRunner
 from consumer.cli import verify
 from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.operate.progress import reset_progress
-from consumer.proof import expectation, present, run
+from consumer.proof import expectation, present
 from consumer.proof.run import Proving
 from ordering.events import Partition, TableName
-from tests.service.commands.test_prove import feed, prove, reason, verdicts
+from tests.service.commands.test_prove import T, every, feed, prove, reason, verdicts
 from tests.service.commands.test_scrub import Clock, rounds, scrub_of
 from tests.service.lab import PARTITIONS
 from tests.service.local import LocalFeed
@@ -19,7 +20,7 @@ from tests.service.messages import at, begun, ddl, insert, watermarks
 from tests.service.rows.test_keyless import FORCED, event
 from tests.simulation.log import FakeLog
 
-__all__ = ["feed"]
+__all__ = ["every", "feed"]
 pytestmark = pytest.mark.service
 DROPPED, UNKNOWN = "no DDL has dropped it", "whether a DDL has dropped it is not known"
 
@@ -142,8 +143,7 @@ def test_where_ddls_may_be_lost_a_missing_table_is_not_forgotten(
     monkeypatch.setattr(expectation, "KEPT", 3)
     for n in range(3):
         follows(feed, 5 + 2 * n, f"CREATE TABLE `w{n}` (id INT PRIMARY KEY)", table=f"w{n}")
-    for module in (present, run):
-        monkeypatch.setattr(module, "KEPT", 3)
+    monkeypatch.setattr(present, "KEPT", 3)
     for _ in range(2):
         found = prove(feed)
         assert verdicts(found)["t"] == "unproven"
@@ -274,3 +274,47 @@ def test_a_topic_that_has_ended_and_is_deleted_does_not_stop_proofs(feed: LocalF
     assert verdicts(found) == {"u": "equal" if is_read else "base"}
     assert ("a topic was deleted" in reason(found, TableName("d", "u"))) is not is_read
     assert verdicts(prove(feed)) == {"u": "equal"}
+
+
+@pytest.mark.parametrize("way", ["prove", "scrub"])
+def test_a_column_that_only_the_target_has_is_left_out_once_events_show_it(every: LocalFeed, way: str) -> None:
+    """Else its table would never be proven."""
+    sql = "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(20), own INT DEFAULT 7)"
+    every.make_database("d", sql)
+    every.send(watermarks(3))
+    every.apply()
+    clock = Clock()
+    scrub = scrub_of(every, clock)
+
+    numbers = iter(range(5, 1000, 2))
+
+    def looked(**more: Any) -> str:
+        number = next(numbers)
+        every.send([insert("d.t", number, id=number, v=1, s="x", **more), *watermarks(number + 1)])
+        every.apply()
+        clock.later()
+        return verdicts(prove(every) if way == "prove" else scrub.round()).get("t", "")
+
+    def soon(verdict: str, **more: Any) -> None:
+        """Some rounds later, and never otherwise before."""
+        found = [looked(**more) for _ in range(8)]
+        assert set(found) <= {"base", "unproven", "", verdict}, found
+        assert found[-2:] == [verdict, verdict] or way == "scrub", found
+        assert verdict in found[-3:], found
+
+    soon("equal")
+    every.cells.run("d", "UPDATE t SET own = 8")
+    soon("equal")
+    every.cells.run("d", "UPDATE t SET v = 8 WHERE id = 5")
+    soon("different")
+    every.cells.run("d", "UPDATE t SET v = 1 WHERE id = 5")
+    assert looked() in {"equal", ""}
+    assert looked() in {"equal", ""}
+    number = next(numbers)
+    every.send([ddl("d.t", number, "ALTER TABLE `t` ADD COLUMN `x` INT", kind="ALTER"), *watermarks(number + 1)])
+    every.apply()
+    soon("equal", x=2)
+    assert list(prove(every).tables[T][0]) == ["own"]
+    every.cells.run("d", "UPDATE t SET own = 9")
+    soon("equal", x=2, own=9)
+    assert not prove(every).tables[T][0], "upstream has it by now"

@@ -1,18 +1,20 @@
 """What must never pass as proven: tables and columns that are gone, differences before a DDL, events skipped."""
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from consumer.proof import run
 from consumer.proof import scrub as scrubbing
+from consumer.wiring import target_of
 from ordering.errors import InputError
 from tests.service.cells import OURS
 from tests.service.commands.test_prove import changes, every, feed, prove, reason, verdicts
 from tests.service.commands.test_scrub import Clock, filled, rounds, scrub_of
 from tests.service.local import LocalFeed
-from tests.service.messages import begun, ddl, delete, insert, watermarks
+from tests.service.messages import at, begun, ddl, delete, insert, watermarks
 
 __all__ = ["every", "feed"]
 pytestmark = pytest.mark.service
@@ -209,3 +211,34 @@ def test_a_column_that_a_ddl_has_taken_since_the_last_round_is_no_fault_of_the_s
     assert verdicts(scrub.round()) == {"t": "base"}
     clock.later()
     assert verdicts(scrub.round()) == {"t": "equal"}
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE t DROP COLUMN v", "UPDATE t SET v = 5", "DROP TABLE t"])
+def test_a_filter_that_leaves_out_more_tables_forgets_nothing_of_the_others(feed: LocalFeed, change: str) -> None:
+    feed.send([*begun(), *watermarks(3)])
+    feed.apply()
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    feed.with_(filter={"rules": ["*.*", "!d.z"]})
+    feed.send([insert("d.t", 5, id=5, v=1, s="x"), *watermarks(6)])
+    feed.apply()
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    feed.with_(filter={"rules": ["*.*", "!d.z", "!d.y"]})
+    feed.cells.run("d", change)
+    feed.send(watermarks(8))
+    feed.apply()
+    assert verdicts(prove(feed)) == {"t": "different"}
+
+
+def test_the_state_of_an_earlier_version_goes_on_under_the_same_filter(feed: LocalFeed) -> None:
+    feed.send([*begun(), *watermarks(3)])
+    feed.apply()
+    prove(feed)
+    with closing(target_of(feed.config)) as target:
+        target.connect()
+        found = json.loads(target.proofs.state(feed.name))
+        stored = target.stored(feed.name)
+        assert stored is not None
+        ledger, start_ts, _ = found["lineage"].split(" ", 2)
+        found["lineage"] = f"{ledger} {start_ts} {stored.progress.filter_digest}"
+        target.proofs.add(feed.name, at(3), "", json.dumps(found))
+    assert verdicts(prove(feed)) == {"t": "equal"}

@@ -12,7 +12,7 @@ from tests.service.commands.test_prove import every, feed, prove, verdicts
 from tests.service.commands.test_scrub import Clock, rounds, scrub_of
 from tests.service.lab import recorded
 from tests.service.local import LocalFeed
-from tests.service.messages import ddl, watermark, watermarks
+from tests.service.messages import ddl, delete, insert, keyed, typed, watermark, watermarks
 from tests.service.rows.test_keyless import FORCED, event
 
 __all__ = ["every", "feed"]
@@ -136,3 +136,24 @@ def test_equal_rows_that_updates_leave_in_two_partitions(feed: LocalFeed) -> Non
     feed.apply()
     assert verdicts(prove(feed)) == {"t": "equal"}
     assert prove(feed).tables[next(iter(prove(feed).tables))][1].rows_found == 3
+
+
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
+def test_floats_with_a_scale_are_found_and_proven(every: LocalFeed, consistency: str) -> None:
+    """MySQL and MariaDB hold -0.05 in a DOUBLE(9,2) as another float."""
+    every.with_(filter=FORCED, source={"equal-rows": "count"}, target={"consistency": consistency})
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.n", 2, "CREATE TABLE `n` (g DOUBLE(9,2), f FLOAT(7,2))"), *watermarks(3)])
+    every.apply()
+    prove(every)
+    values = ["-0.05", "-0.01", "-1.1", "0.05", "-99.99", "0.00", "12345.67"]
+    kinds = {"g": "double", "f": "float"}
+    every.send([keyed(typed(insert("d.n", 5, g=value, f=value), **kinds)) for value in values])
+    every.send(watermarks(6))
+    every.apply()
+    assert verdicts(prove(every)) == {"n": "equal"}
+    every.send([keyed(typed(delete("d.n", 7, g=value, f=value), **kinds)) for value in values])
+    every.send(watermarks(8))
+    every.apply()
+    assert verdicts(prove(every)) == {"n": "equal"}
+    assert every.cells.tables({"d"})["d.n"][1] == []

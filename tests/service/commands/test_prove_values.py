@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.service.cells import SqliteCells
+from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.commands.test_prove import every, prove, verdicts
 from tests.service.local import LocalFeed
 from tests.service.messages import ddl, delete, insert, typed, watermarks
@@ -112,3 +112,68 @@ def test_dates_that_became_null_are_proven_though_others_are_refused_by_now(ever
     every.send([typed(delete("d.t", 5, id=0, **first), **kinds), *watermarks(6)])
     every.apply()
     assert verdicts(prove(every)) == {"t": "equal"}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_members_that_the_server_does_not_show_as_they_are(every: LocalFeed, named: bool) -> None:
+    """MySQL and MariaDB show `?` for each character beyond U+FFFF in a type; `named`: `content-compatible=true`."""
+    kinds = {"e": "enum('b','😀','é')", "m": "set('😀😀','b?')"} if named else {"e": "enum", "m": "set"}
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    sql = "CREATE TABLE `t` (id INT PRIMARY KEY, e ENUM('b','😀','é'), m SET('😀😀','b?'))"
+    every.send([ddl("d.t", 2, sql)])
+    numbers = [("2", "3"), ("1", "0"), (None, "2"), ("3", None), ("0", "1")]
+    names = [("😀", "😀😀,b?"), ("b", ""), (None, "b?"), ("é", None), ("", "😀😀")]
+    rows = enumerate(names if named else numbers)
+    every.send(typed(insert("d.t", 3, id=number, e=e, m=m), **kinds) for number, (e, m) in rows)
+    every.send(watermarks(4))
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}
+    held = {row["id"]: (row["e"], row["m"]) for row in every.cells.tables({"d"})["d.t"][1]}
+    assert held == dict(enumerate(names))
+    for change, back in (("e = 'b'", "e = '😀'"), ("m = '😀😀'", "m = '😀😀,b?'"), ("e = NULL", "e = '😀'")):
+        every.cells.run("d", f"UPDATE t SET {change} WHERE id = 0")
+        assert verdicts(prove(every)) == {"t": "different"}, change
+        every.cells.run("d", f"UPDATE t SET {back} WHERE id = 0")
+        assert verdicts(prove(every)) == {"t": "equal"}, back
+
+
+def test_members_that_the_server_shows_alike_are_known_by_their_numbers(every: LocalFeed) -> None:
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, e ENUM('😀','😁','?'))")])
+    every.send(typed(insert("d.t", 3, id=number, e=str(number)), e="enum") for number in (1, 2, 3))
+    every.send(watermarks(4))
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}
+    assert [row["e"] for row in every.cells.tables({"d"})["d.t"][1]] == ["😀", "😁", "?"]
+    every.cells.run("d", "UPDATE t SET e = '?' WHERE id = 2")
+    assert verdicts(prove(every)) == {"t": "different"}
+
+
+def test_a_member_without_a_name_is_not_the_invalid_value(every: LocalFeed) -> None:
+    """Both are '' in MySQL and MariaDB; other targets hold the names."""
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, e ENUM('a','','b'))")])
+    every.send(typed(insert("d.t", 3, id=number, e=str(number)), e="enum") for number in range(4))
+    every.send(watermarks(4))
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}
+    if isinstance(every.cells, MariaDbCells):
+        every.cells.query("SET SESSION sql_mode = ''")
+        every.cells.run("d", "UPDATE t SET e = 0 WHERE id = 2")
+        (held,) = every.cells.query("SELECT e + 0 AS number FROM d.t WHERE id = 2")
+        is_changed = int(held["number"]) == 0  # TiDB does not change it
+        assert verdicts(prove(every)) == {"t": "different" if is_changed else "equal"}
+
+
+def test_floats_with_a_scale_are_proven_as_the_server_cuts_them(every: LocalFeed) -> None:
+    """MySQL and MariaDB hold -0.05 in a DOUBLE(9,2) as another float than TiDB does, and show it as -0.05."""
+    kinds = {"g": "double(9,2)", "f": "float(7,2)"}
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, g DOUBLE(9,2), f FLOAT(7,2))")])
+    values = ["-0.05", "-0.01", "0.05", "-1.1", "-99.99", "0", "-0.5", "12345.67", "-12345.67", "-0.99", "0.01"]
+    every.send(typed(insert("d.t", 3, id=n, g=value, f=value), **kinds) for n, value in enumerate(values))
+    every.send(watermarks(4))
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}
+    every.cells.run("d", "UPDATE t SET g = -0.06 WHERE id = 0")
+    assert verdicts(prove(every)) == {"t": "different"}
