@@ -18,6 +18,7 @@ from sinks.rows.values import ValueRules, member_name, set_mask, set_names, show
 Spell = Callable[[str], str | None]
 """A message's text as the canonical one. Raises ValueError."""
 LATE = "~"
+_DAY = len("2026-01-02")
 _MOMENTS = {Form.DATE, Form.DATETIME, Form.TIMESTAMP}
 
 
@@ -140,6 +141,8 @@ def _moments(form: Form, rules: ValueRules, *, null: bool) -> Spell:
 
     def spelled(text: str) -> str | None:
         moment = plain_values.moment(text)
+        if form is not Form.DATE and len(moment) == _DAY:  # a DATE upstream, in a column made by hand
+            moment += " 00:00:00"
         if null:
             try:
                 parse(moment)

@@ -177,3 +177,16 @@ def test_floats_with_a_scale_are_proven_as_the_server_cuts_them(every: LocalFeed
     assert verdicts(prove(every)) == {"t": "equal"}
     every.cells.run("d", "UPDATE t SET g = -0.06 WHERE id = 0")
     assert verdicts(prove(every)) == {"t": "different"}
+
+
+def test_a_day_in_a_column_of_moments_is_its_first_moment(every: LocalFeed) -> None:
+    """In a table made by hand."""
+    kind = "TIMESTAMP" if isinstance(every.cells, PostgresCells) else "DATETIME"
+    every.make_database("d", f"CREATE TABLE t (id INT PRIMARY KEY, d {kind})")
+    every.send(watermarks(3))
+    every.apply()
+    prove(every)
+    every.send(typed(insert("d.t", 5, id=n, d=f"2026-01-0{n}"), d="date") for n in (1, 2))
+    every.send(watermarks(6))
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}
