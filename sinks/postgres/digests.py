@@ -23,6 +23,8 @@ _FORMS = {
     Shape.TIME: Form.TIME,
     Shape.JSON: Form.JSON,
 }
+_TIME_OF_DAY = "time without time zone"
+"""Of a column made by hand: our own DDL makes intervals of TIME."""
 _TWO_TO_64 = 1 << 64
 
 
@@ -87,7 +89,7 @@ class PostgresReader(TableReader):
             return Trait(Form.NUMBER, 0)
         if column.shape is Shape.REAL:
             return Trait(Form.FLOAT if base == "real" else Form.REAL)
-        form = _FORMS.get(column.shape, Form.TEXT)
+        form = Form.TIME if base == _TIME_OF_DAY else _FORMS.get(column.shape, Form.TEXT)
         return Trait(form, 0 if form is Form.NUMBER else None)
 
     def is_whole_number(self, column: Column) -> bool:
