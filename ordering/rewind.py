@@ -43,9 +43,9 @@ def rewound(
     def believed(at: PartitionProgress) -> ResolvedTs | None:
         return at.watermark if at.watermark is None or at.watermark <= latest else high
 
+    kept = {p: replace(at, watermark=believed(at)) for p, at in progress.partitions.items()}
     partitions = {
-        p: replace(at, start=min(at.start, spans[p][0]), watermark=believed(at), passed=None) if p in spans else at
-        for p, at in progress.partitions.items()
+        p: replace(at, start=min(at.start, spans[p][0]), passed=None) if p in spans else at for p, at in kept.items()
     }
     ranges = tuple(
         Range(p, partitions[p].start, end, partitions[p].counted_to)

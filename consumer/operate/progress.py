@@ -17,7 +17,7 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.operate.moving import as_read_here
-from consumer.source.clock import latest_believed
+from consumer.source.clock import check_caught_up, latest_believed
 from consumer.source.offer import Probe, added, retired_end
 from consumer.source.port import source_of
 from consumer.source.probe import Source
@@ -251,7 +251,10 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
         _check_keyless(config, target)
         _check_gone(config, progress, probe)
         spans = _spans(source, progress, to, slack_s)
-        after = rewound(progress, CheckpointTs(to), spans, uuid4().hex, latest_believed(config.limits))
+        latest = latest_believed(config.limits)
+        if not config.source.watermark_from:
+            check_caught_up(progress, spans, latest, source.marks_before)
+        after = rewound(progress, CheckpointTs(to), spans, uuid4().hex, latest)
         target.replace_progress(config.changefeed, after, stored, _retried(config, target, to))
         return after
 

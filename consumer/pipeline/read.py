@@ -157,16 +157,16 @@ def tell_source(session: Session, reports: Sequence[Report]) -> None:
     source = session.source
     for report in reports:
         partition = report.range.partition
-        source.saw(partition, report.watermark, report.stop)
+        source.saw(partition, report.watermark, report.marked_at, report.stop)
         if report.messages:
             source.average_bytes[partition] = report.size / report.messages
 
 
 def tell_ddls(session: Session, ddls: Iterable[RawDdl]) -> None:
     """Tell the planner of DDLs that lie in the topics."""
-    topics = session.progress.topics
+    topics, latest = session.progress.topics, latest_believed(session.config.limits)
     for raw in ddls:
-        if session.planner.knows(raw.identity):
+        if session.planner.knows(raw.identity) or raw.commit_ts > latest:  # who reads the latter refuses it
             continue
         topic = topics.get(raw.position.topic)  # none of a DDL that lies beside the rows
         session.planner.met(understood(raw, session.target.catalog(), topic.tables if topic else ()))

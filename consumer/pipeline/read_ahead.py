@@ -41,7 +41,7 @@ def begin_next(session: Session, read: WindowRead, progress: Progress, caps: Cap
 def probed(session: Session, caps: Caps) -> Probe:
     """What the source offers: as it told ahead of what was written meanwhile, or as it tells now."""
     progress, ahead = session.progress, session.ahead
-    check_kept_marks(progress.partitions, session.config.limits)
+    check_kept_marks(progress, session.config.limits)
     session.source.dead_at.update(session.planner.dead_topics(progress))
     if ahead is not None and ahead.follows(progress, caps):
         probe, session.probed_at = ahead.probe, ahead.probed_at

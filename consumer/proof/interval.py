@@ -115,12 +115,16 @@ class IntervalReading:
     unknown: set[TableName] = field(default_factory=set)
     """Tables that rows came for, and that the target lacks."""
     order: PassOrder = field(default_factory=PassOrder)
+    ignored_marks: Collection[Position] = ()
+    """Where watermarks lie that do not count."""
 
     def take(self, messages: Iterable[tuple[Position, bytes | None]]) -> None:
         """Take messages, all that there are. Raises InputError with the position."""
         for position, value in messages:
             message = canal_json.decode(value, position)
             partition = Partition(position.topic, position.partition)
+            if message.type == canal_json.WATERMARK and position in self.ignored_marks:
+                continue
             if message.type == canal_json.WATERMARK:
                 self.order.watermark(partition, message, is_kept=partition not in self.above)
             elif not message.is_ddl:

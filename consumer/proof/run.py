@@ -26,6 +26,7 @@ from consumer.proof.present import Present, at_rest, present_of, with_executed
 from consumer.proof.report import Proof
 from consumer.proof.state import ProofState, first_state, state_of
 from consumer.proof.upstream import UpstreamSums, excuse_of, with_upstream
+from consumer.source.clock import ignored_marks
 from consumer.source.continuity import LogControl
 from consumer.wiring import check_is_database, target_of
 from ordering.errors import ConfigError, TargetError, TargetUnreachableError
@@ -52,7 +53,9 @@ def carried(
     }
     low = 0 if state is None else state.checkpoint_ts
     order = PassOrder({} if state is None else dict(state.passed))
-    reading = IntervalReading(low, present.checkpoint_ts, tables, accepts, order=order)
+    reading = IntervalReading(
+        low, present.checkpoint_ts, tables, accepts, order=order, ignored_marks=ignored_marks(config)
+    )
     if not gap:
         reading.take(log.messages(spans, present.progress))
     messages = 0 if gap else sum(stop - start for _, start, stop in spans)

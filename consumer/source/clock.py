@@ -5,14 +5,15 @@ would believe it a day later: so the time at which Kafka took the message counts
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from consumer.config.model import Config, LimitsSection
 from ordering.errors import InputError
 from ordering.events import Partition, Position
-from ordering.progress import PartitionProgress
-from ordering.timestamps import LEAST_TSO, MAX_TSO, physical_ms, utc_text
+from ordering.progress import Progress
+from ordering.rewind import reached
+from ordering.timestamps import LEAST_TSO, MAX_TSO, ResolvedTs, physical_ms, utc_text
 
 _LOGICAL = (1 << 18) - 1
 _HINT = (
@@ -62,10 +63,31 @@ def is_ahead(ts: int, of_ms: int, limits: LimitsSection) -> bool:
     return physical_ms(ts) > of_ms + 1000 * limits.clock_ahead_seconds
 
 
-def check_kept_marks(known: Mapping[Partition, PartitionProgress], limits: LimitsSection) -> None:
-    """Raise InputError where the progress holds a watermark that is not believed any more."""
+def check_kept_marks(known: Progress, limits: LimitsSection) -> None:
+    """Raise InputError where the progress holds a watermark that is not believed any more, and that counts."""
     latest = latest_believed(limits)
-    for partition, at in known.items():
-        if at.watermark is not None and at.watermark > latest:
+    retired = {name for name, topic in known.topics.items() if topic.retired}
+    for partition, at in known.partitions.items():
+        if at.watermark is not None and at.watermark > latest and partition.topic not in retired:
             fact = f"the progress holds a watermark of the future: {at.watermark} ({utc_text(at.watermark)} UTC)"
             raise InputError(fact, where=str(partition), hint=_KEPT)
+
+
+def check_caught_up(
+    known: Progress,
+    spans: Mapping[Partition, tuple[int, int]],
+    latest: int,
+    marks_before: Callable[[Mapping[Partition, tuple[int, int]]], Mapping[Partition, ResolvedTs]],
+) -> None:
+    """Raise InputError where a partition whose kept watermark is not believed has not reached the checkpoint yet.
+
+    What it gets at or below that after a rewind would count as repetitions.
+    """
+    doubted = {p: spans[p] for p, at in known.partitions.items() if p in spans and (at.watermark or 0) > latest}
+    doubted = {p: span for p, span in doubted.items() if not known.topics[p.topic].retired}
+    marks, high = marks_before(doubted) if doubted else {}, reached(known)
+    for p in sorted(doubted):
+        if marks.get(p, 0) < high:
+            told = f"its last watermark is {utc_text(marks[p])} UTC" if p in marks else "it has no watermark"
+            fact = f"a partition has not caught up with the checkpoint, {utc_text(high)} UTC: {told}"
+            raise InputError(fact, where=str(p), hint="rewind once TiCDC has sent a later one to it")

@@ -78,8 +78,8 @@ class ChangeSource(Protocol):
         """Raise InputError for rows without a key that may be one row sent twice."""
         ...
 
-    def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
-        """Take the highest watermark that a task saw before the offset `upto`."""
+    def saw(self, partition: Partition, watermark: int | None, at: int | None, upto: int) -> None:
+        """Take the highest watermark that a task saw before the offset `upto`, and at which offset it is."""
         ...
 
     def commit_lazily(self, offsets: Mapping[Partition, int]) -> None:

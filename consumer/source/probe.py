@@ -381,10 +381,10 @@ class Source:
         told = format_of(self.config)
         return told.watermark_in(told.content(message.key(), message.value()), self.config.limits.message_bytes)
 
-    def saw(self, partition: Partition, watermark: int | None, upto: int) -> None:
-        """Take the highest watermark that a task saw before the offset `upto`."""
-        check_clock(watermark or 0, self.config.limits, f"{partition} before offset={upto}")
+    def saw(self, partition: Partition, watermark: int | None, at: int | None, upto: int) -> None:
+        """See `ChangeSource.saw`."""
+        check_clock(watermark or 0, self.config.limits, f"{partition} offset={at}")
         memory = self._memory.setdefault(partition, Memory())
-        if watermark and is_ahead(watermark, physical_ms(memory.watermark or 0), self.config.limits):
-            self._read_marks([(partition, upto - 1, upto)])  # tasks do not tell when Kafka took it
+        if at is not None and is_ahead(watermark or 0, physical_ms(memory.watermark or 0), self.config.limits):
+            self._read_marks([(partition, at, at + 1)])  # tasks do not tell when Kafka took it
         memory.take(watermark, upto)

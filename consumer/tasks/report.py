@@ -105,6 +105,8 @@ class Report:
     ended_early: bool = False
     """Whether a watermark above the window ended it before the range's stop."""
     watermark: int | None = None
+    marked_at: int | None = None
+    """The offset of that watermark, the first of several."""
     first_above: int | None = None
     next_row_ts: CommitTs | None = None
     events: int = 0

@@ -2,13 +2,17 @@
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from consumer.pipeline.round import Round
 from consumer.source import probe
+from consumer.source.clock import check_kept_marks
 from ordering.errors import ConfigError, InputError, SourceUnreachableError
 from ordering.events import Partition
+from ordering.rewind import rewound
+from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from tests.simulation.script import CREATE, Script
 from tests.simulation.world import config_of
 
@@ -199,3 +203,68 @@ def test_an_event_of_the_future_is_refused(kind: str) -> None:
     with pytest.raises(InputError, match="in the future by this machine's clock") as caught:
         script.run()
     assert "partition=0 offset=1" in caught.value.where
+
+
+def ignoring(script: Script, *places: str) -> None:
+    """Ignore watermarks from the next run on."""
+    source = script.source.config.source.model_copy(update={"ignored_watermarks": list(places)})
+    script.source.config = script.config = script.config.model_copy(update={"source": source})
+    script.restarted()
+
+
+@pytest.mark.parametrize("days", [2, 10_000], ids=["whose time has come", "of the future"])
+@pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
+@pytest.mark.parametrize("native", [True, False], ids=["core", "python"])
+def test_an_ignored_watermark_among_watermarks_alone(consistency: str, days: int, native: bool) -> None:
+    """A run of them is taken at once where rows are not read by the core; another partition has none yet."""
+    written = int(time.time() * 1000) - 7 * DAY_MS
+    script = Script(config_of(consistency, native=native), partitions=2)
+    script.log.time_of = lambda *_: written  # type: ignore[method-assign]
+    script.mark(written + days * DAY_MS << 18, only=1)
+    script.mark(written << 18, only=1)
+    ignoring(script, "t/1/0")
+    script.run()
+    script.ddl(1, CREATE)
+    script.mark(written + 100 << 18, only=0)
+    script.run()
+    assert script.stored.checkpoint_ts == written << 18
+    script.row(written + 50 << 18, 1, p=1)
+    script.mark(written + 100 << 18, only=1)
+    script.run()
+    assert script.rows() == {"1": "x"}
+
+
+def test_a_watermark_of_the_future_before_many_rows_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only tasks see it, and it does not end their range: which of its messages it is they tell."""
+    monkeypatch.setattr(probe, "_LOOK_BACK", 8)
+    now = int(time.time() * 1000)
+    written = now - 7 * DAY_MS
+    script = Script(partitions=2)
+    script.log.time_of = lambda p, offset: now if p.partition == 0 or offset else written  # type: ignore[method-assign]
+    script.ddl(1, CREATE)
+    script.mark(written + 2 * DAY_MS << 18, only=1)
+    for key in range(30):
+        script.row(written + key << 18, key, p=1)
+    with pytest.raises(InputError, match="in the future by the clock of Kafka") as caught:
+        script.run()
+    assert "partition=1 offset=0" in caught.value.where
+    ignoring(script, "t/1/0")
+    script.mark(written + 100 << 18)
+    script.run()
+    assert len(script.rows()) == 30
+
+
+def test_a_kept_one_of_a_retired_topic_holds_up_nothing() -> None:
+    """No rewind reaches a topic that is gone, and nothing waits for its watermark."""
+    script = Script()
+    script.ddl(1, CREATE)
+    script.mark(5)
+    known = script.run()
+    partitions = {p: replace(at, watermark=ResolvedTs(MAX_TSO)) for p, at in known.partitions.items()}
+    held = replace(known, partitions=partitions)
+    with pytest.raises(InputError, match="holds a watermark of the future"):
+        check_kept_marks(held, script.config.limits)
+    retired = {name: replace(topic, retired=True) for name, topic in known.topics.items()}
+    check_kept_marks(replace(held, topics=retired), script.config.limits)
+    after = rewound(held, CheckpointTs(3), {}, "l", MAX_TSO - 1)
+    check_kept_marks(after, script.config.limits)

@@ -15,7 +15,7 @@ from consumer.formats.message_format import Untaken
 from consumer.tasks.scans.scan import Scan
 from ordering.drift import FROM_A_ROW, FROM_NOTHING
 from ordering.errors import InputError
-from ordering.events import RowOp, TableName
+from ordering.events import Position, RowOp, TableName
 from ordering.rows.identity import content_hashes, fingerprint, fingerprints
 
 _UNUSUAL = (*canal_json.UNREADABLE, InputError, Untaken, KeyError, AttributeError, TypeError, ValueError, IndexError)
@@ -39,6 +39,7 @@ class _Run:
     """Offset and message of each table's first row that is whole, and of its first that is a DELETE."""
     size: int = 0
     watermark: int = 0
+    marked_at: int = 0
 
 
 class BatchScan(Scan):
@@ -66,7 +67,7 @@ class BatchScan(Scan):
 
     def _rows(self, messages: Sequence[Any], values: Sequence[bytes]) -> _Run | None:
         """See `_usual`. One long loop: it runs once a message, and a call takes as long as a row's key."""
-        run, low, high, until = _Run(), max(self._low, self._base), self._high, self._until
+        run, low, high = _Run(), max(self._low, self._base), self._high
         add_key, add_order = run.keys.append, run.orders.append
         add_image, add_commit, add_back = run.images.append, run.commits.append, run.backs.append
         table: Any = None
@@ -76,9 +77,8 @@ class BatchScan(Scan):
             event: Any = envelope(value)
             kind, tidb = event.type, event.tidb
             if kind == canal_json.WATERMARK:
-                if not 0 < tidb.watermark_ts <= until:
+                if not self._meets(run, tidb.watermark_ts, message.offset()):
                     return None
-                run.watermark = max(run.watermark, tidb.watermark_ts)
                 continue
             commit_ts = tidb.commit_ts
             if not low < commit_ts <= high or event.is_ddl or tidb.claim_check_location or tidb.only_handle_key:
@@ -111,6 +111,17 @@ class BatchScan(Scan):
             add_back(back)
         return run
 
+    def _meets(self, run: _Run, watermark: int, offset: int) -> bool:
+        """Note a watermark of a run; False for one that is not usual."""
+        ignored = self.spec.ignored_marks
+        if not 0 < watermark <= self._until:
+            return False
+        if ignored and Position(*self.report.range.partition, offset) in ignored:
+            return False
+        if watermark > run.watermark:
+            run.watermark, run.marked_at = watermark, offset
+        return True
+
     def _took(self, run: _Run, stop: int) -> None:
         """Add a run to the report and the reduction."""
         report = self.report
@@ -120,7 +131,7 @@ class BatchScan(Scan):
         report.size += run.size
         report.deletes += run.images.count(b"") + len(run.left)
         if run.watermark:
-            report.watermark = max(run.watermark, report.watermark or 0)
+            self._meet_mark(run.watermark, run.marked_at)
         for keys, offset in run.tables.items():
             if keys not in self._met:
                 self._meet(keys, offset)

@@ -208,12 +208,17 @@ class Scan:
         ts = message.tidb.watermark_ts if message.tidb else 0
         if ts <= 0:
             raise InputError("watermark lacks watermarkTs", where=str(position), hint=_UNDOCUMENTED)
-        self.report.watermark = max(ts, self.report.watermark or 0)
+        self._meet_mark(ts, position.offset)
         if self._keyless is not None:
             self._keyless.watermark(position.offset, ts)
         # what an earlier reading counted is read again: a row in it may lie behind a watermark that promises it before
         self.report.ended_early = ts > self._until and position.offset + 1 >= self._count_from
         return not self.report.ended_early
+
+    def _meet_mark(self, ts: int, offset: int) -> None:
+        """Note a watermark, if it is the highest."""
+        if ts > (self.report.watermark or 0):
+            self.report.watermark, self.report.marked_at = ts, offset
 
     def _ddl(self, message: canal_json.Envelope, position: Position) -> None:
         ts = message.tidb.commit_ts if message.tidb else 0

@@ -188,8 +188,11 @@ class SegmentScan:
     def reports(self) -> list[Report]:
         """A report of each segment, as if it were a window of its own: what lies in later ones lies above it."""
         whole = self.whole.unsealed()
-        met = [report.watermark for report in (whole, *(scan.report for scan in self._scans.values()))]
-        whole.watermark = max((ts for ts in met if ts is not None), default=None)
+        met = (whole, *(scan.report for scan in self._scans.values()))
+        marks = [(one.watermark, -(one.marked_at or 0)) for one in met if one.watermark is not None]
+        if marks:  # of equal ones the first: which scan met it is a matter of runs
+            whole.watermark, at = max(marks)
+            whole.marked_at = -at
         found = []
         for at in reversed(range(len(self._ends))):
             report = self._report(at, whole)
@@ -212,6 +215,7 @@ class SegmentScan:
             counted_to=whole.counted_to,
             ended_early=whole.ended_early,
             watermark=whole.watermark,
+            marked_at=whole.marked_at,
             first_above=whole.first_above,
             next_row_ts=whole.next_row_ts,
             above=dict(whole.above),
