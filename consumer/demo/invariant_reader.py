@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
+
 from ordering.progress import Progress
 from sinks.bookkeeping.progress_rows import progress_of, select_of
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
@@ -14,6 +16,16 @@ from sinks.sqlite.ddl.schema_text import quoted
 
 _BUSY_TIMEOUT_S = 30.0
 _PAUSE_S = 0.02
+
+
+def _meets_recovery(error: BaseException) -> bool:
+    """Whether the reconciler rolled the same torn commit back at the same moment (see `sinks.sqlite.session`)."""
+    return getattr(error, "sqlite_errorname", "") == "SQLITE_CANTOPEN"
+
+
+_again = retry(
+    retry=retry_if_exception(_meets_recovery), stop=stop_after_attempt(50), wait=wait_fixed(_PAUSE_S), reraise=True
+)
 
 
 @contextmanager
@@ -27,6 +39,7 @@ def reading(file: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+@_again
 def progress_in(directory: Path, changefeed: str) -> Progress | None:
     """The progress that the target holds; None before the first."""
     file = file_of(directory, PROGRESS_DATABASE)
@@ -81,8 +94,13 @@ class InvariantReader:
             self.error = error
 
     def _look(self) -> None:
-        with reading(self._file) as connection:
-            (total,) = connection.execute(self._select).fetchone()
+        total = self._total()
         self.looks += 1
         if total != self._expected:
             self.wrong.append(total)
+
+    @_again
+    def _total(self) -> int:
+        with reading(self._file) as connection:
+            (total,) = connection.execute(self._select).fetchone()
+        return int(total)

@@ -1,5 +1,6 @@
 """A connection to a directory of SQLite files: the progress file is its main database, all others are attached."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,9 +39,9 @@ class SqliteSession:
         return self._open
 
     def _opened(self) -> sqlite3.Connection:
+        path = file_of(self.directory, PROGRESS_DATABASE)
         try:
             make_directory(self.directory)
-            path = file_of(self.directory, PROGRESS_DATABASE)
             make_file(path)
             connection = sqlite3.connect(
                 path.absolute().as_uri(), timeout=BUSY_TIMEOUT_S, isolation_level=None, uri=True
@@ -49,6 +50,8 @@ class SqliteSession:
             connection.execute("PRAGMA legacy_alter_table = ON")  # views keep to names, as upstream's do
             journal.prepare(connection, journal.MAIN)
         except (OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and _is_passing(error, path):
+                raise as_error(error, self.where) from error
             raise TargetError(
                 f"can't open {self.directory}: {error}", hint="check that the path is writable"
             ) from error
@@ -77,6 +80,8 @@ class SqliteSession:
                 raise TargetBusyError(
                     f"the file of database {database!r} is gone", where=str(path), hint=hint
                 ) from error
+            if _is_passing(error, path):
+                raise as_error(error, self.where) from error
             hint = "SQLite attaches 10 databases at most: use several changefeeds with filter rules, or another target"
             raise TargetError(f"can't attach database {database!r}: {error}", where=self.where, hint=hint) from error
         self.attached.append(database)
@@ -156,11 +161,28 @@ class SqliteSession:
             self._open = None
 
 
+_HELD, _RECOVERED = ("SQLITE_BUSY", "SQLITE_LOCKED"), "SQLITE_CANTOPEN"
+"""Another process holds a file; or rolls back, as this one does, a commit over several files that a crash has torn.
+
+Of two processes that do so at once, one may find that a journal is gone that was there a moment before
+(`pager_delsuper` in SQLite's pager.c). Readers do so too.
+"""
+
+
+def _is_passing(error: sqlite3.Error, path: Path) -> bool:
+    """Whether a file that can't be opened may be opened in a moment: it is there, and this user may write to it."""
+    is_held = getattr(error, "sqlite_errorname", "").startswith((*_HELD, _RECOVERED))
+    return is_held and path.is_file() and os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)
+
+
 def as_error(error: sqlite3.Error, where: str) -> TargetError:
-    """The error by who must act."""
+    """The error by who must act, of a file that was opened."""
     code = getattr(error, "sqlite_errorname", "")
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    if code.startswith(_HELD):
         return TargetBusyError(f"SQLite: {error}", where=where, hint="another process holds the file")
+    if code.startswith(_RECOVERED):
+        hint = "another process recovers the file after a crash, or this process has too many open files"
+        return TargetBusyError(f"SQLite: {error}", where=where, hint=hint)
     if code.startswith("SQLITE_IOERR"):
         return TargetUnreachableError(f"SQLite: {error}", where=where)
     return TargetError(f"SQLite refuses: {error}", where=where)
