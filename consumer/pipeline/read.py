@@ -164,9 +164,9 @@ def tell_source(session: Session, reports: Sequence[Report]) -> None:
 
 def tell_ddls(session: Session, ddls: Iterable[RawDdl]) -> None:
     """Tell the planner of DDLs that lie in the topics."""
-    topics, latest = session.progress.topics, latest_believed(session.config.limits)
+    topics = session.progress.topics
     for raw in ddls:
-        if session.planner.knows(raw.identity) or raw.commit_ts > latest:  # who reads the latter refuses it
+        if session.planner.knows(raw.identity):
             continue
         topic = topics.get(raw.position.topic)  # none of a DDL that lies beside the rows
         session.planner.met(understood(raw, session.target.catalog(), topic.tables if topic else ()))

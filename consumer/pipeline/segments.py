@@ -81,7 +81,8 @@ def _look_ahead(session: Session, window: Window) -> None:
     spec, messages = read_spec(session, window), sum(r.messages for r in first)
     small = window.messages < session.tuning.looked_through or 2 * messages > window.messages
     if not small:
-        tell_ddls(session, session.jobs.ddls(first, spec))
+        found = session.jobs.ddls(first, spec)
+        tell_ddls(session, (ddl for ddl in found if ddl.commit_ts <= spec.latest))  # who reads later ones refuses them
 
 
 def may_have_segments(session: Session, window: Window) -> bool:

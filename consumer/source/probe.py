@@ -15,7 +15,7 @@ from consumer.config.model import Config
 from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.reader import Messages
-from consumer.source.clock import check_clock, check_mark, ignored_marks, is_ahead
+from consumer.source.clock import check_clock, check_mark, ignored_marks, is_ahead, latest_believed
 from consumer.source.continuity import (
     NONE_KNOWN,
     check_beginnings,
@@ -328,7 +328,8 @@ class Source:
             self._first_ddls = tuple(
                 first_ddls(self._reader(), format_of(self.config), first, limit, self.tuning.first_look)
             )
-        return self._first_ddls
+        latest = latest_believed(self.config.limits)  # who reads later ones refuses them
+        return tuple(ddl for ddl in self._first_ddls if ddl.commit_ts <= latest)
 
     def _look(self, known: Progress, bounds: dict[Partition, int], ends: Mapping[Partition, int], share: int) -> None:
         """Find a watermark above the checkpoint in each partition's budget; where there is none, widen the budget."""

@@ -11,6 +11,7 @@ from consumer.source import probe
 from consumer.source.clock import check_kept_marks
 from ordering.errors import ConfigError, InputError, SourceUnreachableError
 from ordering.events import Partition
+from ordering.progress import Progress
 from ordering.rewind import rewound
 from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
 from tests.simulation.script import CREATE, Script
@@ -252,6 +253,16 @@ def test_a_watermark_of_the_future_before_many_rows_is_not_believed(monkeypatch:
     script.mark(written + 100 << 18)
     script.run()
     assert len(script.rows()) == 30
+
+
+def test_no_ddl_of_the_future_is_planned_by() -> None:
+    """Where the quarantine holds it, a DROP of the future would end a topic, and stand for its watermarks."""
+    script = Script()
+    script.ddl(1, CREATE)
+    script.ddl(int(time.time() + 1e9) * 1000 << 18, "DROP TABLE `t`")
+    for key in range(200):
+        script.row(2, key)
+    assert [ddl.commit_ts for ddl in script.source.probe(Progress()).ddls] == [1]
 
 
 def test_a_kept_one_of_a_retired_topic_holds_up_nothing() -> None:
