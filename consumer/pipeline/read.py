@@ -157,7 +157,7 @@ def tell_source(session: Session, reports: Sequence[Report]) -> None:
     source = session.source
     for report in reports:
         partition = report.range.partition
-        source.saw(partition, report.watermark, report.marked_at, report.stop)
+        source.saw(report)
         if report.messages:
             source.average_bytes[partition] = report.size / report.messages
 

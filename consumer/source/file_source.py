@@ -112,7 +112,7 @@ class FileSource:
     def commit_lazily(self, offsets: Mapping[Partition, int]) -> None:
         """See `ChangeSource.commit_lazily`: no tool looks at files' offsets."""
 
-    def saw(self, partition: Partition, watermark: int | None, at: int | None, upto: int) -> None:
+    def saw(self, report: Report) -> None:
         """See `ChangeSource.saw`."""
 
     def reach(self) -> None:

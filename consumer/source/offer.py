@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from consumer.config.model import LimitsSection
 from consumer.kafka.admin import End
-from consumer.tasks.report import RawDdl
+from consumer.source.clock import is_ahead
+from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED
 from ordering.events import Partition
 from ordering.progress import PartitionProgress, Progress, TopicProgress
-from ordering.timestamps import ResolvedTs
+from ordering.timestamps import ResolvedTs, physical_ms
 from ordering.watermark import Resolved, raised
 from ordering.window import Range
 
@@ -21,6 +23,30 @@ class Memory:
     looked_to: int = 0
     watermark: ResolvedTs | None = None
     epoch: int | None = None
+    judged: tuple[int, int] = (0, 0)
+    """Between these offsets each watermark was held against Kafka's time."""
+
+    def judge(self, low: int, high: int) -> None:
+        """Note between which offsets all watermarks were held against Kafka's time."""
+        first, last = self.judged
+        joins = low <= last and first <= high
+        self.judged = (min(low, first), max(high, last)) if joins else (low, high)
+
+    def doubted(self, report: Report, limits: LimitsSection) -> list[int]:
+        """Offsets of the watermarks by which a task went, of which nothing tells that Kafka took them in their time.
+
+        They are the highest, and the one that ended the range: what lies behind it waits for another window. The rows
+        before that tell the time as well: Kafka took none before it was committed.
+        """
+        at, end, ts = report.marked_at, report.stop - 1, report.watermark or 0
+        if at is None:
+            return []
+        last = report.histogram[-1][0] if report.histogram and report.ended_early and at == end else 0
+        if not is_ahead(ts, physical_ms(last), limits):
+            return []
+        counts = {end} if report.ended_early else set[int]()
+        counts |= {at} if ts > (self.watermark or 0) else set()
+        return sorted(offset for offset in counts if not self.judged[0] <= offset < self.judged[1])
 
     def reached(self, at: PartitionProgress) -> End:
         """Up to where the partition was read or looked through, and under which leader."""

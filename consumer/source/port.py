@@ -78,8 +78,8 @@ class ChangeSource(Protocol):
         """Raise InputError for rows without a key that may be one row sent twice."""
         ...
 
-    def saw(self, partition: Partition, watermark: int | None, at: int | None, upto: int) -> None:
-        """Take the highest watermark that a task saw before the offset `upto`, and at which offset it is."""
+    def saw(self, report: Report) -> None:
+        """Take the highest watermark that a task saw. Raises InputError for one of the future."""
         ...
 
     def commit_lazily(self, offsets: Mapping[Partition, int]) -> None:

@@ -15,7 +15,7 @@ from consumer.config.model import Config
 from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.reader import Messages
-from consumer.source.clock import check_clock, check_mark, ignored_marks, is_ahead, latest_believed
+from consumer.source.clock import check_clock, check_mark, ignored_marks, latest_believed
 from consumer.source.continuity import (
     NONE_KNOWN,
     check_beginnings,
@@ -39,7 +39,7 @@ from ordering.errors import SourceError
 from ordering.events import Partition, Position
 from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.sources.retention import lacking
-from ordering.timestamps import ResolvedTs, physical_ms
+from ordering.timestamps import ResolvedTs
 from ordering.watermark import global_resolved, raised
 from ordering.window import budget, shares
 
@@ -361,6 +361,8 @@ class Source:
             found = self._read_marks([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
             for p, ts in found.items():
                 self._memory[p].watermark = raised(self._memory[p].watermark, ts)
+            for p, (low, top) in tops.items():
+                self._memory[p].judge(max(low, top - size), top)
             left = {p: (low, top - size) for p, (low, top) in tops.items() if p not in found and low < top - size}
             for p in tops.keys() - left.keys():  # only now: a look that failed is done again
                 self._memory[p].looked_to = max(self._memory[p].looked_to, spans[p][1])
@@ -382,10 +384,11 @@ class Source:
         told = format_of(self.config)
         return told.watermark_in(told.content(message.key(), message.value()), self.config.limits.message_bytes)
 
-    def saw(self, partition: Partition, watermark: int | None, at: int | None, upto: int) -> None:
+    def saw(self, report: Report) -> None:
         """See `ChangeSource.saw`."""
-        check_clock(watermark or 0, self.config.limits, f"{partition} offset={at}")
+        partition, at = report.range.partition, report.marked_at
+        check_clock(report.watermark or 0, self.config.limits, f"{partition} offset={at}")
         memory = self._memory.setdefault(partition, Memory())
-        if at is not None and is_ahead(watermark or 0, physical_ms(memory.watermark or 0), self.config.limits):
-            self._read_marks([(partition, at, at + 1)])  # tasks do not tell when Kafka took it
-        memory.take(watermark, upto)
+        for offset in memory.doubted(report, self.config.limits):
+            self._read_marks([(partition, offset, offset + 1)])
+        memory.take(report.watermark, report.stop)

@@ -142,7 +142,7 @@ class FeedPlanner:
             reports = self._scanned(window)
             reports = counted(kept_reports(reports), progress)
             for report in reports:
-                self._source.saw(report.range.partition, report.watermark, report.marked_at, report.stop)
+                self._source.saw(report)
                 if report.messages:
                     self._source.average_bytes[report.range.partition] = report.size / report.messages
                 for raw in report.ddls:

@@ -255,6 +255,35 @@ def test_a_watermark_of_the_future_before_many_rows_is_not_believed(monkeypatch:
     assert len(script.rows()) == 30
 
 
+@pytest.mark.parametrize(
+    ("ago", "ahead", "end"), [(36, 48, 36), (168, 26, 3), (168, 48, 40)], ids=["now", "next to it", "with a barrier"]
+)
+@pytest.mark.parametrize("before", [0, 2], ids=["first", "behind rows"])
+def test_one_that_ends_a_range_is_judged_though_later_ones_are_higher(
+    ago: int, ahead: int, end: int, before: int
+) -> None:
+    """Rows behind it would wait for the next window, and count as repetitions there. Hours; `end`: of the window."""
+    hour, now = DAY_MS // 24, int(time.time() * 1000)
+    written = now - ago * hour
+    script = Script(partitions=2)
+    script.log.time_of = lambda p, o: now if p.partition == 0 or o > before else written  # type: ignore[method-assign]
+    script.ddl(1, CREATE)
+    for key in range(before):
+        script.row(written - 1 << 18, 100 + key, p=1)
+    script.mark(written + ahead * hour << 18, only=1)
+    for key in range(5):
+        script.row(written + key << 18, key, p=1)
+    for more in range(50):
+        script.mark(written + end * hour + more - 50 << 18)
+    script.mark(now << 18, only=1)
+    with pytest.raises(InputError, match="in the future by the clock of Kafka") as caught:
+        script.run()
+    assert f"partition=1 offset={before}" in caught.value.where
+    ignoring(script, f"t/1/{before}")
+    script.run()
+    assert len(script.rows()) == 5 + before
+
+
 def test_no_ddl_of_the_future_is_planned_by() -> None:
     """Where the quarantine holds it, a DROP of the future would end a topic, and stand for its watermarks."""
     script = Script()
