@@ -6,7 +6,10 @@ from dataclasses import replace
 import structlog
 
 from consumer.ddl.ask_upstream import Asking
-from consumer.ddl.execution import Execution
+from consumer.ddl.settling.decision import Deciding
+from consumer.ddl.settling.execution import Execution
+from consumer.ddl.settling.failures import Failures
+from consumer.ddl.settling.own_names import OwnNames
 from consumer.pipeline.advance import carried_after, read_on, rows_after
 from consumer.pipeline.read import WindowRead
 from consumer.pipeline.session import Session
@@ -25,9 +28,15 @@ class DueDdls:
         self._session, self._read = session, read
         self._unsettled: list[DdlRecord] = []
         self._read_to = ResolvedTs(0)
-        asking = Asking(session.bodies.upstream)
+        target, lease, routes = session.target, session.lease, session.routes
         self._execution = Execution(
-            session.target, session.filter, session.routes, session.lease, session.observe, asking
+            target,
+            lease,
+            session.observe,
+            Asking(session.bodies.upstream),
+            Deciding(target, session.filter, routes, lease.changefeed),
+            OwnNames(routes, target),
+            Failures(target, lease),
         )
 
     def __iter__(self) -> Iterator[DdlEvent]:
