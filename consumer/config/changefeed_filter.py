@@ -9,6 +9,7 @@ of them below the checkpoint is the operator's to do, as TiCDC has it.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from consumer.config.table_sections import EventFilterSection, FilterSection
 from consumer.filters.events import EventFilter, EventFilters, condition_or_none, ignored_events, ignored_sql
@@ -91,12 +92,18 @@ class ChangefeedFilter:
         """
         if not self._ignored():
             return None
-        members, keys = by_table(catalog.tables, _members_of), by_table(catalog.tables, _keys_of)
+        members = by_table(catalog.tables, partial(_members_of, shown=catalog.shows_members))
+        keys = by_table(catalog.tables, _keys_of)
         return EventFilters(self.events.filters, members, keys)
 
 
-def _members_of(table: TableSchema) -> dict[str, tuple[str, ...]]:
-    return {column.name: column.members for column in table.columns if column.members}
+def _members_of(table: TableSchema, *, shown: bool) -> dict[str, tuple[str | None, ...]]:
+    """`shown`: whether all names are as they are; else those with a ? are not known."""
+    return {
+        column.name: tuple(name if shown or "?" not in name else None for name in column.members)
+        for column in table.columns
+        if column.members
+    }
 
 
 def _keys_of(table: TableSchema) -> tuple[tuple[str, ...], ...]:

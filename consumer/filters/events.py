@@ -121,7 +121,7 @@ class EventFilter:
                 yield found
 
 
-Members = Mapping[str, tuple[str, ...]]
+Members = Mapping[str, tuple[str | None, ...]]
 """Of a table's columns."""
 
 

@@ -95,8 +95,10 @@ Value = None | int | Decimal | float | str | bytes | Moment | TimeSpan | Member 
 Number = int | Decimal | float
 
 
-def value_of(text: str | None, mysql_type: str, members: Sequence[str] = ()) -> Value:
+def value_of(text: str | None, mysql_type: str, members: Sequence[str | None] = ()) -> Value:
     """The value of a column of this type. `members`: an ENUM's or SET's, where the type itself does not list them.
+
+    None stands for a name that is not known.
 
     Raises EvaluationError if the text is no value of the type.
     """
@@ -129,14 +131,16 @@ def base_of(mysql_type: str) -> str:
     return _read_type(mysql_type)[0]
 
 
-def _member(base: str, number: int, members: Sequence[str]) -> Member:
+def _member(base: str, number: int, members: Sequence[str | None]) -> Member:
     if number == 0:
         return Member(0, "")
     if base == "enum":
         return Member(number, members[number - 1] if number <= len(members) else None)
     if number >> len(members):
         return Member(number, None)
-    return Member(number, ",".join(name for i, name in enumerate(members) if number >> i & 1))
+    names = [name for i, name in enumerate(members) if number >> i & 1]
+    known = [name for name in names if name is not None]
+    return Member(number, ",".join(known) if len(known) == len(names) else None)
 
 
 def _single(text: str) -> float:

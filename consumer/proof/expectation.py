@@ -68,7 +68,8 @@ class Expectations:
             return None, reason
         known = self._known(name)
         before = ExpectedTable(self._signature(name), {}, 0) if known is None else known
-        return replace(before, sums=added(before.sums, self.tables[name].sums.sums)), ""
+        sums = added(before.sums, self.tables[name].sums.sums)
+        return replace(before, signature=self._signature(name), sums=sums), ""
 
     def gone(self) -> dict[TableName, ProofOf]:
         """Tables that had to be there, and that the target lacks though no DDL is known to have taken them away."""
@@ -151,7 +152,8 @@ class Expectations:
         there = {column.name for column in table.rows.schema.columns}
         # of a merged table, what one shard lacks goes by the DDL of another one
         had = [] if known is None else columns_of(known.signature, in_sums=bool(table.rows.schema.origin))
-        if lost := next((column for column in had if column not in there), ""):
+        own = {} if self.state is None else self.state.own.get(name, {})
+        if lost := next((column for column in had if column not in there and not own.get(column)), ""):
             return "" if self._about_columns(name) else lost
         changed = table.lost_column and [line for line in self._about_columns(name) if not creates(line)]
         return "" if changed or len(self._about(name)) > 1 else table.lost_column
@@ -220,13 +222,18 @@ class Expectations:
         if not known.signature:
             return _WAS_GONE
         now = self._signature(name)
-        is_same = self._shared(name, known.signature) == self._shared(name, now)
-        return "" if known.signature == now else _OWN if is_same else _OTHERS
+        if self._shared(name, known.signature, left_out=True) == self._shared(name, now, left_out=True):
+            return ""
+        return _OWN if self._shared(name, known.signature) == self._shared(name, now) else _OTHERS
 
-    def _shared(self, name: TableName, signature: Sequence[str]) -> list[str]:
-        """A signature without the columns that upstream was known to lack at the last proof."""
+    def _shared(self, name: TableName, signature: Sequence[str], *, left_out: bool = False) -> list[str]:
+        """A signature without the columns that upstream was known to lack at the last proof.
+
+        `left_out`: only without those that were in no sum: whether one is still there does not matter.
+        """
         own = {} if self.state is None else self.state.own.get(name, {})
-        return [entry for entry in signature if entry.partition("\t")[0] not in own]
+        parts = ((entry, *entry.partition("\t")) for entry in signature)
+        return [entry for entry, column, tab, told in parts if column not in own or (left_out and (told or not tab))]
 
     def _lost_ddls(self) -> str:
         lost = len(self.present.ddls) >= KEPT and self.present.ddls[-1].commit_ts >= self.low

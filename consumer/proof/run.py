@@ -93,7 +93,7 @@ class Proving:
             expectations, messages = carried(self.config, log, state, executed, {})
             proof = self._judged(expectations, sums, messages)
             if upstream is not None:
-                self._ask(upstream, proof, present)
+                self._ask(upstream, proof, executed)
             proof.seconds = round(time.monotonic() - begun, 3)
             done, judged = present.past, proof.judgements()
             starts, passed = expectations.starts, expectations.passed

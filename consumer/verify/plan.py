@@ -128,6 +128,8 @@ def _compared(
             plan.unjudged.append(f"{name}: column {column.name!r} {kinds} can't be compared: names with their places")
         else:
             traits: tuple[Trait | None, Trait | None] = left[1].trait(column), right[1].trait(other)
+            if _are_same(column, other) and left[1].hides_members(column) and right[1].hides_members(other):
+                traits = Trait(Form.BITS), Trait(Form.BITS)
             pairs.append(paired(column, other, traits, invalid_dates_are_null=rules.invalid_dates_are_null))
     own = [c.name for c in right[0].columns if not c.generated and _named(left[0], c.name) is None]
     plan.left_out += [(name, f"column {column!r} is the target's own") for column in own]
@@ -135,6 +137,11 @@ def _compared(
     masked = any(rules.masked(name, column.name) for column in left[0].columns)
     unique, span_column = _is_unique(keys, right[0]), _span_column(keys, left, right)
     return Comparison(name, left[0], right[0], tuple(pairs), keys, span_column, unique, masked)
+
+
+def _are_same(column: Column, other: Column) -> bool:
+    """Whether only numbers tell a member '' from the invalid value '', and mean the same. A `?` may be anything."""
+    return "" in column.members and column.members == other.members and not any("?" in one for one in column.members)
 
 
 def _is_place(column: Column, other: Trait | None) -> bool:

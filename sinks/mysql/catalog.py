@@ -119,7 +119,8 @@ MadeIndexes = Callable[[TableName], Sequence[str]]
 def read_catalog(query: Query, made: MadeIndexes, *, mariadb: bool) -> Catalog:
     """All base tables but the system's and our own."""
     tables = _tables(query, lambda sql, _: query(sql), made, mariadb=mariadb)
-    return Catalog(tables, empty=frozenset(database for (database,) in query(_DATABASES)), holds=holds)
+    empty = frozenset(database for (database,) in query(_DATABASES))
+    return Catalog(tables, empty=empty, holds=holds, shows_members=False)
 
 
 def read_table(query: Query, made: MadeIndexes, name: TableName, *, mariadb: bool) -> dict[TableName, TableSchema]:

@@ -237,6 +237,8 @@ class Catalog:
     """What the values of a column mean to this target."""
     computes_alike: bool = False
     """The target's stored generated columns hold what upstream's do: both are TiDB."""
+    shows_members: bool = True
+    """Whether names of ENUM and SET members are as they are; else a ? may stand for another character."""
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such a table, however its name is spelled; of a merged one, whether it is known."""

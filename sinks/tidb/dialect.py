@@ -52,7 +52,7 @@ class TidbDialect:
 
     def catalog(self, session: MysqlConnection) -> Catalog:
         """See `Connector.catalog`."""
-        return replace(self._mysql.catalog(session), computes_alike=True)
+        return replace(self._mysql.catalog(session), computes_alike=True, shows_members=True)
 
     def leadership(self, at: TargetSession[MysqlConnection]) -> TidbLock:
         """See `Dialect.leadership`."""

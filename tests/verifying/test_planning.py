@@ -15,6 +15,7 @@ from consumer.verify.plan import Comparison, Rules, batches, chunks, planned
 from ordering.events import TableName
 from sinks.compare.digests import Buckets, Selection, Span, Sum
 from sinks.compare.value_forms import Form, Pair, Trait, paired
+from sinks.mysql.digests import MysqlReader
 from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 from sinks.sqlite.digests import digest_of
 
@@ -241,3 +242,31 @@ def test_texts_and_bytes_are_compared_as_bytes() -> None:
     text, data = Column("v", "text", Shape.TEXT), Column("v", "bytea", Shape.BYTES)
     for traits in ((Trait(Form.TEXT), Trait(Form.BYTES)), (Trait(Form.BYTES), Trait(Form.TEXT))):
         assert paired(text, data, traits, invalid_dates_are_null=False).form is Form.BYTES
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "form"),
+    [
+        (("a", ""), ("a", ""), Form.BITS),
+        (("a", "b"), ("a", "b"), Form.TEXT),
+        (("a", ""), ("", "a"), Form.TEXT),
+        (("?", ""), ("?", ""), Form.TEXT),
+        (("😀", ""), ("?", ""), Form.TEXT),
+    ],
+)
+def test_a_member_without_a_name_is_compared_by_its_number(
+    left: tuple[str, ...], right: tuple[str, ...], form: Form
+) -> None:
+    """It is not the invalid value, which has no name either; what a server shows as ? may be another member."""
+    reader, name = MysqlReader(None), TableName("d", "t")  # type: ignore[arg-type]
+    tables = [
+        Catalog({name: TableSchema(name, (Column("e", "enum", Shape.ENUM, members=members),), (), ())})
+        for members in (left, right)
+    ]
+    plan = planned(
+        (tables[0], reader),
+        (tables[1], reader),
+        Rules(lambda *_: True, lambda *_: True, keyless=True, invalid_dates_are_null=False, virtual=True),
+    )
+    ((one,),) = (table.pairs for table in plan.tables)
+    assert (one.form, one.exact) == (form, True)

@@ -14,18 +14,20 @@ from consumer.proof.report import Proof, ProofOf, ProofVerdict
 from consumer.proof.run import Proving
 from consumer.proof.state import ExpectedTable
 from consumer.proof.upstream import UpstreamAnswer, with_upstream
-from consumer.verify.sides import open_other_side
+from consumer.verify.sides import Side, open_other_side
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
-from tests.service.commands.test_prove import feed, prove, verdicts
+from sinks.rows.schema import Catalog
+from tests.service.cells import SqliteCells
+from tests.service.commands.test_prove import every, feed, in_sqlite, prove, verdicts
 from tests.service.lab import eventually
 from tests.service.local import LocalFeed
-from tests.service.messages import begun, watermarks
+from tests.service.messages import at, begun, ddl, watermarks
 from tests.service.pipeline.test_upstream import Origin
 from tests.verifying.test_moments import made, origin, run, verified
 from tests.verifying.upstreams import Verified
 
-__all__ = ["feed", "origin", "verified"]
+__all__ = ["every", "feed", "origin", "verified"]
 EQUAL, DIFFERENT, BASE, UNPROVEN = ProofVerdict.EQUAL, ProofVerdict.DIFFERENT, ProofVerdict.BASE, ProofVerdict.UNPROVEN
 KEPT = ExpectedTable(("id\tint\tnumber",), {}, 1, doubt="it differed at an earlier proof")
 
@@ -161,3 +163,44 @@ def test_an_upstream_that_is_away_is_said_and_decides_nothing(origin: Origin, ve
     found = proof_of(verified)
     assert "the upstream was not asked" in found.fault
     assert [one.upstream for _, one in found.tables.values()] == [""]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "name"),
+    [("RENAME TABLE `t` TO `u`", "RENAME", "u"), ("DROP TABLE `t`", "ERASE", "t"),
+     ("CREATE TABLE `n` (id INT PRIMARY KEY)", "CREATE", "n"), ("ALTER TABLE `t` DROP COLUMN `v`", "ALTER", "t"),
+     ("ALTER TABLE `t` ADD COLUMN `x` INT", "ALTER", "t"), ("TRUNCATE TABLE `t`", "TRUNCATE", "t")],
+)  # fmt: skip
+def test_a_ddl_after_the_snapshot_is_no_difference_from_the_upstream(
+    every: LocalFeed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, kind: str, name: str
+) -> None:
+    """What the target tells of its tables may be newer than its checkpoint, of which the upstream is asked."""
+    if isinstance(every.cells, SqliteCells):
+        return  # while it is read nobody commits
+    upstream = in_sqlite(tmp_path / "up")
+    for one in (every, upstream):
+        one.send([*begun(), *watermarks(4)])
+        one.apply()
+    every.with_(source={"upstream": {"uri": "tidb://r@h:4000"}})
+
+    def asked(_: str, checkpoint_ts: int, readers: int) -> Side:
+        """Stands for TiDB as of C; a proof that begins again has another C."""
+        if checkpoint_ts >= at(9):
+            upstream.send([ddl(f"d.{name}", 7, sql, kind=kind), *watermarks(9)])
+            upstream.apply()
+        return open_other_side(upstream.uri, readers)
+
+    monkeypatch.setattr(third_sum, "open_upstream_side", asked)
+    catalog, looks = Side.catalog, []
+
+    def meanwhile(side: Side) -> Catalog:
+        if not looks:
+            looks.append(side)
+            every.send([*watermarks(6), ddl(f"d.{name}", 7, sql, kind=kind), *watermarks(9)])
+            every.apply()
+        return catalog(side)
+
+    monkeypatch.setattr(Side, "catalog", meanwhile)
+    proof = prove(every)
+    assert looks
+    assert "different" not in verdicts(proof).values(), [one.reason for _, one in proof.tables.values()]

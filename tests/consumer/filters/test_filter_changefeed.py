@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,6 +108,11 @@ def test_tasks_are_told_of_members() -> None:
     found = wanted(["*.*"], INSERTS).for_rows(Catalog({name: TableSchema(name, (column,), (), ())}))
     assert found is not None
     assert found.members == {name: {"kind": ("x", "y")}}
+    hidden = replace(column, members=("x", "?", "y"))
+    catalog_of = Catalog({name: TableSchema(name, (hidden,), (), ())}, shows_members=False)
+    found = wanted(["*.*"], INSERTS).for_rows(catalog_of)
+    assert found is not None
+    assert found.members == {name: {"kind": ("x", None, "y")}}
 
 
 def test_case_may_cease_to_count() -> None:
