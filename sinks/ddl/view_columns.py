@@ -5,13 +5,14 @@ target keeps in another form than upstream (ENUM as a text, DECIMAL as one in SQ
 made: it is neither compared nor ordered, grouped or computed with.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ordering.events import TableName
+from sinks.ddl import view_tree
 from sinks.ddl.kept_definitions import Definitions, Known
-from sinks.ddl.parse.views import CannotSayError, NoColumnError
+from sinks.ddl.parse.views import CannotSayError, NoColumnError, TooLongError, parsed
 from sinks.ddl.rows.default_values import DATES, INTEGERS, REALS
 from sinks.ddl.rows.modify_column import TEXTS
 from sinks.ddl.view_stars import Shown, name_columns
@@ -45,12 +46,16 @@ class ViewColumns:
     """What is behind each column, by its identity: a column of a query within is asked about by each one around."""
     _types: dict[TableName, Known | None] = field(default_factory=dict)
     _clauses: "dict[int, _Clauses]" = field(default_factory=dict)
+    _places: dict[TableName, TableName] = field(default_factory=dict)
+    _in_scope: "dict[tuple[int, str, str], _Found]" = field(default_factory=dict)
+    """What a query's sources have under a name: each column of many joins asks."""
+    _joined: "dict[tuple[int, str], list[_Meant]]" = field(default_factory=dict)
 
     def settle(self, query: "exp.Expr") -> None:
         """Name the table of each column. Raises CannotSayError for a query that means something else here."""
-        name_columns(query, _sources, self._shown)
+        name_columns(query, view_tree.sources, self._shown)
         with_number: dict[int, bool] = {}
-        for column in _columns(query):
+        for column in view_tree.columns(query):
             found = self.meant(column)
             if self._is_used(column):
                 for one in found:
@@ -59,16 +64,15 @@ class ViewColumns:
 
     def why_not_any_more(self, text: str) -> str:
         """Why a view that was made may mean something else by now; "" where it does not, or ends as upstream's does."""
-        import sqlglot  # noqa: PLC0415
         from sqlglot import exp  # noqa: PLC0415
         from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
         try:
-            made = sqlglot.parse_one(text, read=self.dialect)
+            made = parsed(text, self.dialect)
             there = all(self._schema(one) or self.view(self._place(one)) for one in made.expression.find_all(exp.Table))
             if there:  # else it shows nothing, and is judged when what it reads comes
                 self.settle(made.expression)
-        except (NoColumnError, SqlglotError, RecursionError):
+        except (NoColumnError, TooLongError, SqlglotError, RecursionError):
             return ""
         except CannotSayError as error:
             return str(error)
@@ -84,37 +88,49 @@ class ViewColumns:
         if (alias := self._alias_meant(column)) is not None:
             self._check_alias(column)
             return self._meant_by([alias])
-        scopes = list(_scopes(column))
+        scopes = list(view_tree.scopes(column))
         for select in scopes:
-            sources = list(_sources(select))
-            named = [one for one in sources if not column.table or one.alias_or_name.lower() == column.table.lower()]
-            there = [(one, found) for one in named if (found := self._column(one, column.name)) is not None]
+            named, there, within = self._found_in(select, column.table.lower(), column.name.lower())
             if len(there) == 1:
                 _name_table(column, there[0][0])
                 return [self._typed(*there[0])]
-            within = [shown for one in named if (shown := self._shown_as(one, column.name))]
             if len(within) == 1 and not there:
                 return self._meant_by(within[0])
             if there or any(self._schema(one) is None for one in named):
                 return [_Meant(None, "", UNKNOWN)]
             if named and column.table:
                 break
-        own = [one for one in _aliases(column) if one.alias.lower() == column.name.lower() and not column.table]
+        every = () if column.table else view_tree.aliases(column)
+        own = [one for one in every if one.alias.lower() == column.name.lower()]
         if scopes and not own:
             raise NoColumnError(f"column {column.name!r} is not in the target")
         return self._meant_by(own)
+
+    def _found_in(self, select: "exp.Select", table: str, name: str) -> "_Found":
+        """The sources of a query that a table's name may mean, in lower case; "" means all."""
+        key = id(select), table, name
+        if key not in self._in_scope:
+            clauses = self._clauses_of(select)
+            named = clauses.named.get(table, []) if table else clauses.sources
+            there = [(one, found) for one in named if (found := self._column(one, name)) is not None]
+            within = [shown for one in named if (shown := self._shown_as(one, name))]
+            self._in_scope[key] = _Found(named, there, within)
+        return self._in_scope[key]
 
     def joined_by(self, join: "exp.Join", name: str) -> "list[_Meant]":
         """The columns of a name in all that a query reads."""
         from sqlglot import exp  # noqa: PLC0415
 
         select = join.find_ancestor(exp.Select)
-        sources = [] if select is None else list(_sources(select))
-        there = [self._typed(one, found) for one in sources if (found := self._column(one, name)) is not None]
-        for one in sources:
-            if self._schema(one) is None:
-                there += self._meant_by(self._shown_as(one, name)) or [_Meant(None, "", UNKNOWN)]
-        return there
+        key = id(select), name.lower()
+        if select is not None and key not in self._joined:
+            sources = self._clauses_of(select).sources
+            there = [self._typed(one, found) for one in sources if (found := self._column(one, name)) is not None]
+            for one in sources:
+                if self._schema(one) is None:
+                    there += self._meant_by(self._shown_as(one, name)) or [_Meant(None, "", UNKNOWN)]
+            self._joined[key] = there
+        return self._joined.get(key, [])
 
     def _meant_by(self, shown: "Sequence[exp.Expr]") -> "list[_Meant]":
         """What is behind expressions that a query shows."""
@@ -125,7 +141,7 @@ class ViewColumns:
             raise CannotSayError(message)
         self._under_way.append("")
         found: list[_Meant] = []
-        for one in map(_unnamed, shown):
+        for one in map(view_tree.unnamed, shown):
             if isinstance(one, exp.Column) and not isinstance(one.this, exp.Star):
                 found += self.meant(one)
             else:
@@ -169,7 +185,6 @@ class ViewColumns:
 
     def _query_of(self, source: "exp.Expr") -> "exp.Expr | None":
         """The CREATE VIEW of a view."""
-        import sqlglot  # noqa: PLC0415
         from sqlglot import exp  # noqa: PLC0415
         from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
@@ -179,8 +194,8 @@ class ViewColumns:
         if place not in self._queries:
             try:
                 text = self.view(place)
-                self._queries[place] = sqlglot.parse_one(text, read=self.dialect) if text else None
-            except (SqlglotError, RecursionError):
+                self._queries[place] = parsed(text, self.dialect) if text else None
+            except (TooLongError, SqlglotError, RecursionError):
                 self._queries[place] = None
         return self._queries[place]
 
@@ -188,7 +203,8 @@ class ViewColumns:
         """Raise CannotSayError where an alias goes before a column of its name upstream only: inside of expressions."""
         from sqlglot import exp  # noqa: PLC0415
 
-        sources = [] if isinstance(column.parent, exp.Ordered) else list(_sources(next(_scopes(column))))
+        select = next(view_tree.scopes(column))
+        sources = [] if isinstance(column.parent, exp.Ordered) else self._clauses_of(select).sources
         if any(self._schema(one) is None or self._column(one, column.name) is not None for one in sources):
             raise CannotSayError(f"more is done with {column.name!r}, which is an expression, and maybe a column too")
 
@@ -212,7 +228,10 @@ class ViewColumns:
         return self._types[place]
 
     def _place(self, source: "exp.Expr") -> TableName:
-        return self.catalog.spelled(TableName(getattr(source, "db", "") or self.database, source.name))
+        given = TableName(getattr(source, "db", "") or self.database, source.name)
+        if given not in self._places:
+            self._places[given] = self.catalog.spelled(given)
+        return self._places[given]
 
     def _schema(self, source: "exp.Expr") -> object:
         from sqlglot import exp  # noqa: PLC0415
@@ -246,7 +265,7 @@ class ViewColumns:
         """Whether more is done with a column than showing it, counting it and asking for NULL."""
         from sqlglot import exp  # noqa: PLC0415
 
-        node = _around(column, exp.Paren, exp.Alias)
+        node = view_tree.around(column, exp.Paren, exp.Alias)
         around = node.parent
         if isinstance(around, exp.Select) and node.arg_key == "expressions":
             return self._clauses_of(around).compares
@@ -256,11 +275,12 @@ class ViewColumns:
         """Raise CannotSayError for a column that is used. `with_number`: expressions with a literal that is one."""
         from sqlglot import exp  # noqa: PLC0415
 
-        node = _around(column, exp.Paren)
+        node = view_tree.around(column, exp.Paren)
         where = node.parent
         if id(where) not in with_number:
-            parts = [] if where is None or isinstance(where, exp.Select) else map(_bare, where.iter_expressions())
-            with_number[id(where)] = any(isinstance(one, exp.Literal) and not one.is_string for one in parts)
+            parts = [] if where is None or isinstance(where, exp.Select) else list(where.iter_expressions())
+            bare = map(view_tree.bare, parts)
+            with_number[id(where)] = any(isinstance(one, exp.Literal) and not one.is_string for one in bare)
         if meant.family == UNKNOWN:
             raise CannotSayError(f"more is done with column {column.name!r} than showing it, and its type is not known")
         if meant.type in self.other and not _is_member(meant, node):
@@ -284,19 +304,35 @@ class _Meant(NamedTuple):
 
 
 class _Clauses(NamedTuple):
-    """What is asked of a query again and again: its aliases in lower case, and whether its rows are compared."""
+    """What is asked of a query again and again: its aliases in lower case, and whether its rows are compared.
+
+    `sources`: what it reads; `named`: the same by their names in lower case.
+    """
 
     aliases: "dict[str, exp.Alias]"
     compares: bool
+    sources: "list[exp.Expr]"
+    named: "dict[str, list[exp.Expr]]"
+
+
+class _Found(NamedTuple):
+    """The sources that may be meant; columns of theirs that have a name; what queries and views show under it."""
+
+    named: "list[exp.Expr]"
+    there: "list[tuple[exp.Expr, Column]]"
+    within: "list[list[exp.Expr]]"
 
 
 def _read(select: "exp.Select") -> _Clauses:
     from sqlglot import exp  # noqa: PLC0415
 
-    named = [one for one in reversed(select.expressions) if isinstance(one, exp.Alias)]
+    aliases = [one for one in reversed(select.expressions) if isinstance(one, exp.Alias)]
     is_distinct = select.args.get("distinct") is not None
-    compares = is_distinct or _is_in_comparing_union(select) or _has_places(select)
-    return _Clauses({one.alias.lower(): one for one in named}, compares)
+    compares = is_distinct or view_tree.is_in_comparing_union(select) or view_tree.has_places(select)
+    sources, named = list(view_tree.sources(select)), dict[str, list[exp.Expr]]()
+    for one in sources:
+        named.setdefault(one.alias_or_name.lower(), []).append(one)
+    return _Clauses({one.alias.lower(): one for one in aliases}, compares, sources, named)
 
 
 def _is_member(meant: _Meant, node: "exp.Expr") -> bool:
@@ -314,76 +350,3 @@ def _is_member(meant: _Meant, node: "exp.Expr") -> bool:
 def _name_table(column: "exp.Column", source: "exp.Expr") -> None:
     column.set("table", source.args["alias"].this.copy() if source.alias else source.this.copy())
     column.set("db", None)
-
-
-def _columns(tree: "exp.Expr") -> "list[exp.Column]":
-    from sqlglot import exp  # noqa: PLC0415
-
-    return [one for one in tree.find_all(exp.Column) if not isinstance(one.this, exp.Star)]
-
-
-def _scopes(column: "exp.Column") -> "Iterator[exp.Select]":
-    """The queries around a column, from the inside."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    found = column.find_ancestor(exp.Select)
-    while found is not None:
-        yield found
-        found = found.find_ancestor(exp.Select)
-
-
-def _sources(select: "exp.Select") -> "Iterator[exp.Expr]":
-    """What a query reads from."""
-    begin = select.args.get("from_") or select.args.get("from")
-    for one in (begin, *(select.args.get("joins") or ())):
-        if one is not None:
-            yield one.this
-
-
-def _aliases(column: "exp.Column") -> "Iterator[exp.Alias]":
-    from sqlglot import exp  # noqa: PLC0415
-
-    for select in _scopes(column):
-        yield from (one for one in select.expressions if isinstance(one, exp.Alias))
-
-
-def _is_in_comparing_union(select: "exp.Select") -> bool:
-    """Whether a query's rows are compared with those of others: told apart, or ordered among them."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    union = select.find_ancestor(exp.Union)
-    while union is not None and not (union.args.get("distinct") or union.args.get("order")):
-        union = union.find_ancestor(exp.Union)
-    return union is not None
-
-
-def _has_places(select: "exp.Select") -> bool:
-    """Whether a query is ordered or grouped by the places of its columns."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    parts = (one for clause in ("order", "group") for one in getattr(select.args.get(clause), "expressions", ()))
-    return any(isinstance(one.this if isinstance(one, exp.Ordered) else one, exp.Literal) for one in parts)
-
-
-def _around(node: "exp.Expr", *kinds: "type[exp.Expr]") -> "exp.Expr":
-    """The outermost of these around a node; itself where there is none."""
-    while isinstance(node.parent, kinds):
-        node = node.parent
-    return node
-
-
-def _bare(node: "exp.Expr") -> "exp.Expr":
-    """Without brackets and signs around."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    while isinstance(node, exp.Paren | exp.Neg):
-        node = node.this
-    return node
-
-
-def _unnamed(node: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp  # noqa: PLC0415
-
-    while isinstance(node, exp.Alias | exp.Paren):
-        node = node.this
-    return node

@@ -5,6 +5,7 @@ asked, and a view of PostgreSQL's is made again around each DDL.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sinks.ddl.parse.views import CannotSayError
@@ -20,6 +21,8 @@ class Shown(NamedTuple):
     moved: bool = False
 
 
+_MOST = 10_000
+"""Columns in the places of `*`: a query of 64 KiB may ask for a wide table's two thousand times."""
 ShownBy = Callable[["exp.Expr"], Shown | None]
 """None where it is not known."""
 
@@ -28,9 +31,14 @@ def name_columns(query: "exp.Expr", sources: "Callable[[exp.Select], Iterator[ex
     """Put columns in the place of each `*`, in the queries within first. Raises CannotSayError."""
     from sqlglot import exp  # noqa: PLC0415
 
+    left = _MOST
     for select in reversed(list(query.find_all(exp.Select))):
         if any(map(_is_star, select.expressions)) and not isinstance(select.parent, exp.Exists):
-            select.set("expressions", list(_named(select, list(sources(select)), shown_by)))
+            shown = list(islice(_named(select, list(sources(select)), shown_by), left + 1))
+            left -= len(shown)
+            if left < 0:
+                raise CannotSayError(f"its * stand for more than {_MOST} columns")
+            select.set("expressions", shown)
 
 
 def _is_star(shown: "exp.Expr") -> bool:

@@ -266,13 +266,15 @@ def united(query: "exp.Expr | None") -> "Iterator[exp.Select]":
     """The queries of a UNION, or the one that there is."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if isinstance(query, exp.Union):
-        yield from united(query.left)
-        yield from united(query.right)
-    elif isinstance(query, exp.Subquery | exp.Paren):
-        yield from united(query.this)
-    elif isinstance(query, exp.Select):
-        yield query
+    waiting = [query]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Union):
+            waiting += [node.right, node.left]
+        elif isinstance(node, exp.Subquery | exp.Paren):
+            waiting.append(node.this)
+        elif isinstance(node, exp.Select):
+            yield node
 
 
 def _check_number(literal: "exp.Literal") -> None:

@@ -6,10 +6,10 @@ division, joins, groups. sqlglot writes it in the target's dialect.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ordering.events import TableName
 from sinks.ddl.parse.statement import TableReference
@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # it takes long to load, every command loads this file, and f
 _INTRODUCER = re.compile(r"\b_UTF8MB4(?=')", re.IGNORECASE)
 LONGEST = 128 << 10
 """Characters of a query: sqlglot takes about a second for as many, and its tree 60 MiB."""
+_STEPS_BACK = 100
+"""So many times each word is read again at most; three times are usual."""
 _DEEP = "its query is nested too deeply"
 
 
@@ -30,6 +32,10 @@ class CannotSayError(Exception):
 
 class NoColumnError(CannotSayError):
     """A view over a column that the target has not (any more)."""
+
+
+class TooLongError(CannotSayError):
+    """A query that sqlglot would go back in again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +58,49 @@ class View:
 
     def parsed(self) -> "exp.Expr":
         """The query. Raises CannotSayError."""
-        import sqlglot  # noqa: PLC0415
         from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
         if len(self.query) > LONGEST:
             message = f"its query has {len(self.query)} characters, more than the {LONGEST} that are read"
             raise CannotSayError(message)
         try:
-            found = sqlglot.parse_one(_INTRODUCER.sub("", self.query), read="mysql")
+            found = parsed(_INTRODUCER.sub("", self.query), "mysql")
         except SqlglotError as error:
             message = f"its query can't be read: {error}"
             raise CannotSayError(message) from error
         except RecursionError as error:
             raise CannotSayError(_DEEP) from error
         return found
+
+
+def parsed(sql: str, dialect: str) -> "exp.Expr":
+    """The tree of a statement. Raises TooLongError, and what sqlglot raises."""
+    from sqlglot import Dialect, exp  # noqa: PLC0415
+
+    own = Dialect.get_or_raise(dialect)
+    tokens = own.tokenize(sql)
+    parser = _patient(dialect)(dialect=own)
+    parser.left = _STEPS_BACK * (len(tokens) + 100)
+    found = parser.parse(tokens, sql)[0]
+    return exp.Null() if found is None else found
+
+
+@cache
+def _patient(dialect: str) -> "type[Any]":
+    """A parser that gives up: sqlglot reads twenty joins without a condition 2^20 times."""
+    from sqlglot import Dialect  # noqa: PLC0415
+
+    class Patient(Dialect.get_or_raise(dialect).parser_class):  # type: ignore[misc]
+        left = 0
+
+        def _retreat(self, index: int) -> None:
+            self.left -= self._index - index
+            if self.left < 0:
+                message = "its query takes too long to read"
+                raise TooLongError(message)
+            super()._retreat(index)
+
+    return Patient
 
 
 def read_view(sql: str) -> View:
@@ -106,6 +141,23 @@ def translated(
     from sqlglot import exp  # noqa: PLC0415
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
+    try:
+        tree = _settled(view, dialect, settle)
+        for table in tree.find_all(exp.Table):
+            place = exp.to_identifier(table.db or database, quoted=True)
+            table.set("db", place if qualified else None)
+        return tree.sql(dialect=dialect, identify=True)
+    except SqlglotError as error:
+        message = f"its query can't be written: {error}"
+        raise CannotSayError(message) from error
+    except RecursionError as error:
+        raise CannotSayError(_DEEP) from error
+
+
+def _settled(view: View, dialect: str, settle: "Callable[[exp.Expr], object]") -> "exp.Expr":
+    """The query's tree for a dialect. Raises as `translated`."""
+    from sqlglot import exp  # noqa: PLC0415
+
     tree = view.parsed()
     _check_brackets(tree)
     _compare_numbers(tree)
@@ -121,16 +173,7 @@ def translated(
     settle(tree)
     if dialect == "postgres":
         _show_truth_as_numbers(tree)
-    for table in tree.find_all(exp.Table):
-        place = exp.to_identifier(table.db or database, quoted=True)
-        table.set("db", place if qualified else None)
-    try:
-        return tree.sql(dialect=dialect, identify=True)
-    except SqlglotError as error:
-        message = f"its query can't be written: {error}"
-        raise CannotSayError(message) from error
-    except RecursionError as error:
-        raise CannotSayError(_DEEP) from error
+    return tree
 
 
 def _compare_numbers(query: "exp.Expr") -> None:
@@ -233,6 +276,25 @@ def _join_in_a_row(select: "exp.Select", dialect: str) -> None:
     for join in joins:
         if not any(join.args.get(part) for part in ("on", "using", "side", "kind", "method")):
             join.set("kind", "CROSS" if dialect == "postgres" else "INNER")
+            if dialect == "sqlite":  # sqlglot reads it again, and takes long for joins without a condition
+                join.set("on", exp.EQ(this=exp.Literal.number(1), expression=exp.Literal.number(1)))
+
+
+def concerned(views: Mapping[TableName, str], touched: Iterable[TableName]) -> list[TableName]:
+    """The views that name one of these in their texts, or one another that does."""
+    found: dict[TableName, None] = {}
+    names = {spelled for name in touched for spelled in _spellings(name)}
+    left = {name: text.lower() for name, text in views.items()}
+    while names:
+        more = [name for name, text in left.items() if any(one in text for one in names)]
+        found |= dict.fromkeys(more)
+        names = {spelled for name in more for spelled in _spellings(name)}
+        left = {name: text for name, text in left.items() if name not in found}
+    return list(found)
+
+
+def _spellings(name: TableName) -> set[str]:
+    return {name.table.lower(), name.table.lower().replace('"', '""')}
 
 
 def tables_of(view: View, database: str) -> frozenset[TableName]:

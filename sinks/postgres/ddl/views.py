@@ -65,7 +65,8 @@ class Views:
         name = named(statement.tables[0])
         view = read_view(statement.sql)
         try:
-            settle = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", self._text_of).settle
+            text_of = partial(_text_in, {name: kept.view for name, kept in self._definitions.views().items()})
+            settle = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", text_of).settle
             query = translated(view, session, "postgres", qualified=True, settle=settle)
             reads = tables_of(view, session)
         except CannotSayError as error:
@@ -75,10 +76,6 @@ class Views:
         sql = f"CREATE VIEW {place(name)} {_columns(view)}AS {query}"
         self._definitions.put(name, KnownView(sql, frozenset(map(tuple, reads))))  # type: ignore[arg-type]
         self._concerned.add(name)
-
-    def _text_of(self, view: TableName) -> str:
-        found = self._definitions.views().get(view)
-        return "" if found is None else found.view
 
     def made(self, catalog: Catalog) -> Iterator[str]:
         """Make the views that are concerned and still kept, in whatever order they can be; tells of the others.
@@ -103,8 +100,11 @@ class Views:
         for name in self._touched:
             tables |= read_tables(partial(self._about, name), {}, {})
         catalog, found = replace(catalog, tables=tables), dict[TableName, str]()
+        texts = {name: view.view for name, view in self._definitions.views().items()}
         for name, sql in waiting.items():
-            columns = ViewColumns(catalog, self._definitions, name.database, _OTHER, "postgres", self._text_of)
+            columns = ViewColumns(
+                catalog, self._definitions, name.database, _OTHER, "postgres", partial(_text_in, texts)
+            )
             found[name] = columns.why_not_any_more(sql)
         return {name: reason for name, reason in found.items() if reason}
 
@@ -123,6 +123,10 @@ class Views:
             return False
         self._db.run("RELEASE SAVEPOINT view")
         return True
+
+
+def _text_in(texts: dict[TableName, str], view: TableName) -> str:
+    return texts.get(view, "")
 
 
 def _columns(view: View) -> str:

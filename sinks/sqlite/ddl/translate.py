@@ -14,7 +14,7 @@ from sinks.ddl.model import AddIndex, ChangePartitions, ColumnDef, DropIndex, Ta
 from sinks.ddl.parse.partitions import read_change
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, named
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
-from sinks.ddl.parse.views import CannotSayError, read_view, tables_of, translated
+from sinks.ddl.parse.views import CannotSayError, concerned, read_view, tables_of, translated
 from sinks.ddl.rows.default_values import Circumstances
 from sinks.ddl.rows.partition_moves import TablePlace, moved_rows
 from sinks.ddl.view_columns import ViewColumns
@@ -61,11 +61,12 @@ class SqliteTranslation:
         tables = {name: schema for name, schema in self._catalog.tables.items() if name not in touched}
         tables |= {name: self._site.schema(name) for name in touched if self._site.texts(name)}
         catalog = replace(self._catalog, tables=tables)
-        for name in self._site.views({one.database for one in touched}):
+        there = {name: self._site.view_text(name) for name in self._site.views({one.database for one in touched})}
+        for name in concerned(there, touched):
             columns = ViewColumns(
                 catalog, self._site.definitions, name.database, _OTHER, "sqlite", self._site.view_text
             )
-            if reason := columns.why_not_any_more(self._site.view_text(name)):
+            if reason := columns.why_not_any_more(there[name]):
                 self._site.run(f"DROP VIEW {place_of(name)}")
                 yield left_out(f"view {name}, which was there: {reason}")
 

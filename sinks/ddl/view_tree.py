@@ -1,0 +1,83 @@
+"""Ways through the tree of a view's query."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
+    from sqlglot import exp
+
+
+def columns(tree: "exp.Expr") -> "list[exp.Column]":
+    """All but `*`."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return [one for one in tree.find_all(exp.Column) if not isinstance(one.this, exp.Star)]
+
+
+def scopes(column: "exp.Column") -> "Iterator[exp.Select]":
+    """The queries around a column, from the inside."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    found = column.find_ancestor(exp.Select)
+    while found is not None:
+        yield found
+        found = found.find_ancestor(exp.Select)
+
+
+def sources(select: "exp.Select") -> "Iterator[exp.Expr]":
+    """What a query reads from."""
+    begin = select.args.get("from_") or select.args.get("from")
+    for one in (begin, *(select.args.get("joins") or ())):
+        if one is not None:
+            yield one.this
+
+
+def aliases(column: "exp.Column") -> "Iterator[exp.Alias]":
+    """Of the queries around a column."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    for select in scopes(column):
+        yield from (one for one in select.expressions if isinstance(one, exp.Alias))
+
+
+def is_in_comparing_union(select: "exp.Select") -> bool:
+    """Whether a query's rows are compared with those of others: told apart, or ordered among them."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    union = select.find_ancestor(exp.Union)
+    while union is not None and not (union.args.get("distinct") or union.args.get("order")):
+        union = union.find_ancestor(exp.Union)
+    return union is not None
+
+
+def has_places(select: "exp.Select") -> bool:
+    """Whether a query is ordered or grouped by the places of its columns."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    parts = (one for clause in ("order", "group") for one in getattr(select.args.get(clause), "expressions", ()))
+    return any(isinstance(one.this if isinstance(one, exp.Ordered) else one, exp.Literal) for one in parts)
+
+
+def around(node: "exp.Expr", *kinds: "type[exp.Expr]") -> "exp.Expr":
+    """The outermost of these around a node; itself where there is none."""
+    while isinstance(node.parent, kinds):
+        node = node.parent
+    return node
+
+
+def bare(node: "exp.Expr") -> "exp.Expr":
+    """Without brackets and signs around."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return node
+
+
+def unnamed(node: "exp.Expr") -> "exp.Expr":
+    """Without brackets and aliases around."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    while isinstance(node, exp.Alias | exp.Paren):
+        node = node.this
+    return node
