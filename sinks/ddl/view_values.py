@@ -98,8 +98,8 @@ class Comparisons:
                 self._computed(node)
             elif self._is_sqlite and isinstance(node, exp.Count | exp.Having):
                 _check_grouped(node)
-            elif self._is_sqlite and isinstance(node, exp.Literal) and not node.is_string:
-                _check_number(node)
+            elif isinstance(node, exp.Literal) and not node.is_string:
+                _check_number(node, in_sqlite=self._is_sqlite)
             else:
                 self._alike(_compared(node), one_type=isinstance(node, exp.In))
             if (parts := chosen_from(node)) is not None and not isinstance(node.parent, exp.Case):
@@ -277,11 +277,18 @@ def united(query: "exp.Expr | None") -> "Iterator[exp.Select]":
             yield node
 
 
-def _check_number(literal: "exp.Literal") -> None:
-    """Raise CannotSayError for a number that SQLite does not compute with exactly, as upstream does."""
+def _check_number(literal: "exp.Literal", *, in_sqlite: bool) -> None:
+    """Raise CannotSayError for a number with an exponent, which is a DOUBLE upstream and a NUMERIC in PostgreSQL.
+
+    SQLite does not compute with numbers of many digits, or with a fraction, exactly.
+    """
     from sqlglot import exp  # noqa: PLC0415
 
     text, node = literal.this, literal.parent
+    if "E" in text.upper():
+        raise CannotSayError(f"{text[:50]} is a DOUBLE upstream")
+    if not in_sqlite:
+        return
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.parent
     if text.isascii() and text.isdigit():

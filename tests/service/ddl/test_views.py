@@ -50,6 +50,8 @@ ALIKE = {
     "year or number": "SELECT COALESCE(`y`, 0) AS `x` FROM `t` UNION ALL SELECT `v` FROM `t`",
     "star": "SELECT * FROM `k` UNION ALL SELECT `o`.* FROM `k` AS `o` WHERE EXISTS (SELECT * FROM `t`)",
     "star of a view": "SELECT `o`.`n` AS `m`, `o`.* FROM (SELECT * FROM `star`) AS `o` WHERE `o`.`n` > 1",
+    "set of a text": "SELECT `id` FROM `t` WHERE `s` = _UTF8MB4'a' OR `s` IN ('_utf8mb4', 'x')",
+    "truths added": "SELECT SUM(`v` > 1) AS `x`, MAX((`v` > 1) + (`id` > 2)) AS `y` FROM `t` WHERE (`v` > 2) = 1",
     "using a view": "SELECT `o`.`w` FROM `named` JOIN `named` AS `o` USING (`n`)",
 }
 OTHERWISE = {
@@ -103,6 +105,8 @@ OTHERWISE = {
     "text for a day": "SELECT COALESCE(`day`, '2024-01-01 12:00:00') AS `x` FROM `t`",
     "no brackets": "SELECT `id` FROM `t` WHERE `v` = `id` > 0",
     "no brackets in": "SELECT `id` FROM `t` WHERE `v` = `id` IN (0, 1)",
+    "double": "SELECT `id` FROM `t` WHERE `v` * 1e-1 = 0.3",
+    "double compared": "SELECT `id` FROM `t` WHERE `v` > 1E0",
     "star with virtual": "SELECT * FROM `t`",
     "star using": "SELECT * FROM `k` JOIN (SELECT `id2`, `n` AS `m` FROM `k`) AS `o` USING (`id2`)",
 }
@@ -221,6 +225,19 @@ def _rows(feed: LocalFeed, view: str) -> list[tuple[object, ...]]:
             return connection.execute(look).fetchall()
     found = feed.cells.query(look.replace("FROM ", "FROM d."))  # type: ignore[attr-defined]
     return [tuple(row.values()) for row in found]
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_a_text_that_reads_like_a_character_set_is_a_text(made: LocalFeed) -> None:
+    """It was cut off; and truths are numbers wherever they are computed with."""
+    table = ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `s` VARCHAR(9))")
+    rows = [insert("d.t", 3, id=at, s=text) for at, text in enumerate(["_utf8mb4", "", "a"])]
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), table, *rows])
+    made.send([ddl("d.x", 4, "CREATE VIEW `x` AS SELECT `id` FROM `t` WHERE `s` IN ('_utf8mb4', _UTF8MB4'a')")])
+    truth = "SELECT SUM(`id` > 0) + (MAX(`id`) > 1) AS `id` FROM `t` WHERE (`id` > 1) = 0 OR NOT (`id` > 1) < 1"
+    made.send([ddl("d.y", 5, f"CREATE VIEW `y` AS {truth}"), *watermarks(6)])
+    made.apply()
+    assert (_rows(made, "x"), _rows(made, "y")) == ([(0,), (2,)], [(3,)])
 
 
 @pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
