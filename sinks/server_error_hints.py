@@ -22,6 +22,10 @@ _MYSQL = {
     2003: _ADDRESS,
     2013: "see the server's log; if each start says this, another kind of server listens at the port of target.uri",
     2005: "the name of the host in target.uri is not known here: check its spelling, or name an address",
+    3100: (
+        "if it comes again and again: raise group_replication_transaction_size_limit of the servers, or set"
+        " limits.window-rows lower"
+    ),
     3118: "the account is locked: ALTER USER ... ACCOUNT UNLOCK",
     3748: _ROWS,
 }

@@ -53,6 +53,10 @@ class ViewColumns:
 
     def settle(self, query: "exp.Expr") -> None:
         """Name the table of each column. Raises CannotSayError for a query that means something else here."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        for table in list(query.find_all(exp.Table)):
+            view_tree.spell_table(table, self._place(table))
         name_columns(query, view_tree.sources, self._shown)
         with_number: dict[int, bool] = {}
         for column in view_tree.columns(query):
@@ -87,15 +91,19 @@ class ViewColumns:
     def _looked_up(self, column: "exp.Column") -> "list[_Meant]":
         if (alias := self._alias_meant(column)) is not None:
             self._check_alias(column)
+            view_tree.respell(column, alias.alias)
             return self._meant_by([alias])
         scopes = list(view_tree.scopes(column))
         for select in scopes:
             named, there, within = self._found_in(select, column.table.lower(), column.name.lower())
             if len(there) == 1:
-                _name_table(column, there[0][0])
+                view_tree.name_column(column, there[0][0], there[0][1].name)
                 return [self._typed(*there[0])]
             if len(within) == 1 and not there:
-                return self._meant_by(within[0])
+                source, names = within[0][0], self._names_of(within[0][0])[0]
+                spelled = next(one for one in names if one.lower() == column.name.lower())
+                view_tree.spell_column(column, source, spelled)
+                return self._meant_by(within[0][1])
             if there or any(self._schema(one) is None for one in named):
                 return [_Meant(None, "", UNKNOWN)]
             if named and column.table:
@@ -104,6 +112,8 @@ class ViewColumns:
         own = [one for one in every if one.alias.lower() == column.name.lower()]
         if scopes and not own:
             raise NoColumnError(f"column {column.name!r} is not in the target")
+        if own:
+            view_tree.respell(column, own[0].alias)
         return self._meant_by(own)
 
     def _found_in(self, select: "exp.Select", table: str, name: str) -> "_Found":
@@ -113,7 +123,7 @@ class ViewColumns:
             clauses = self._clauses_of(select)
             named = clauses.named.get(table, []) if table else clauses.sources
             there = [(one, found) for one in named if (found := self._column(one, name)) is not None]
-            within = [shown for one in named if (shown := self._shown_as(one, name))]
+            within = [(one, shown) for one in named if (shown := self._shown_as(one, name))]
             self._in_scope[key] = _Found(named, there, within)
         return self._in_scope[key]
 
@@ -320,7 +330,7 @@ class _Found(NamedTuple):
 
     named: "list[exp.Expr]"
     there: "list[tuple[exp.Expr, Column]]"
-    within: "list[list[exp.Expr]]"
+    within: "list[tuple[exp.Expr, list[exp.Expr]]]"
 
 
 def _read(select: "exp.Select") -> _Clauses:
@@ -345,8 +355,3 @@ def _is_member(meant: _Meant, node: "exp.Expr") -> bool:
         return False
     beside = (one for one in where.iter_expressions() if one is not node)
     return all(isinstance(one, exp.Literal) and one.is_string for one in beside)
-
-
-def _name_table(column: "exp.Column", source: "exp.Expr") -> None:
-    column.set("table", source.args["alias"].this.copy() if source.alias else source.this.copy())
-    column.set("db", None)

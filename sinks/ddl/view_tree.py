@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ordering.events import TableName
+
 if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
     from sqlglot import exp
 
@@ -81,3 +83,44 @@ def unnamed(node: "exp.Expr") -> "exp.Expr":
     while isinstance(node, exp.Alias | exp.Paren):
         node = node.this
     return node
+
+
+def spell_table(table: "exp.Table", place: TableName) -> None:
+    """Name a table as the target does, where that differs by case; its columns go on naming it as they did."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if place.table != table.name:
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("this", exp.to_identifier(place.table, quoted=True))
+    if table.db and table.db != place.database:
+        table.set("db", exp.to_identifier(place.database, quoted=True))
+
+
+def name_column(column: "exp.Column", source: "exp.Expr", name: str) -> None:
+    """Name a column with its table in front, both as the target does."""
+    column.set("table", source.args["alias"].this.copy() if source.alias else source.this.copy())
+    column.set("db", None)
+    respell(column, name)
+
+
+def spell_column(column: "exp.Column", source: "exp.Expr", name: str) -> None:
+    """Name a column of a query within or a view as that one does."""
+    if column.table and source.alias_or_name:
+        name_column(column, source, name)
+    else:
+        respell(column, name)
+
+
+def respell(column: "exp.Column", name: str) -> None:
+    """What a query shows is called as the query says."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    said = column.name
+    if said == name:
+        return
+    column.set("this", exp.to_identifier(name, quoted=True))
+    if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
+        alias = exp.Alias(this=exp.Null(), alias=exp.to_identifier(said, quoted=True))
+        column.replace(alias)
+        alias.set("this", column)

@@ -356,5 +356,6 @@ class MysqlConnection:
             fact = f"the target is out of reach: {code} {text}"
             return TargetUnreachableError(fact, where=self.where, hint=mysql_advice(code))
         if code in _AGAIN:
-            return TargetBusyError(f"the target asks to try again: {code} {text}", where=self.where)
+            fact = f"the target asks to try again: {code} {text}"
+            return TargetBusyError(fact, where=self.where, hint=mysql_advice(code))
         return TargetError(f"the target refuses: {code} {text}", where=self.where, hint=mysql_advice(code))

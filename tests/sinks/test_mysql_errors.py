@@ -33,7 +33,8 @@ def test_what_passes_by_itself_is_tried_again(code: int, text: str, kind: type[T
 
 
 @pytest.mark.parametrize(
-    ("code", "advice"), [(1787, "binlog_format"), (3748, "binlog_format"), (1792, "transaction_read_only")]
+    ("code", "advice"),
+    [(1787, "binlog_format"), (3748, "binlog_format"), (1792, "transaction_read_only"), (3100, "window-rows")],
 )
 def test_settings_that_a_run_can_not_live_with_are_named(code: int, advice: str) -> None:
     at = cast("Any", SimpleNamespace(where="db:3306"))

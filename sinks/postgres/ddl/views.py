@@ -68,7 +68,7 @@ class Views:
             text_of = partial(_text_in, {name: kept.view for name, kept in self._definitions.views().items()})
             settle = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", text_of).settle
             query = translated(view, session, "postgres", qualified=True, settle=settle)
-            reads = tables_of(view, session)
+            reads = frozenset(map(catalog.spelled, tables_of(view, session)))
         except CannotSayError as error:
             self._definitions.drop(name)
             yield note(f"left out: view {name}: {error}")

@@ -50,6 +50,9 @@ ALIKE = {
     "year or number": "SELECT COALESCE(`y`, 0) AS `x` FROM `t` UNION ALL SELECT `v` FROM `t`",
     "star": "SELECT * FROM `k` UNION ALL SELECT `o`.* FROM `k` AS `o` WHERE EXISTS (SELECT * FROM `t`)",
     "star of a view": "SELECT `o`.`n` AS `m`, `o`.* FROM (SELECT * FROM `star`) AS `o` WHERE `o`.`n` > 1",
+    "upper case": "SELECT ID, `X`.`S`, `V` AS `w` FROM (SELECT `id`, `s`, `v` FROM `t`) AS `x` ORDER BY `W`, `iD`",
+    "grouped": "SELECT `V` + 1 AS `w`, COUNT(`ID`) AS `N` FROM `t` GROUP BY `W` HAVING COUNT(`Id`) > 1 ORDER BY `n`",
+    "upper": "SELECT `T`.`ID`, `T`.`V` FROM `T` JOIN `K` AS `o` ON `O`.`ID2` = `T`.`Id` GROUP BY `T`.`Id`, `V`",
     "set of a text": "SELECT `id` FROM `t` WHERE `s` = _UTF8MB4'a' OR `s` IN ('_utf8mb4', 'x')",
     "truths added": "SELECT SUM(`v` > 1) AS `x`, MAX((`v` > 1) + (`id` > 2)) AS `y` FROM `t` WHERE (`v` > 2) = 1",
     "using a view": "SELECT `o`.`w` FROM `named` JOIN `named` AS `o` USING (`n`)",
@@ -238,6 +241,20 @@ def test_a_text_that_reads_like_a_character_set_is_a_text(made: LocalFeed) -> No
     made.send([ddl("d.y", 5, f"CREATE VIEW `y` AS {truth}"), *watermarks(6)])
     made.apply()
     assert (_rows(made, "x"), _rows(made, "y")) == ([(0,), (2,)], [(3,)])
+
+
+@pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
+def test_a_view_may_spell_names_in_another_case(made: LocalFeed) -> None:
+    """As upstream, where it shows the name that it says; the view goes and comes with the table's DDLs."""
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    made.send([ddl("d.t", 2, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` INT)"), insert("d.t", 3, id=1, v=2)])
+    view = "CREATE VIEW `x` AS SELECT `T`.ID, `V` AS `w` FROM `T` WHERE `T`.`V` > 1"
+    made.send([ddl("d.x", 4, view), ddl("d.t", 5, "ALTER TABLE `t` MODIFY COLUMN `v` BIGINT"), *watermarks(6)])
+    made.apply()
+    if isinstance(made.cells, SqliteCells):
+        assert _rows(made, "x") == [(1, 2)]
+    else:
+        assert made.cells.query("SELECT * FROM d.x") == [{"ID": 1, "w": 2}]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("made", ["sqlite", "postgres"], indirect=True)
