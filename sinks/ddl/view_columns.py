@@ -73,6 +73,8 @@ class ViewColumns:
 
         try:
             made = parsed(text, self.dialect)
+            if not isinstance(made.expression, exp.Expr):
+                return ""  # made by hand, of what is not read
             there = all(self._schema(one) or self.view(self._place(one)) for one in made.expression.find_all(exp.Table))
             if there:  # else it shows nothing, and is judged when what it reads comes
                 self.settle(made.expression)

@@ -100,6 +100,13 @@ def _shown_often(query: str, settle: Any) -> None:
     settle(parsed(query.replace("SELECT * ", "SELECT t.*, t.*, t.* "), "mysql"))
 
 
+def test_what_is_no_query_ends_no_run() -> None:
+    """A view that somebody made in the target may be of what is not read."""
+    with pytest.raises(CannotSayError, match="can't be read"):
+        translated(read_view("CREATE VIEW v AS ;"), "d", "sqlite", qualified=True)
+    assert not _columns([]).why_not_any_more('CREATE VIEW "x" AS VALUES (1), (2) garbage garbage')
+
+
 def test_views_that_read_something_are_found_by_their_texts() -> None:
     texts = {"a": 'SELECT "X""y"."v" FROM "X""y"', "b": 'SELECT * FROM "a"', "c": 'SELECT * FROM "t"'}
     views = {TableName("d", name): text for name, text in texts.items()}

@@ -74,14 +74,18 @@ class View:
 
 def parsed(sql: str, dialect: str) -> "exp.Expr":
     """The tree of a statement. Raises TooLongError, and what sqlglot raises."""
-    from sqlglot import Dialect, exp  # noqa: PLC0415
+    from sqlglot import Dialect  # noqa: PLC0415
+    from sqlglot.errors import ParseError  # noqa: PLC0415
 
     own = Dialect.get_or_raise(dialect)
     tokens = own.tokenize(sql)
     parser = _patient(dialect)(dialect=own)
     parser.left = _STEPS_BACK * (len(tokens) + 100)
-    found = parser.parse(tokens, sql)[0]
-    return exp.Null() if found is None else found
+    found: exp.Expr | None = next(iter(parser.parse(tokens, sql)), None)
+    if found is None:
+        message = "there is no statement"
+        raise ParseError(message)
+    return found
 
 
 @cache
