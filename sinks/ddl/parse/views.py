@@ -88,6 +88,14 @@ def parsed(sql: str, dialect: str) -> "exp.Expr":
     return found
 
 
+def is_written_here(text: str, dialect: str) -> bool:
+    """Whether the text of a view is spelled as this program does; one by another hand hardly is."""
+    try:
+        return text.endswith(parsed(text, dialect).expression.sql(dialect=dialect, identify=True))
+    except RecursionError:
+        return True
+
+
 @cache
 def _patient(dialect: str) -> "type[Any]":
     """A parser that gives up: sqlglot reads twenty joins without a condition 2^20 times."""

@@ -14,7 +14,7 @@ from sinks.ddl.model import AddIndex, ChangePartitions, ColumnDef, DropIndex, Ta
 from sinks.ddl.parse.partitions import read_change
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, named
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
-from sinks.ddl.parse.views import CannotSayError, concerned, read_view, tables_of, translated
+from sinks.ddl.parse.views import CannotSayError, concerned, is_written_here, read_view, tables_of, translated
 from sinks.ddl.rows.default_values import Circumstances
 from sinks.ddl.rows.partition_moves import TablePlace, moved_rows
 from sinks.ddl.view_columns import ViewColumns
@@ -66,7 +66,8 @@ class SqliteTranslation:
             columns = ViewColumns(
                 catalog, self._site.definitions, name.database, _OTHER, "sqlite", self._site.view_text
             )
-            if reason := columns.why_not_any_more(there[name]):
+            reason = columns.why_not_any_more(there[name])
+            if reason and is_written_here(there[name], "sqlite"):
                 self._site.run(f"DROP VIEW {place_of(name)}")
                 yield left_out(f"view {name}, which was there: {reason}")
 

@@ -297,6 +297,19 @@ def test_a_view_is_judged_again_when_its_columns_change(made: LocalFeed, ddls: l
 
 
 @pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_a_view_that_somebody_made_in_the_target_stays(made: LocalFeed) -> None:
+    """It was dropped at the next DDL about its table, where it does what this program's views may not."""
+    made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, TABLE), *watermarks(3)])
+    made.apply()
+    with closing(sqlite3.connect(made.cells.files()["d"])) as connection:
+        connection.execute("CREATE VIEW own AS SELECT id, p * 1.5 AS x FROM t WHERE p > 1")
+        connection.commit()
+    made.send([ddl("d.t", 4, "ALTER TABLE `t` ADD COLUMN `z` INT"), *watermarks(5)])
+    made.apply()
+    assert views(made) == {"own"}
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
 def test_a_view_over_a_column_that_is_gone_shows_nothing(made: LocalFeed) -> None:
     """As upstream: it ends with an error, and does not show the column's name as a text."""
     made.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, TABLE)])
