@@ -24,8 +24,8 @@ print(while_it_runs - before, tree_seconds(os.getpid()) - before)
 def test_a_child_counts_while_it_runs_and_afterwards() -> None:
     done = subprocess.run([sys.executable, "-c", PARENT], capture_output=True, text=True, check=True, cwd=ROOT)
     while_it_runs, afterwards = map(float, done.stdout.split())
-    assert while_it_runs >= 0.29
-    assert afterwards >= 0.29
+    assert while_it_runs > 0.28  # the clock of processes ticks every hundredth
+    assert afterwards > 0.28
 
 
 def test_a_process_that_is_gone_counts_nothing() -> None:

@@ -113,7 +113,10 @@ def test_a_table() -> None:
 
 A = ColumnDef("a", INT)
 CHANGES = {
-    "ADD COLUMN `a` INT FIRST, ADD COLUMN `b` INT AFTER `a`": [AddColumn(A), AddColumn(ColumnDef("b", INT))],
+    "ADD COLUMN `a` INT FIRST, ADD COLUMN `b` INT AFTER `a`": [
+        AddColumn(A, moved=True),
+        AddColumn(ColumnDef("b", INT), moved=True),
+    ],
     "ADD COLUMN (`a` INT, `b` INT)": [AddColumn(A), AddColumn(ColumnDef("b", INT))],
     "ADD COLUMN IF NOT EXISTS `a` INT": [AddColumn(A)],
     "ADD COLUMN IF NOT EXISTS (`a` INT, `b` INT)": [
@@ -127,8 +130,8 @@ CHANGES = {
         Passed("CHECK(`a`>1) ENFORCED"),
     ],
     "DROP COLUMN `a`, DROP INDEX `i`, DROP PRIMARY KEY": [DropColumn("a"), DropIndex("i"), DropIndex("PRIMARY")],
-    "MODIFY COLUMN `a` INT AFTER `b`": [ChangeColumn("a", A)],
-    "CHANGE COLUMN `x` `a` INT FIRST": [ChangeColumn("x", A)],
+    "MODIFY COLUMN `a` INT AFTER `b`": [ChangeColumn("a", A, moved=True)],
+    "CHANGE COLUMN `x` `a` INT FIRST": [ChangeColumn("x", A, moved=True)],
     "RENAME COLUMN `a` TO `b`, RENAME INDEX `i` TO `j`": [RenameColumn("a", "b"), RenameIndex("i", "j")],
     "RENAME COLUMN `Ä` TO `ä`": [Passed("RENAME COLUMN 'Ä' TO 'ä': upstream keeps the name as it is")],
     "ALTER COLUMN `a` SET DEFAULT _UTF8MB4'x'": [SetDefault("a", Default("x"))],

@@ -38,8 +38,9 @@ def test_histories_end_as_upstream(made: LocalFeed, recording: str, consistency:
     play = Play(made, slowed(recorded(recording)), tmp_path / "files", seed, CsvOptions() if seed % 2 else None)
     play.run()
     assert differences(oracle(recording.split(".", maxsplit=1)[0]), made.cells) == []
-    play.again()
-    assert differences(oracle(recording.split(".", maxsplit=1)[0]), made.cells) == []
+    if not play.retired:
+        play.again()
+        assert differences(oracle(recording.split(".", maxsplit=1)[0]), made.cells) == []
 
 
 def rows(first: int, last: int) -> list[Message]:
