@@ -57,7 +57,7 @@ class ViewColumns:
 
         for table in list(query.find_all(exp.Table)):
             view_tree.spell_table(table, self._place(table))
-        name_columns(query, view_tree.sources, self._shown)
+        name_columns(query, self._shown)
         with_number: dict[int, bool] = {}
         for column in view_tree.columns(query):
             found = self.meant(column)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from sinks.ddl import view_tree
 from sinks.ddl.parse.views import CannotSayError
 
 if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
@@ -27,14 +28,14 @@ ShownBy = Callable[["exp.Expr"], Shown | None]
 """None where it is not known."""
 
 
-def name_columns(query: "exp.Expr", sources: "Callable[[exp.Select], Iterator[exp.Expr]]", shown_by: ShownBy) -> None:
+def name_columns(query: "exp.Expr", shown_by: ShownBy) -> None:
     """Put columns in the place of each `*`, in the queries within first. Raises CannotSayError."""
     from sqlglot import exp  # noqa: PLC0415
 
     left = _MOST
     for select in reversed(list(query.find_all(exp.Select))):
         if any(map(_is_star, select.expressions)) and not isinstance(select.parent, exp.Exists):
-            shown = list(islice(_named(select, list(sources(select)), shown_by), left + 1))
+            shown = list(islice(_named(select, list(view_tree.sources(select)), shown_by), left + 1))
             left -= len(shown)
             if left < 0:
                 raise CannotSayError(f"its * stand for more than {_MOST} columns")
@@ -73,5 +74,4 @@ def _columns_of(source: "exp.Expr", select: "exp.Select", shown_by: ShownBy) -> 
     if found.moved and select.find_ancestor(exp.Union) is not None:
         raise CannotSayError(f"upstream may have the columns of {source.alias_or_name!r} in another order")
     for name in found.names:
-        of = source.args["alias"].this.copy() if source.alias else source.this.copy()
-        yield exp.Column(this=exp.to_identifier(name, quoted=True), table=of)
+        yield exp.Column(this=exp.to_identifier(name, quoted=True), table=view_tree.called(source))

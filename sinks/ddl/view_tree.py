@@ -97,9 +97,15 @@ def spell_table(table: "exp.Table", place: TableName) -> None:
         table.set("db", exp.to_identifier(place.database, quoted=True))
 
 
+def called(source: "exp.Expr") -> "exp.Expr":
+    """What stands before a source's columns: its alias, or its name."""
+    found: exp.Expr = source.args["alias"].this.copy() if source.alias else source.this.copy()
+    return found
+
+
 def name_column(column: "exp.Column", source: "exp.Expr", name: str) -> None:
     """Name a column with its table in front, both as the target does."""
-    column.set("table", source.args["alias"].this.copy() if source.alias else source.this.copy())
+    column.set("table", called(source))
     column.set("db", None)
     respell(column, name)
 

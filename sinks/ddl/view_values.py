@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from sinks.ddl import view_tree
 from sinks.ddl.parse.views import CannotSayError, chosen_from
 from sinks.ddl.rows.default_values import BYTES, DATES
 from sinks.rows.plain_values import are_moments, is_number
@@ -284,13 +285,11 @@ def _check_number(literal: "exp.Literal", *, in_sqlite: bool) -> None:
     """
     from sqlglot import exp  # noqa: PLC0415
 
-    text, node = literal.this, literal.parent
+    text, node = literal.this, view_tree.around(literal, exp.Paren, exp.Neg).parent
     if "E" in text.upper():
         raise CannotSayError(f"{text[:50]} is a DOUBLE upstream")
     if not in_sqlite:
         return
-    while isinstance(node, exp.Paren | exp.Neg):
-        node = node.parent
     if text.isascii() and text.isdigit():
         is_kept = int(text) < 1 << 63
     else:

@@ -4,7 +4,7 @@ Each is kept as a statement with what it reads. Before a DDL the views over its 
 again; one that can't be made now (its table is gone, say) is made once it can. What others granted on them is lost.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -65,8 +65,7 @@ class Views:
         name = named(statement.tables[0])
         view = read_view(statement.sql)
         try:
-            text_of = partial(_text_in, {name: kept.view for name, kept in self._definitions.views().items()})
-            settle = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", text_of).settle
+            settle = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", self._texts()).settle
             query = translated(view, session, "postgres", qualified=True, settle=settle)
             reads = frozenset(map(catalog.spelled, tables_of(view, session)))
         except CannotSayError as error:
@@ -100,13 +99,16 @@ class Views:
         for name in self._touched:
             tables |= read_tables(partial(self._about, name), {}, {})
         catalog, found = replace(catalog, tables=tables), dict[TableName, str]()
-        texts = {name: view.view for name, view in self._definitions.views().items()}
+        text_of = self._texts()
         for name, sql in waiting.items():
-            columns = ViewColumns(
-                catalog, self._definitions, name.database, _OTHER, "postgres", partial(_text_in, texts)
-            )
+            columns = ViewColumns(catalog, self._definitions, name.database, _OTHER, "postgres", text_of)
             found[name] = columns.why_not_any_more(sql)
         return {name: reason for name, reason in found.items() if reason}
+
+    def _texts(self) -> Callable[[TableName], str]:
+        """What tells a kept view's text, "" of another name; they are decoded once."""
+        texts = {name: kept.view for name, kept in self._definitions.views().items()}
+        return lambda name: texts.get(name, "")
 
     def _about(self, table: TableName, sql: str) -> list[tuple[Any, ...]]:
         return self._db.query(of_one(sql), tuple(table))
@@ -123,10 +125,6 @@ class Views:
             return False
         self._db.run("RELEASE SAVEPOINT view")
         return True
-
-
-def _text_in(texts: dict[TableName, str], view: TableName) -> str:
-    return texts.get(view, "")
 
 
 def _columns(view: View) -> str:
