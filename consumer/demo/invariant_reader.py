@@ -13,19 +13,16 @@ from sinks.bookkeeping.progress_rows import progress_of, select_of
 from sinks.bookkeeping.tables import PROGRESS_DATABASE
 from sinks.sqlite.catalog import file_of
 from sinks.sqlite.ddl.schema_text import quoted
+from sinks.sqlite.journal import meets_recovery
 
 _BUSY_TIMEOUT_S = 30.0
 _PAUSE_S = 0.02
 
 
-def _meets_recovery(error: BaseException) -> bool:
-    """Whether the reconciler rolled the same torn commit back at the same moment (see `sinks.sqlite.session`)."""
-    return getattr(error, "sqlite_errorname", "") == "SQLITE_CANTOPEN"
-
-
-_again = retry(
-    retry=retry_if_exception(_meets_recovery), stop=stop_after_attempt(50), wait=wait_fixed(_PAUSE_S), reraise=True
+again = retry(
+    retry=retry_if_exception(meets_recovery), stop=stop_after_attempt(50), wait=wait_fixed(_PAUSE_S), reraise=True
 )
+"""Lets a look that met the reconciler's recovery be taken again."""
 
 
 @contextmanager
@@ -39,7 +36,7 @@ def reading(file: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-@_again
+@again
 def progress_in(directory: Path, changefeed: str) -> Progress | None:
     """The progress that the target holds; None before the first."""
     file = file_of(directory, PROGRESS_DATABASE)
@@ -99,7 +96,7 @@ class InvariantReader:
         if total != self._expected:
             self.wrong.append(total)
 
-    @_again
+    @again
     def _total(self) -> int:
         with reading(self._file) as connection:
             (total,) = connection.execute(self._select).fetchone()

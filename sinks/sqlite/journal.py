@@ -20,6 +20,20 @@ _WAL = 2
 _VERSION_AT = 18
 
 
+def is_held(error: sqlite3.Error) -> bool:
+    """Whether another connection holds the file."""
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def meets_recovery(error: BaseException) -> bool:
+    """Whether a file can't be opened, as where another process rolls the same torn commit over several files back.
+
+    Of two that do so at once, readers too, one may find that a journal is gone that was there a moment before
+    (`pager_delsuper` in SQLite's pager.c).
+    """
+    return getattr(error, "sqlite_errorname", "").startswith("SQLITE_CANTOPEN")
+
+
 def prepare(connection: sqlite3.Connection, schema: str) -> None:
     """Let a file that was just opened be synced at each commit, however SQLite was built. `schema`: quoted."""
     connection.execute(f"PRAGMA {schema}.synchronous = FULL")
@@ -66,7 +80,7 @@ def _set_back(connection: sqlite3.Connection, schema: str) -> bool:
     try:
         (mode,) = connection.execute(f"PRAGMA {schema}.journal_mode = DELETE").fetchone()
     except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        if is_held(error):
             return False
         raise
     return mode in _ATOMIC

@@ -161,28 +161,19 @@ class SqliteSession:
             self._open = None
 
 
-_HELD, _RECOVERED = ("SQLITE_BUSY", "SQLITE_LOCKED"), "SQLITE_CANTOPEN"
-"""Another process holds a file; or rolls back, as this one does, a commit over several files that a crash has torn.
-
-Of two processes that do so at once, one may find that a journal is gone that was there a moment before
-(`pager_delsuper` in SQLite's pager.c). Readers do so too.
-"""
-
-
 def _is_passing(error: sqlite3.Error, path: Path) -> bool:
     """Whether a file that can't be opened may be opened in a moment: it is there, and this user may write to it."""
-    is_held = getattr(error, "sqlite_errorname", "").startswith((*_HELD, _RECOVERED))
-    return is_held and path.is_file() and os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)
+    may_pass = journal.is_held(error) or journal.meets_recovery(error)
+    return may_pass and path.is_file() and os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def as_error(error: sqlite3.Error, where: str) -> TargetError:
     """The error by who must act, of a file that was opened."""
-    code = getattr(error, "sqlite_errorname", "")
-    if code.startswith(_HELD):
+    if journal.is_held(error):
         return TargetBusyError(f"SQLite: {error}", where=where, hint="another process holds the file")
-    if code.startswith(_RECOVERED):
+    if journal.meets_recovery(error):
         hint = "another process recovers the file after a crash, or this process has too many open files"
         return TargetBusyError(f"SQLite: {error}", where=where, hint=hint)
-    if code.startswith("SQLITE_IOERR"):
+    if getattr(error, "sqlite_errorname", "").startswith("SQLITE_IOERR"):
         return TargetUnreachableError(f"SQLite: {error}", where=where)
     return TargetError(f"SQLite refuses: {error}", where=where)

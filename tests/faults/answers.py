@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.demo.invariant_reader import again, reading
 from tests.bench.measure import mysql_connection
 from tests.service.messages import at, ddl
 
@@ -78,14 +78,16 @@ class _Sqlite(Reader):
     def __init__(self, uri: str) -> None:
         self._place = Path(urlsplit(uri).path[1:])
 
-    def _one(self, file: str, sql: str, parameter: object) -> int:
+    @again
+    def _one(self, name: str, sql: str, parameter: object) -> int:
+        file = self._place / f"{name}.sqlite"
+        if not file.exists():
+            return 0
         try:
-            with closing(
-                sqlite3.connect(f"file:{self._place / file}.sqlite?mode=ro", uri=True, timeout=60)
-            ) as database:
+            with reading(file) as database:
                 row = database.execute(sql, (parameter,)).fetchone()
         except sqlite3.OperationalError as error:
-            if "unable to open" in str(error) or "no such table" in str(error):
+            if "no such table" in str(error):
                 return 0
             raise
         return int(row[0]) if row else 0

@@ -1,6 +1,5 @@
 """Operators act on the page before a real `reconciler serve`: what they do is in the target and in the file."""
 
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,10 +54,10 @@ class Desk(NamedTuple):
         """Click until something has opened: on a busy machine the page is slow for moments, and takes no orders."""
 
         def is_open() -> bool:
-            if not self.page.run(opened):
-                click()
-                time.sleep(0.3)
-            return bool(self.page.run(opened))
+            if self.page.run(opened):
+                return True
+            click()
+            return False
 
         eventually(opened, is_open, pause_s=1)
 

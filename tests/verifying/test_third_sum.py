@@ -17,9 +17,8 @@ from consumer.proof.upstream import UpstreamAnswer, with_upstream
 from consumer.verify.sides import Side, open_other_side
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
-from sinks.rows.schema import Catalog
 from tests.service.cells import SqliteCells
-from tests.service.commands.test_prove import every, feed, in_sqlite, prove, verdicts
+from tests.service.commands.test_prove import ddl_amid_a_look, every, feed, in_sqlite, prove, verdicts
 from tests.service.lab import eventually
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, watermarks
@@ -191,16 +190,7 @@ def test_a_ddl_after_the_snapshot_is_no_difference_from_the_upstream(
         return open_other_side(upstream.uri, readers)
 
     monkeypatch.setattr(third_sum, "open_upstream_side", asked)
-    catalog, looks = Side.catalog, []
-
-    def meanwhile(side: Side) -> Catalog:
-        if not looks:
-            looks.append(side)
-            every.send([*watermarks(6), ddl(f"d.{name}", 7, sql, kind=kind), *watermarks(9)])
-            every.apply()
-        return catalog(side)
-
-    monkeypatch.setattr(Side, "catalog", meanwhile)
+    looks = ddl_amid_a_look(every, monkeypatch, ddl(f"d.{name}", 7, sql, kind=kind))
     proof = prove(every)
     assert looks
     assert "different" not in verdicts(proof).values(), [one.reason for _, one in proof.tables.values()]

@@ -15,9 +15,11 @@ from consumer.demo.fake_ticdc.changefeed import Message
 from consumer.proof.report import Proof, ProofVerdict
 from consumer.proof.run import Proving
 from consumer.tasks import order
+from consumer.verify.sides import Side
 from consumer.wiring import target_of
 from ordering.errors import InputError
 from ordering.events import Partition, TableName
+from sinks.rows.schema import Catalog
 from sinks.steps import Step
 from tests.service.cells import MariaDbCells, SqliteCells, emptied
 from tests.service.lab import Feed, databases_of, recorded
@@ -71,6 +73,21 @@ def verdicts(proof: Proof) -> dict[str, str]:
 
 def reason(proof: Proof, name: TableName = T) -> str:
     return proof.tables[name][1].reason
+
+
+def ddl_amid_a_look(feed: LocalFeed, monkeypatch: pytest.MonkeyPatch, message: Message) -> list[Side]:
+    """Let a DDL be executed between a proof's snapshot and its first look at the tables; empty until it was."""
+    catalog, looks = Side.catalog, list[Side]()
+
+    def meanwhile(side: Side) -> Catalog:
+        if not looks:
+            looks.append(side)
+            feed.send([*watermarks(6), message, *watermarks(9)])
+            feed.apply()
+        return catalog(side)
+
+    monkeypatch.setattr(Side, "catalog", meanwhile)
+    return looks
 
 
 def changes(number: int) -> list[Message]:

@@ -10,13 +10,11 @@ from consumer.operate.audit import audit_of
 from consumer.proof import run
 from consumer.proof import scrub as scrubbing
 from consumer.proof.ddls import changes_key, created_once, moved
-from consumer.verify.sides import Side
 from ordering.errors import TargetError
 from ordering.events import TableName
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState
-from sinks.rows.schema import Catalog
 from tests.service.cells import OURS, SqliteCells
-from tests.service.commands.test_prove import every, feed, prove, reason, verdicts
+from tests.service.commands.test_prove import ddl_amid_a_look, every, feed, prove, reason, verdicts
 from tests.service.commands.test_scrub import Clock, filled, rounds, scrub_of
 from tests.service.local import LocalFeed
 from tests.service.messages import at, begun, ddl, encoded, insert, keyed, row_value, typed, watermarks
@@ -268,16 +266,7 @@ def test_a_ddl_between_a_snapshot_and_a_look_at_its_tables_is_known(
     clock = Clock()
     scrub = scrub_of(filled(every), clock)
     rounds(scrub)
-    catalog, looks = Side.catalog, []
-
-    def meanwhile(side: Side) -> Catalog:
-        if not looks:
-            looks.append(side)
-            every.send([*watermarks(6), ddl(f"d.{name}", 7, sql, kind=kind), *watermarks(9)])
-            every.apply()
-        return catalog(side)
-
-    monkeypatch.setattr(Side, "catalog", meanwhile)
+    ddl_amid_a_look(every, monkeypatch, ddl(f"d.{name}", 7, sql, kind=kind))
     for _ in range(5):
         clock.later()
         found = prove(every) if way == "prove" else scrub.round()
