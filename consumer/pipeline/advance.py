@@ -230,13 +230,16 @@ def rows_after(
     later: dict[TableName, int] = {}
     for table, highest in (pair for report in reports for pair in report.above.items()):
         later[table] = max(highest, later.get(table, 0))
-    others = [other for other in waiting if other.commit_ts >= ddl.commit_ts and other.identity != ddl.identity]
-    named = [
-        (name, other.commit_ts) for other in others for name in (*other.adds, TableName(other.database, other.table))
-    ]
-    return {
-        table
-        for table, highest in later.items()
-        if ddl.commit_ts < highest <= seen
-        and not any(at <= highest and name.folded == table.folded for name, at in named)
-    }
+    behind = {table: highest for table, highest in later.items() if ddl.commit_ts < highest <= seen}
+    again = _created_from(ddl, waiting) if behind else {}
+    return {table for table, highest in behind.items() if again.get(table.folded, highest + 1) > highest}
+
+
+def _created_from(ddl: DdlEvent, waiting: Iterable[DdlEvent]) -> dict[TableName, int]:
+    """The first commitTs at which others from this DDL's on may create a table, by its folded name."""
+    found: dict[TableName, int] = {}
+    for other in waiting:
+        if other.commit_ts >= ddl.commit_ts and other.identity != ddl.identity:
+            for name in (*other.adds, TableName(other.database, other.table)):
+                found[name.folded] = min(other.commit_ts, found.get(name.folded, other.commit_ts))
+    return found

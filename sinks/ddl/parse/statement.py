@@ -216,7 +216,13 @@ def as_meant(sql: str, database: str) -> str:
     `naming_database`. What can't be read, or is too long to be an ALTER DATABASE, keeps its text.
     """
     text = sql.rstrip("; \t\r\n") if sql.rstrip().endswith(";") else sql
-    return text if len(text) > _LONGEST_NAMING else _named(text, database)
+    return _named(text, database) if len(text) <= _LONGEST_NAMING and _may_be_about_database(text) else text
+
+
+def _may_be_about_database(text: str) -> bool:
+    """Whether a statement can be an ALTER DATABASE: thousands may wait that are none, and to read each takes long."""
+    upper = text.upper()
+    return "DATABASE" in upper or "SCHEMA" in upper
 
 
 @lru_cache(maxsize=256)
