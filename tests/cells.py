@@ -6,6 +6,13 @@ from a seed; the long tests (`--soak`) take all. `cells` without names: one of t
 `by_turns=("recording",)` names a third occurs in each run: for values that differ in little. A test without `cells`
 that has TiDB among its targets runs there in a third of the runs, and in each of them on the others; of the cells on
 TiDB of one with `cells` a third is enough.
+
+A test of Kafka or Spark without `cells` that has several targets runs on one of them.
+
+A test marked `by_turns` takes seconds, and what it is about is not told by its parameters: of three such tests that are
+neighbours one runs. The long tests (`--soak`) are all that a run leaves out.
+
+`--sparse` takes a third of the parameters of every test: for a run that is about something else, as `./dev lowest`.
 """
 
 import os
@@ -26,6 +33,8 @@ SEED = "TEST_CELLS"
 _ALL = "all"
 _SPLITS = ("tidb", "spark")
 """Cells with these marks are chosen apart from the others: they run elsewhere, or show something else."""
+_FEEDS = {"feed", "every_feed"}
+"""The parameters that are kinds of target."""
 _TURNS = 3
 """In how many runs what occurs by turns occurs once, on average."""
 
@@ -57,12 +66,16 @@ def spare(config: pytest.Config, items: Sequence[pytest.Item]) -> Iterator[pytes
     if seed() == _ALL or any("::" in argument for argument in config.args):
         return
     yield from (item for item in _also_on_tidb(items) if not is_due(f"{seed()} {item.nodeid}"))
+    yield from _on_other_targets(items)
+    yield from _not_their_turn(items)
+    if config.getoption("--sparse"):
+        yield from _more_than_a_third(items)
     for (name, marks), cells in products.items():
         told = f"{seed()} {name} {marks}"
         due = turn(set().union(*(facts(item, by_turns=True) for item in cells)), told)
         taken = chosen({item.nodeid: facts(item) | facts(item, by_turns=True) & due for item in cells}, told)
         if "tidb" in marks and any(other == name and "tidb" not in its for other, its in products):
-            taken = {str(cell) for cell in turn(taken, told)}
+            taken = {str(cell) for cell in turn(taken, told)} if len(taken) >= _TURNS or is_due(told) else set()
         yield from (item for item in cells if item.nodeid not in taken)
 
 
@@ -76,6 +89,46 @@ def _also_on_tidb(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
         on_tidb = [item for item in same if item.get_closest_marker("tidb")]
         if len(on_tidb) < len(same):
             yield from on_tidb
+
+
+def _on_other_targets(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of the tests of Kafka and Spark: what they are about is the same whatever the target, so each runs on one."""
+    tests = defaultdict(list)
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        names = _FEEDS & set(parameters.params) if parameters else set()
+        with_kafka = any(item.get_closest_marker(mark) for mark in ("spark", "kafka"))
+        if with_kafka and names and not any(item.get_closest_marker(mark) for mark in ("cells", "soak", "tidb")):
+            tests[item.nodeid.partition("[")[0]].append((str(item.callspec.params[names.pop()]), item))
+    for name, same in tests.items():
+        target = random.Random(f"{seed()} {name}").choice(sorted({target for target, _ in same}))
+        yield from (item for other, item in same if other != target)
+
+
+def _not_their_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("by_turns") and not item.get_closest_marker("soak"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    due = of_three(sorted(tests), seed())
+    for name, same in tests.items():
+        if name not in due:
+            yield from same
+
+
+def of_three(names: Sequence[str], seed: str) -> set[str]:
+    """Of each three neighbours one: neighbours, so that each run sees some of every folder."""
+    threes = [names[at : at + _TURNS] for at in range(0, len(names), _TURNS)]
+    return {random.Random(f"{seed} {three[0]}").choice(three) for three in threes}
+
+
+def _more_than_a_third(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    tests = defaultdict(dict)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]][item.nodeid] = item
+    for name, same in tests.items():
+        taken = turn(set(same), f"{seed()} {name}")
+        yield from (item for nodeid, item in same.items() if nodeid not in taken)
 
 
 def is_due(name: str) -> bool:

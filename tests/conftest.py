@@ -55,6 +55,7 @@ FILES_TOLD = 25
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
+    parser.addoption("--sparse", action="store_true", help="a third of the parameters of each test, at least one")
     parser.addoption("--recorder", help="a program as in tests.histories: run the tests marked recorder too")
     parser.addoption("--cpu-seconds", type=Path, help="a new file for the CPU seconds of each test; folders are listed")
     for needed in NEEDED:
@@ -93,10 +94,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> int:
-    left_out = [item for item in items if item.get_closest_marker(marker)]
+    left, left_out = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        (left_out if item.get_closest_marker(marker) else left).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        items[:] = left
     return len(left_out)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 
 def is_long(item: pytest.Item) -> bool:
-    """Whether a test may take more than seconds: those that start Spark."""
-    return item.get_closest_marker("spark") is not None
+    """Whether a test may take more than seconds: those that start Spark, and those of which a run takes a third."""
+    return any(item.get_closest_marker(mark) is not None for mark in ("spark", "by_turns"))
 
 
 def dealt(items: Sequence[pytest.Item], hands: int) -> list[pytest.Item]:

@@ -1,11 +1,12 @@
 """The choice among cells: everything occurs in each run, and different runs see different cells."""
 
 from itertools import product
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cells import chosen, is_due, turn
+from tests.cells import chosen, is_due, of_three, turn
 
 _FACTS = st.frozensets(st.integers(0, 9), min_size=1, max_size=4)
 
@@ -45,3 +46,17 @@ def test_of_what_occurs_by_turns_a_third_occurs_and_all_of_it_in_time() -> None:
     assert {len(one) for one in turns} == {7}
     assert set().union(*turns) == found
     assert turn(set(), "x") == set()
+
+
+def test_of_three_neighbours_one_runs_and_each_in_time() -> None:
+    names = [f"{number:02}" for number in range(20)]
+    runs = [of_three(names, str(seed)) for seed in range(60)]
+    assert {len(one) for one in runs} == {7}
+    assert set().union(*runs) == set(names)
+    assert all(one & set(names[at : at + 3]) for one in runs for at in range(0, 20, 3))
+
+
+def test_the_documentation_names_the_files_of_which_a_run_takes_a_part() -> None:
+    here, told = Path(__file__).parent, (Path(__file__).parents[1] / "docs/development/testing.md").read_text()
+    marked = {path.name for path in here.rglob("test_*.py") if "@pytest.mark.by_turns" in path.read_text()}
+    assert sorted(name for name in marked - {Path(__file__).name} if f"`{name}`" not in told) == []

@@ -82,6 +82,7 @@ def sleeper(tmp_path: Path) -> Iterator[ServerProcess]:
 
 @pytest.mark.service
 class TestKafka:
+    @pytest.mark.by_turns
     def test_serves_and_keeps_messages_over_restart_and_crash(self, tmp_path: Path, kafka_broker: KafkaBroker) -> None:
         with KafkaBroker(tmp_path) as broker:
             ids = {
@@ -233,6 +234,7 @@ class TestJava:
         )
         assert b"openjdk" in told.stderr.lower()
 
+    @pytest.mark.by_turns
     @pytest.mark.spark
     def test_spark_runs_on_the_wheel(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         job = (

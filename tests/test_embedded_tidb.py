@@ -114,6 +114,7 @@ def few_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     return run
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_without_a_server_its_tests_are_left_out_in_one_loud_line(
     processes: str, few_tests: Callable[..., tuple[int, str]]

@@ -72,6 +72,7 @@ def test_a_shop_has_small_and_large_transactions() -> None:
     assert {1, 1000} <= set(sizes.values())
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 @pytest.mark.spark
 @pytest.mark.cells
@@ -100,6 +101,7 @@ def test_a_small_run_is_correct(
     assert len(limits) == (load == "shop")
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 @pytest.mark.spark
 def test_a_small_live_run_is_correct(

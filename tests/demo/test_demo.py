@@ -31,6 +31,7 @@ def demo(environment: dict[str, str], *options: str) -> subprocess.CompletedProc
     return subprocess.run(command(*options), env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.by_turns
 @pytest.mark.cells
 @pytest.mark.parametrize(
     "options",
@@ -71,6 +72,7 @@ def running(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.by_turns
 @pytest.mark.cells
 @pytest.mark.parametrize(
     ("number", "moment"),

@@ -42,6 +42,7 @@ def test_a_wrong_answer_is_told(
     assert any("can't be compared with" in reason for reason in found.stops)
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 @pytest.mark.tidb
 @pytest.mark.parametrize(

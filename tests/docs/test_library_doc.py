@@ -23,6 +23,7 @@ print(SparkSession.builder.getOrCreate().read.parquet("lake/orders/*").count())
 """
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 @pytest.mark.spark
 def test_the_example_writes_parquet(kafka_broker: KafkaBroker, tmp_path: Path) -> None:

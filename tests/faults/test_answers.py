@@ -108,6 +108,7 @@ def killed(feed: LocalFeed, consistency: str, kills: int) -> Killing:
     return killing
 
 
+@pytest.mark.by_turns
 @pytest.mark.cells("target", "consistency")
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("target", TARGETS)

@@ -103,7 +103,7 @@ def rows_and_ddls(bank: Bank, feed: Changefeed) -> dict[str, int]:
     return {"events": len(values) - ddls - watermarks, "ddls": ddls, "duplicates": 0}
 
 
-@pytest.mark.cells("target", "consistency")
+@pytest.mark.cells(by_turns=("target", "consistency"))
 @pytest.mark.parametrize(("target", "consistency"), EVERY_WORLD)
 def test_a_crash_after_any_step(target: str, consistency: str, servers: Servers, database_prefix: str) -> None:
     bank = Bank(11, accounts=10, ddl=0.12, name=database_prefix + "bank").run(180)

@@ -57,6 +57,7 @@ def total(tables: Tables) -> int:
     return sum(int(dict(row)["bal"] or 0) for rows in tables.values() for row in rows)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("recording", "target", "consistency"), WORLDS)
 def test_recorded_messages_end_as_upstream(
     recording: str,

@@ -24,6 +24,7 @@ def place(kafka_broker: KafkaBroker, mariadb_server: MariaDbServer, tmp_path: Pa
     return Place(tmp_path, kafka_broker.bootstrap, mariadb_server.uri)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("warm", "held"), [(40_000, 50_000), pytest.param(100_000, 500_000, marks=LONG)])
 def test_a_stuck_watermark_costs_no_memory(warm: int, held: int, place: Place) -> None:
     report = stuck_watermark(place, warm=warm, held=held, portions=held // 5_000)
@@ -32,6 +33,7 @@ def test_a_stuck_watermark_costs_no_memory(warm: int, held: int, place: Place) -
     assert report.correct, report
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("events", "window_rows", "most_of_topic"),
     [(200_000, 10_000, 0.4), pytest.param(2_000_000, 100_000, 0.08, marks=LONG)],

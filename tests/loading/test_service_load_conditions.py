@@ -63,6 +63,7 @@ def last_line(output: bytes) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.by_turns
 def test_memory_does_not_grow_with_a_file_and_sigterm_ends_it_in_order(long_dump: Path, tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/target"
     begun = psutil.Popen(command(tmp_path, long_dump, uri), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -97,6 +97,7 @@ def seconds_until_a_stall_shows(browser: Browser) -> float:
     return took
 
 
+@pytest.mark.by_turns
 def test_a_state_that_gets_better_for_a_moment_does_not_flap(browser: Browser) -> None:
     badge = "document.querySelector('.feed-head .badge').textContent"
     with shown(browser, Scene.of(scenes.stalled())) as (stage, page):

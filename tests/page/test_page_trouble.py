@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from fastapi.responses import PlainTextResponse
 
 from tests.page.browser import Browser
@@ -29,6 +30,7 @@ def test_an_api_that_is_gone_is_told_with_the_age_and_never_shown_as_live(browse
         page.wait(f"['none', 'grayscale(0)'].includes({LOOK})")
 
 
+@pytest.mark.by_turns
 def test_it_waits_longer_after_each_failure(browser: Browser) -> None:
     with shown(browser, Scene.of(status())) as (stage, page):
         page.wait(LIVE)
@@ -40,6 +42,7 @@ def test_it_waits_longer_after_each_failure(browser: Browser) -> None:
         assert "the API answered 200" in page.text(".notice").replace("The", "the")
 
 
+@pytest.mark.by_turns
 def test_a_slow_api_is_told(browser: Browser) -> None:
     with shown(browser, Scene.of(status())) as (stage, page):
         page.wait(LIVE)

@@ -110,6 +110,7 @@ def test_of_too_many_that_wait_the_oldest_are_closed(monkeypatch: pytest.MonkeyP
         thread.join()
 
 
+@pytest.mark.by_turns
 def test_a_byte_now_and_then_does_not_keep_a_connection(serving: Serving) -> None:
     begun = time.monotonic()
 
@@ -135,6 +136,7 @@ def test_a_byte_now_and_then_does_not_keep_a_connection(serving: Serving) -> Non
     assert time.monotonic() - begun < connections.REQUEST_S + 8
 
 
+@pytest.mark.by_turns
 def test_who_does_not_read_is_closed(serving: Serving) -> None:
     """Requests in one go whose answers nobody takes, until all buffers are full."""
     ask = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -211,6 +213,7 @@ async def metrics_for_many() -> None:
     assert threading.get_ident() not in made
 
 
+@pytest.mark.by_turns
 def test_handshakes_end_in_time(tmp_path: Path) -> None:
     folder = tmp_path / "changefeeds"
     folder.mkdir()

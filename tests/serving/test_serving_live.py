@@ -92,6 +92,7 @@ def test_status_history_and_metrics_agree(serving: Serving, running: Feed) -> No
     assert distance == partitions, "nothing was deleted"
 
 
+@pytest.mark.by_turns
 def test_one_fails_and_the_others_go_on(
     serving: Serving, running: Feed, kafka_broker: KafkaBroker, tmp_path: Path
 ) -> None:
@@ -231,6 +232,7 @@ def test_a_topic_is_retired_and_counts_again(serving: Serving, running: Feed) ->
     serving.until(running.name, "counts", lambda s: s["state"] == "normal" and s["retired_topics"] == [])
 
 
+@pytest.mark.by_turns
 def test_spark_dies_and_all_go_on(serving: Serving, running: Feed, kafka_broker: KafkaBroker, tmp_path: Path) -> None:
     other = feed_into(tmp_path, kafka_broker.bootstrap, f"{running.topic}-other")
     other.send([*begun(), *watermarks(3)])
@@ -245,6 +247,7 @@ def test_spark_dies_and_all_go_on(serving: Serving, running: Feed, kafka_broker:
         serving.until(one.name, "normal", lambda s: s["state"] == "normal" and s["error"] is None)
 
 
+@pytest.mark.by_turns
 def test_a_restart_finds_all_as_it_was(kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> None:
     kept, paused, gone = (feed_into(tmp_path, kafka_broker.bootstrap, f"{topic_name}-{n}") for n in ("k", "p", "g"))
     folder = tmp_path / "changefeeds"

@@ -159,6 +159,7 @@ def running(serving: Serving, kafka_broker: KafkaBroker, topic_name: str, tmp_pa
     return feed
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 @pytest.mark.spark
 def test_waiters_of_a_changefeed_that_runs(serving: Serving, running: Feed) -> None:

@@ -1,6 +1,7 @@
 """Breaks one thing at a time and runs the quick suites: each has to be noticed. `python -m tests.simulation.mutants`.
 
-An argument chooses those whose file or text holds it; `--sample 10 --seed X` takes ten of them, as the gate does.
+An argument chooses those whose file or text holds it; `--sample 10` takes ten of them, as the gate does: others for
+each commit, or those of `--seed X`.
 
 Works on a copy of the tree in a temporary directory, so that nothing of it is ever seen by others. The suites run from
 the quickest to the slowest, and the first that fails ends a mutant's trial; at the end each suite that failed has to
@@ -21,6 +22,8 @@ import time
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import NamedTuple
+
+from tests.cells import seed
 
 ROOT = Path(__file__).parents[2]
 Suite = tuple[str, ...]
@@ -244,7 +247,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("wanted", nargs="?", default="")
     parser.add_argument("--sample", type=int, default=len(MUTANTS))
-    parser.add_argument("--seed", default="")
+    parser.add_argument("--seed", default=seed())
     chosen = parser.parse_args()
     survivors, failed_by = 0, set[Suite]()
     with tempfile.TemporaryDirectory() as directory:

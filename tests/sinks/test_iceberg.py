@@ -71,6 +71,7 @@ def balance(rows: list[dict[str, Any]]) -> int:
     return sum(int(row["bal"]) for row in rows)
 
 
+@pytest.mark.by_turns
 def test_totals_of_the_bank_are_right_at_each_snapshot_under_kills(feed: LocalFeed) -> None:
     messages, chance = recorded("bank.index-value.restarts"), random.Random(11)
     assassin, step = Assassin(chance, 0.05), len(messages) // 12
@@ -82,6 +83,7 @@ def test_totals_of_the_bank_are_right_at_each_snapshot_under_kills(feed: LocalFe
     _check_bank(feed, 5)
 
 
+@pytest.mark.by_turns
 def test_sigkills_between_the_steps_of_a_commit_leave_upstreams_states(feed: LocalFeed) -> None:
     messages, chance, killed = recorded("bank.table.split"), random.Random(5), 0
     step = len(messages) // 6

@@ -170,6 +170,7 @@ def test_values_of_each_type_stay(tmp_path: Path, kind: str) -> None:
     assert len(feed.cells.tables(["d"])["d.t"][1]) == 6
 
 
+@pytest.mark.by_turns
 @pytest.mark.cells(by_turns=("recording",))
 @pytest.mark.parametrize(
     "recording", ["keys.index-value.raw", "odd-keys.index-value.raw", "names.table", "ddl-basic.restarts"]
@@ -336,6 +337,7 @@ def test_another_programs_snapshot_is_left(feed: LocalFeed) -> None:
     assert compact(feed) == ((), 0)
 
 
+@pytest.mark.by_turns
 def test_sigkills_between_its_steps_leave_every_read(feed: LocalFeed) -> None:
     before, last, step = states(feed), 1, 2 if "sqlite" in feed.uri else 8
     while not ends(feed, last, compact):
@@ -351,6 +353,7 @@ def test_sigkills_between_its_steps_leave_every_read(feed: LocalFeed) -> None:
     assert len([path for path in files_of(feed) if path.suffix == ".parquet"]) == 7
 
 
+@pytest.mark.by_turns
 def test_totals_of_the_bank_are_right_with_the_command_between_kills(tmp_path: Path) -> None:
     catalog, chance, merged = tmp_path / "catalog.db", random.Random(3), 0
     uri = f"iceberg+sqlite:///{catalog}?warehouse={tmp_path / 'warehouse'}"

@@ -137,6 +137,7 @@ def test_a_store_that_is_gone_while_files_are_removed_leaves_what_expires(feed: 
     assert rows(feed) == [(1, 5), (2, 2)]
 
 
+@pytest.mark.by_turns
 def test_sigkills_between_the_steps_leave_upstreams_states(feed: LocalFeed) -> None:
     messages, chance, killed = recorded("bank.table.split"), random.Random(7), 0
     step = len(messages) // 3
@@ -188,6 +189,7 @@ def test_small_files_are_merged_or_all_is_as_it_was(feed: LocalFeed, bucket: Buc
     assert compact(feed) == ((), 0)
 
 
+@pytest.mark.by_turns
 def test_small_files_are_merged_though_answers_are_lost(feed: LocalFeed, bucket: Bucket) -> None:
     _small_files(feed)
     wanted, chance = rows(feed), random.Random(5)
@@ -201,6 +203,7 @@ def test_small_files_are_merged_though_answers_are_lost(feed: LocalFeed, bucket:
     assert compact(feed) == ((), 0)
 
 
+@pytest.mark.by_turns
 def test_sigkills_while_small_files_are_merged(feed: LocalFeed) -> None:
     _small_files(feed)
     wanted, last = rows(feed), 1

@@ -5,6 +5,8 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from consumer.pipeline.round import Round
 from tests.service.lab import recorded
 from tests.service.local import Killed, LocalFeed
@@ -46,6 +48,7 @@ def checkpoints(feed: LocalFeed, assassin: Assassin, reached: set[int]) -> bool:
     return True
 
 
+@pytest.mark.by_turns
 def test_reads_as_of_any_tso_are_the_models(tmp_path: Path) -> None:
     catalog, chance = tmp_path / "catalog.db", random.Random(21)
     cells = IcebergCells(catalog)

@@ -73,6 +73,7 @@ def test_an_unknown_option_is_refused_and_no_password_is_shown(reader: Callable[
     assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.soak)])
 def test_kills_of_the_driver_leave_each_change_once(
     session: SparkSession, sqlite_feed: Feed, tmp_path: Path, kills: int

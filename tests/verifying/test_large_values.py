@@ -39,6 +39,7 @@ def filled(cells: MariaDbCells | PostgresCells, value: bytes) -> None:
         cells.query(f"INSERT INTO large.t VALUES (1, {repeated}), (2, NULL)")
 
 
+@pytest.mark.by_turns
 def test_values_that_pass_the_servers_limit_of_a_text(
     narrow: tuple[str, str], postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_values_that_pass_the_servers_limit_of_a_text(
         cells.close()
 
 
+@pytest.mark.by_turns
 def test_rows_without_a_key_that_pass_the_limit(narrow: tuple[str, str], tmp_path: Path) -> None:
     """In which part of a table such a row lies is computed too: both queries have to find it in the same one."""
     mine, other = (MariaDbCells(uri) for uri in narrow)

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def applied(messages: list[bytes], low: int, high: int, wanted: FilterSection, r
     return scan.finished().filtered
 
 
+@pytest.mark.by_turns
 @settings(max_examples=200)
 @given(
     history=histories(),

@@ -59,6 +59,7 @@ def sanitized_run(place: Path, cases: int, fuzz: str = "fuzz") -> None:
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-6_000:]
 
 
+@pytest.mark.by_turns
 def test_it_stays_within_its_bounds(tmp_path: Path) -> None:
     sanitized_run(tmp_path, 500)
 

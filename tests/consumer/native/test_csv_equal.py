@@ -57,6 +57,7 @@ def test_three_million_random_files_agree(core: Core) -> None:
         check(seed, core)
 
 
+@pytest.mark.by_turns
 def test_it_stays_within_its_bounds(tmp_path: Path) -> None:
     sanitized_run(tmp_path, 500, "csv_fuzz")
 

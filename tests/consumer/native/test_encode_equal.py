@@ -58,6 +58,7 @@ def test_a_million_random_buckets_agree() -> None:
         check(seed)
 
 
+@pytest.mark.by_turns
 def test_it_encodes_within_its_bounds(tmp_path: Path) -> None:
     sanitized_run(tmp_path, 250, "encode_fuzz")
 

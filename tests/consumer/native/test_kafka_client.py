@@ -85,6 +85,7 @@ def test_a_callback_is_left_to_python(core: Core) -> None:
         CoreConsumer(core, SETTINGS | {"oauth_cb": print}, print, 1)
 
 
+@pytest.mark.by_turns
 def test_faults_are_told_alike(core: Core) -> None:
     """Nobody listens at that port: who waits for messages hears it."""
     told = []

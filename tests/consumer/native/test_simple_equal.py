@@ -43,6 +43,7 @@ def test_a_million_random_cases_agree(core: Core) -> None:
         check(seed, core, shelf)
 
 
+@pytest.mark.by_turns
 def test_it_stays_within_its_bounds(tmp_path: Path) -> None:
     sanitized_run(tmp_path, 100, "simple_fuzz")
 

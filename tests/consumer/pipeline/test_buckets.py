@@ -20,6 +20,7 @@ def test_a_bucket_is_small_in_rows_and_in_bytes(messages: int, size: int) -> Non
     assert messages / buckets * size <= 1 << 28 or buckets == 512
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("size", [200, 10_000, 100_000, 1 << 20, 8 << 20])
 def test_rows_whose_numbers_follow_fill_no_bucket_alone(size: int) -> None:
     """A thousand rows of a megabyte are a gigabyte: they share no bucket, however their keys follow one another."""

@@ -85,8 +85,8 @@ def calls(ours: Ledger) -> list[Any]:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_no_answer_holds_a_round(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_connection, "_WHOLE_S", 0.5)
-    monkeypatch.setattr(ledger_connection, "_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(ledger_connection, "_WHOLE_S", 0.2)
+    monkeypatch.setattr(ledger_connection, "_TIMEOUT_S", 0.2)
     before_kb, began, used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic(), time.process_time()
     with server(ANSWERS[name]) as uri:
         ours = Ledger(uri, "f", "i", "k")

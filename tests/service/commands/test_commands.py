@@ -43,6 +43,7 @@ def timed(feed: Feed) -> tuple[dict[str, Any], float]:
     return told, abs(1 - (told["start_s"] + told["processing_s"]) / wall)
 
 
+@pytest.mark.by_turns
 def test_once_and_json(sqlite_feed: Feed, redis_server: RedisServer) -> None:
     feed = sqlite_feed.with_(redis={"uri": redis_server.uri})
     feed.send(recorded("iv.index-value.raw"))
@@ -58,6 +59,7 @@ def test_once_and_json(sqlite_feed: Feed, redis_server: RedisServer) -> None:
     assert set(orjson.loads(row["offsets"])) == {feed.topic}
 
 
+@pytest.mark.by_turns
 def test_status_and_check(every_feed: Feed, redis_server: RedisServer) -> None:
     feed = every_feed
     feed.with_(redis={"uri": redis_server.uri})
@@ -78,6 +80,7 @@ def test_status_and_check(every_feed: Feed, redis_server: RedisServer) -> None:
     said(feed.command("status", config), 0, "checkpoint", "DDL")
 
 
+@pytest.mark.by_turns
 def test_what_lies_in_the_current_directory_is_not_imported(
     sqlite_feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +101,7 @@ def test_nothing_of_ours_lies_in_users_databases(feed: Feed) -> None:
         assert len(made) == len(oracle("unique-swaps"))
 
 
+@pytest.mark.by_turns
 @pytest.mark.cells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_running_one_follows_and_stops(number: signal.Signals, sqlite_feed: Feed) -> None:
@@ -195,6 +199,7 @@ def test_a_target_that_can_not_be_used(mariadb_feed: Feed, uri: str, code: int, 
     assert SECRET not in str(error)
 
 
+@pytest.mark.by_turns
 def test_a_target_that_can_not_be_used_ends_a_run(sqlite_feed: Feed) -> None:
     feed = sqlite_feed.with_(target={"uri": f"mysql://root:{SECRET}@127.0.0.1:1"})
     feed.make_topic()

@@ -18,7 +18,7 @@ def server(request: pytest.FixtureRequest, target: str) -> Any:
     return None if target == "sqlite" else request.getfixturevalue(f"{target}_server")
 
 
-@pytest.mark.cells("target")
+@pytest.mark.cells(by_turns=("target",))
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_corruption_is_found(target: str, server: Any, tmp_path: Path) -> None:
     """A sample, another one for each commit; `python -m tests.service.corruption` plays thousands."""

@@ -47,6 +47,7 @@ def config(kafka_broker: KafkaBroker, tmp_path: Path) -> Config:
     return config_of("[limits]\nwindow-rows = 700", tmp_path, kafka_broker.bootstrap)
 
 
+@pytest.mark.by_turns
 def test_parquet_holds_what_upstream_holds_after_a_crash(
     load: Load, config: Config, spark: SparkContext, tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ def test_parquet_holds_what_upstream_holds_after_a_crash(
     assert list(consumer.windows(config, once=True, spark=spark)) == []
 
 
+@pytest.mark.by_turns
 def test_after_a_crash_comes_the_same_window_whatever_has_arrived(
     kafka_broker: KafkaBroker, spark: SparkContext, tmp_path: Path
 ) -> None:
@@ -119,6 +121,7 @@ def _table(spark: SparkContext, files: dict[Path, None]) -> Digest:
     return digest_of([rows[key][name] for name in ("id", "k", "c", "pad")] for key in ordered)
 
 
+@pytest.mark.by_turns
 def test_all_changes_come_once_and_in_order(load: Load, config: Config, spark: SparkContext) -> None:
     found, ddls = [], []
     for item in consumer.windows(config, net=False, once=True, spark=spark):
@@ -240,6 +243,7 @@ def raise_epoch(feed: Feed) -> None:
         connection.execute("UPDATE checkpoint SET epoch = epoch + 1")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_commit_of_who_was_replaced_raises_and_saves_nothing(small: Feed, before: int) -> None:
     with closing(items_of(small)) as items:  # type: ignore[type-var]

@@ -250,6 +250,7 @@ def test_a_document_that_only_a_person_can_have_written_ends_no_proof(every: Loc
     assert verdicts(prove(every) if way == "prove" else scrub.round()) == {"t": "different"}
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("way", ["prove", "scrub"])
 @pytest.mark.parametrize(
     ("sql", "kind", "name"),

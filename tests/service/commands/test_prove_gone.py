@@ -276,6 +276,7 @@ def test_a_topic_that_has_ended_and_is_deleted_does_not_stop_proofs(feed: LocalF
     assert verdicts(prove(feed)) == {"u": "equal"}
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("way", ["prove", "scrub"])
 def test_a_column_that_only_the_target_has_is_left_out_once_events_show_it(every: LocalFeed, way: str) -> None:
     """Else its table would never be proven."""

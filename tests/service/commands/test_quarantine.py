@@ -75,6 +75,7 @@ def mend(feed: Feed) -> None:
     feed.cells.run("d", WIDER.get(type(feed.cells), "ALTER TABLE d.t ALTER COLUMN v DROP NOT NULL"))
 
 
+@pytest.mark.by_turns
 def test_refused_and_undecodable_messages(quarantining: Feed) -> None:
     feed = quarantining
     feed.send(begun(columns=COLUMNS))
@@ -124,6 +125,7 @@ class Died(Exception):  # noqa: N818 the process is gone
     pass
 
 
+@pytest.mark.by_turns
 def test_dying_at_any_step_loses_and_doubles_nothing(feed: Feed) -> None:
     feed.with_(target={"consistency": "transaction"}, quarantine={"enabled": True})
     feed.send(begun(columns=COLUMNS))

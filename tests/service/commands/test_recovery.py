@@ -230,6 +230,7 @@ def test_rewinding_to_a_ddl_does_not_execute_it_again(sqlite_feed: Feed) -> None
     assert len(sqlite_feed.status()["ddl_history"]) == 2
 
 
+@pytest.mark.by_turns
 def test_nothing_is_changed_while_an_instance_runs(every_feed: Feed, tmp_path: Path) -> None:
     feed = every_feed
     first(feed)

@@ -183,6 +183,7 @@ def replayed(feed: Feed) -> VerifyOutcome:
     return Verification(feed.config, VerifyOptions(replay=True), spark=feed.spark).run()
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 def test_verify_replays_by_upstreams_names_and_repairs_by_the_targets(every_feed: Feed, tmp_path: Path) -> None:
     feed = every_feed.with_(sink=ROUTED, filter={"rules": ["d.*"]})

@@ -75,6 +75,7 @@ def rounds(scrub: Scrub, count: int = 2) -> Proof:
     return proof
 
 
+@pytest.mark.by_turns
 def test_it_proves_from_the_beginning_and_finds_each_change(every: LocalFeed) -> None:
     clock = Clock()
     scrub = scrub_of(filled(every), clock)
@@ -372,6 +373,7 @@ def test_a_difference_is_an_error_in_the_log_with_what_to_do(feed: LocalFeed) ->
         assert any("reconciler verify CONFIG --tables 'd.t' --fix-sql" in str(value) for value in told.values())
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 def test_a_run_proves_beside_its_work_and_tells_of_a_difference(sqlite_feed: Feed) -> None:
     """A process, Kafka and Spark: equal, then changed by hand; status says so, and `on-drift = "stop"` ends it."""

@@ -20,6 +20,7 @@ def told(feed: Feed) -> list[str]:
     return [line for line in replayed(feed).lines() if not line.startswith(("equal", "DIFFERENT:"))]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("feed", ["mariadb", "postgres"], indirect=True)
 def test_what_the_topics_hold_up_to_c_and_no_further(feed: Feed) -> None:
     feed.with_(filter={"rules": ["d.*"]})
@@ -33,6 +34,7 @@ def test_what_the_topics_hold_up_to_c_and_no_further(feed: Feed) -> None:
     assert told(feed) == ["MISSING   d.t id='1'", "DIFFERENT d.t id='2' column s: upstream 'two', target 'by hand'"]
 
 
+@pytest.mark.by_turns
 def test_a_recording_with_ddl_comes_out_equal(mariadb_feed: Feed) -> None:
     messages = recorded("ddl-basic.table")
     mariadb_feed.send(messages)

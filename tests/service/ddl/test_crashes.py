@@ -88,11 +88,13 @@ def told(make: MakeFeed, history: History, prefix: str, **target: object) -> Loc
     return feed
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", [*KINDS[:-1], pytest.param("tidb", marks=pytest.mark.soak)])
 def test_kills_around_every_kind_of_ddl(kind: str, make: MakeFeed, database_prefix: str) -> None:
     shaken_as_calm(every_kind(kind), make, database_prefix)
 
 
+@pytest.mark.by_turns
 @pytest.mark.tidb
 def test_kills_around_what_tidb_alone_does(make: MakeFeed, database_prefix: str) -> None:
     history = History("tidb")

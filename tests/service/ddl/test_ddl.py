@@ -96,6 +96,7 @@ def test_of_several_valid_indexes_the_first_that_was_made_is_the_handle_key(made
     applied(made, "unique-ages.delete-only-handle-key.split", window_rows=3)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("made", ["tidb"], indirect=True)
 def test_the_whole_list_on_tidb(made: LocalFeed) -> None:
     applied(made, "ddl-allowed.index-value", window_rows=1_000_000)

@@ -47,6 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield Cluster(first, second)
 
 
+@pytest.mark.by_turns
 def test_partitions_move_between_brokers_while_they_are_read(sqlite_feed: Feed, cluster: Cluster) -> None:
     feed = replace(sqlite_feed, bootstrap=cluster.first.bootstrap, settings={})
     feed.with_(limits={"retry-seconds": 90, "window-rows": 10})

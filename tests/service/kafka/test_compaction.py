@@ -49,6 +49,7 @@ def compacted(feed: Feed, messages: list[Message], marks: list[Message]) -> None
     eventually("the cleaner has been there", lambda: offsets(feed, 1) != before)
 
 
+@pytest.mark.by_turns
 def test_a_topic_that_was_compacted_for_a_while(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
     feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
     feed.send(begun())

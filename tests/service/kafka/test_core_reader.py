@@ -151,6 +151,7 @@ def filled(feed: Feed, count: int = 300) -> None:
         feed.send([watermark(5_000, partition)])
 
 
+@pytest.mark.by_turns
 def test_ranges_that_begin_and_end_anywhere(both: Both) -> None:
     filled(both.feed)
     ends = both.ends()
@@ -163,6 +164,7 @@ def test_ranges_that_begin_and_end_anywhere(both: Both) -> None:
         both.same((1, start, min(start + 9, ends[1])))
 
 
+@pytest.mark.by_turns
 def test_windows_that_hold_a_part(both: Both) -> None:
     """Rows above, below the checkpoint, and repeated; also in segments between DDLs."""
     filled(both.feed)
@@ -205,6 +207,7 @@ def test_messages_that_are_not_usual(both: Both, what: str) -> None:
         both.same((1, start, stop))
 
 
+@pytest.mark.by_turns
 def test_an_open_transaction_ends_a_read_alike(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "SILENCE_S", IMPATIENT_S)
     both.feed.send_raw(1, *values(1, 20))
@@ -215,6 +218,7 @@ def test_an_open_transaction_ends_a_read_alike(both: Both, monkeypatch: pytest.M
             assert f"{SourceUnreachableError.__name__} Kafka gives out messages up to offset 20 only" in str(told)
 
 
+@pytest.mark.by_turns
 def test_records_that_were_deleted(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "SILENCE_S", IMPATIENT_S)
     both.feed.send_raw(1, *values(1, 100))
@@ -227,6 +231,7 @@ def test_records_that_were_deleted(both: Both, monkeypatch: pytest.MonkeyPatch) 
     assert "offset=" in str(told)
 
 
+@pytest.mark.by_turns
 def test_a_log_that_was_compacted(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
     feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
     feed.make_topic()
@@ -239,6 +244,7 @@ def test_a_log_that_was_compacted(sqlite_feed: Feed, own_broker: KafkaBroker) ->
         assert isinstance(told, Report)
 
 
+@pytest.mark.by_turns
 def test_a_log_that_lost_its_end(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
     feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
     feed.make_topic()

@@ -55,6 +55,7 @@ def test_a_slow_broker_whose_lines_break(feed: Feed, far: tuple[KafkaBroker, Pro
     assert differences(oracle("split"), feed.cells) == []
 
 
+@pytest.mark.by_turns
 def test_a_broker_that_restarts(feed: Feed, far: tuple[KafkaBroker, Proxy]) -> None:
     broker, left = far[0], [Step.PLANNED]
     feed.send(begun())
@@ -75,6 +76,7 @@ def test_a_broker_that_restarts(feed: Feed, far: tuple[KafkaBroker, Proxy]) -> N
     assert [int(row["id"]) for row in feed.cells.tables(["d"])["d.t"][1]] == [1, 8]
 
 
+@pytest.mark.by_turns
 def test_a_message_of_the_largest_size(sqlite_feed: Feed) -> None:
     size = 9 << 20
     feed = sqlite_feed

@@ -154,6 +154,7 @@ WAYS = {
 }
 
 
+@pytest.mark.cells(by_turns=("way",))
 @pytest.mark.parametrize("way", sorted(WAYS))
 def test_a_run(locked: Locked, spark: SparkContext, tmp_path: Path, way: str) -> None:
     """Through both clients: the driver lists topics, tasks read them."""
@@ -182,6 +183,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.cells(by_turns=("case",))
 @pytest.mark.parametrize("case", sorted(REFUSED))
 def test_what_is_refused(locked: Locked, case: str) -> None:
     """At once, with exit code 3, without a secret, by both clients: only one may get that far."""
@@ -233,6 +235,7 @@ def test_tokens_are_kept_and_fetched_anew(locked: Locked) -> None:
     assert not isinstance(caught.value, SourceUnreachableError)
 
 
+@pytest.mark.by_turns
 def test_a_broker_without_encryption_is_told(locked: Locked) -> None:
     """Tried again, for a broker that is going down ends a handshake alike."""
     with pytest.raises(SourceUnreachableError, match="connecting to a PLAINTEXT broker listener"):
@@ -248,6 +251,7 @@ def test_an_endpoint_that_is_down_is_tried_again(locked: Locked) -> None:
         locked.tokens.status = 200
 
 
+@pytest.mark.by_turns
 def test_a_wrong_password_as_users_meet_it(locked: Locked, spark: SparkContext, tmp_path: Path) -> None:
     target = tmp_path / "target"
     feed = Feed(spark, locked.place("open"), TOPIC, f"sqlite:///{target}", SqliteCells(target), tmp_path)

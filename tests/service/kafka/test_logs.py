@@ -41,6 +41,7 @@ def during(step: Step, act: Callable[[], object]) -> Callable[[Step], None]:
     return observe
 
 
+@pytest.mark.by_turns
 def test_a_log_that_lost_its_end(sqlite_feed: Feed, own_broker: KafkaBroker, tmp_path: Path) -> None:
     """The logs of several topics, at once: one is as short as it became, others have grown again since."""
     feeds = {}
@@ -71,6 +72,7 @@ def test_a_log_that_lost_its_end(sqlite_feed: Feed, own_broker: KafkaBroker, tmp
         assert feed.checkpoint() == at(6)
 
 
+@pytest.mark.by_turns
 def test_a_broker_that_lost_nothing(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
     feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={}).with_(limits={"retry-seconds": 60})
     feed.send(begun())
@@ -144,6 +146,7 @@ def test_records_that_are_deleted_behind_where_a_range_is_read(
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("step", [Step.PROBED, Step.READ, Step.COMMITTED])
 def test_partitions_that_are_added_in_mid_window(sqlite_feed: Feed, step: Step) -> None:
     feed = sqlite_feed

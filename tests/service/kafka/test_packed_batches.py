@@ -48,6 +48,7 @@ def other(request: pytest.FixtureRequest, sqlite_feed: Feed) -> Iterator[RangeRe
     made.close()
 
 
+@pytest.mark.by_turns
 def test_both_readers_give_the_same(sqlite_feed: Feed, control: KafkaAdmin, other: RangeReader) -> None:
     """Every codec, keys, tombstones, transactions that are committed or aborted, ranges that begin and end anywhere."""
     feed = sqlite_feed
@@ -94,6 +95,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "_dense", set())
 
 
+@pytest.mark.by_turns
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_batch_that_holds_too_much(sqlite_feed: Feed, codec: str) -> None:
@@ -117,6 +119,7 @@ def test_a_batch_that_holds_too_much(sqlite_feed: Feed, codec: str) -> None:
     assert feed.cells.tables(["d"]) == {}
 
 
+@pytest.mark.by_turns
 @pytest.mark.usefixtures("little_memory")
 def test_many_batches_that_hold_much_together(sqlite_feed: Feed) -> None:
     """None is too large: a task that ran out of memory is done again, batch by batch."""

@@ -178,6 +178,7 @@ def test_a_follower_that_lags_is_waited_for(cluster: Cluster, lagging: Partition
     assert near.reached(lagging)[:2] == (20, 20)
 
 
+@pytest.mark.by_turns
 def test_a_follower_that_stays_behind_is_an_error(
     lagging: Partition, near: RangeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_follower_that_stays_behind_is_an_error(
         assert (caught.value.where, caught.value.exit_code) == (f"{lagging} offset=10", 3)
 
 
+@pytest.mark.by_turns
 def test_a_run_beside_a_follower_that_lags(
     feed: ReplicatedFeed, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +256,7 @@ class Lost:
         assert "lost its end" in self.feed.failing().fact
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("core", "grown"), [(False, 60), (True, 60), (True, 0)], indirect=["core"])
 def test_an_unclean_election_in_mid_window(
     feed: ReplicatedFeed, cluster: Cluster, grown: int, monkeypatch: pytest.MonkeyPatch
@@ -273,6 +276,7 @@ def test_an_unclean_election_in_mid_window(
         assert feed.ids() == [1, *range(100, 100 + grown)]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("core", [True], indirect=True)
 def test_an_unclean_election_after_a_window(feed: ReplicatedFeed, cluster: Cluster) -> None:
     """What was applied is gone from the log: no row of another log comes on top, before and after the old leader."""

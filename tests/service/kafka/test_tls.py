@@ -241,6 +241,7 @@ def test_rows_of_large_messages_come_encrypted(tidb: TidbServer, papers: Papers)
             UpstreamRows(parse_upstream_uri(door.uri(**wrong)), "UTC").check()  # type: ignore[arg-type]
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 def test_tasks_write_encrypted(
     spark: SparkContext,

@@ -63,6 +63,7 @@ def test_a_topic_per_table(feed: Feed, consistency: str) -> None:
     assert repeated.counts.duplicates == outcome.counts.events
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("seed", range(2))
 def test_a_topic_per_table_in_portions(sqlite_feed: Feed, seed: int) -> None:
     feed = of_all_tables(sqlite_feed)
@@ -76,6 +77,7 @@ def test_a_topic_per_table_in_portions(sqlite_feed: Feed, seed: int) -> None:
     assert outcome.counts.duplicates == 0
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 def test_topics_and_partitions_that_appear_under_a_running_reconciler(mariadb_feed: Feed) -> None:
     feed = of_all_tables(mariadb_feed)
@@ -195,6 +197,7 @@ def of_old(*messages: Message) -> list[Message]:
     return [message._replace(topic="old") for message in messages]
 
 
+@pytest.mark.by_turns
 def test_what_nobody_waited_for_is_not_dropped_once_the_topic_counts_again(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
     name = stale_topic(feed)
@@ -213,6 +216,7 @@ def test_what_nobody_waited_for_is_not_dropped_once_the_topic_counts_again(sqlit
     assert feed.once().counts.duplicates == 1
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 @pytest.mark.parametrize("made_again", [False, True])
 def test_what_a_topic_held_that_is_gone_is_neither_replayed_nor_applied_again(
@@ -260,6 +264,7 @@ def made_anew(feed: Feed, name: str) -> None:
     assert "topic retire" in error.hint
 
 
+@pytest.mark.by_turns
 def test_a_retired_topic_that_was_made_anew_stays_retired_once_more(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
     name = stale_topic(feed)
@@ -272,6 +277,7 @@ def test_a_retired_topic_that_was_made_anew_stays_retired_once_more(sqlite_feed:
     assert (feed.checkpoint(), ids(feed)) == (at(11), [1, 4])
 
 
+@pytest.mark.by_turns
 def test_a_retired_topic_that_was_made_anew_may_count_again(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
     name = stale_topic(feed)

@@ -111,6 +111,7 @@ def test_transactions_that_interleave_and_end_with_marks(known: Feed) -> None:
     assert ids(known) == [1, *range(10, 20)]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("step", [Step.PROBED, Step.PLANNED, Step.READ])
 def test_a_transaction_that_ends_while_the_topic_is_read(known: Feed, step: Step) -> None:
     transaction = Transaction(known)
@@ -168,6 +169,7 @@ def test_a_mark_of_a_transaction_holds_nothing(known: Feed, one_reader: RangeRea
         assert (offsets, one_reader.reached(place)) == ([0], Reached(4, 1, ((0, 0),)))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("used", [False, True])
 def test_what_does_not_come_is_an_error(
     known: Feed, one_reader: RangeReader, monkeypatch: pytest.MonkeyPatch, *, used: bool

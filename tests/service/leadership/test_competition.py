@@ -25,6 +25,7 @@ PATIENT = {"retry-seconds": 60}
 ROWS, MIDDLE = 60, 30
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 @pytest.mark.parametrize("consistency", ["snapshot", pytest.param("transaction", marks=pytest.mark.soak)])
 def test_a_real_deadlock_with_another_writer(request: pytest.FixtureRequest, kind: str, consistency: str) -> None:
@@ -125,6 +126,7 @@ def _until_it_was_met(state: Any) -> Iterator[None]:
     assert [line for line in logs if line["event"] == "trying again"]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 def test_no_connection_is_free_for_a_while(sqlite_feed: Feed, few: dict[str, str], kind: str) -> None:
     feed, cells = _begun(sqlite_feed, few, kind)

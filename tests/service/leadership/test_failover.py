@@ -104,6 +104,7 @@ def _at_the_nth(step: Step, nth: int, do: Callable[[], None]) -> Callable[[Step]
     return observe
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("step", [Step.ROWS_WRITTEN, pytest.param(Step.COMMITTED, marks=pytest.mark.soak)])
 def test_a_replica_that_has_all_takes_over_in_mid_way(feed: Feed, pair: Pair, step: Step) -> None:
     messages = recorded(RECORDING)
@@ -115,6 +116,7 @@ def test_a_replica_that_has_all_takes_over_in_mid_way(feed: Feed, pair: Pair, st
     assert counts.events == sum(map(is_row, messages))
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 def test_a_replica_that_lags_is_brought_up_again(feed: Feed, pair: Pair) -> None:
     """What it lacks is applied once more, in the same run: rows and progress are of one moment there."""

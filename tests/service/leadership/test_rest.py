@@ -89,6 +89,7 @@ def lock_ends(stage: Stage) -> None:
         eventually("the lock is free", lambda: asked(other, take) == 1, ENDS_S)
 
 
+@pytest.mark.by_turns
 def test_a_leader_outlives_the_transaction_that_its_lock_lies_in(resting: Stage) -> None:
     leader = leading(resting)
     lock_ends(resting)
@@ -103,6 +104,7 @@ def test_a_leader_outlives_the_transaction_that_its_lock_lies_in(resting: Stage)
     assert other.leads() == 2
 
 
+@pytest.mark.by_turns
 def test_a_frozen_leader_is_ended_also_where_its_lock_is_free(resting: Stage) -> None:
     leader = leading(resting)
     eventually("it is on the list", lambda: resting.listed() == [1])
@@ -277,6 +279,7 @@ class Rest:
         assert self.stage.enter().target.is_led(self.stage.changefeed)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("inside", [False, True])
 def test_mariadb_ends_no_leader_that_rests(inside: bool, tmp_path: Path, database_prefix: str) -> None:
     with (
@@ -294,6 +297,7 @@ def test_mariadb_ends_no_leader_that_rests(inside: bool, tmp_path: Path, databas
         Rest(stage, begin, lambda: looking.value(alive) == 1).outlives(inside=inside)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     "setting", ["idle_session_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"]
 )

@@ -124,6 +124,7 @@ def test_a_ddl_is_not_executed_on_what_was_restored(any_feed: LocalFeed) -> None
     assert ids(feed) == []
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 def test_an_instance_that_runs_goes_on_from_what_was_restored(mariadb_feed: Feed) -> None:
     feed = mariadb_feed

@@ -141,6 +141,7 @@ def test_a_claim_check_that_contradicts_a_whole_row(sqlite_feed: Feed) -> None:
     assert "different content" in feed.failing(InputError).fact
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("feed", "count"), [("sqlite", 210), ("mariadb", 30)], indirect=["feed"])
 def test_rows_of_megabytes(feed: Feed, count: int) -> None:
     """Few and many, all together more than Spark's JVM could pass on."""

@@ -56,6 +56,7 @@ def active(spark: SparkContext) -> Sequence[int]:
     return spark.statusTracker().getActiveJobsIds()
 
 
+@pytest.mark.by_turns
 def test_its_reports_come_while_other_jobs_run(spark: SparkContext, job: SparkJob, messages: Slow) -> None:
     messages.held.touch()
     coming = job.begun()
@@ -65,6 +66,7 @@ def test_its_reports_come_while_other_jobs_run(spark: SparkContext, job: SparkJo
     assert sum(report.released for report in coming.result()) == ROWS
 
 
+@pytest.mark.by_turns
 def test_what_is_broken_off_runs_no_more(spark: SparkContext, job: SparkJob, messages: Slow) -> None:
     messages.held.touch()
     coming = job.begun()
@@ -109,12 +111,14 @@ def rows(feed: Feed) -> list[int]:
     return sorted(int(str(row["id"])) for row in feed.cells.tables(["d"])["d.t"][1])
 
 
+@pytest.mark.by_turns
 def test_a_backlog_comes_out_right(backlog: Feed) -> None:
     windows = backlog.once().counts.windows
     assert windows >= ROWS_SENT // 60
     assert rows(backlog) == list(range(ROWS_SENT))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("step", [Step.APPLY_BEGUN, Step.PROGRESS_WRITTEN, Step.COMMITTED])
 def test_a_run_that_is_stopped_leaves_no_job(step: Step, backlog: Feed, spark: SparkContext) -> None:
     seen = []

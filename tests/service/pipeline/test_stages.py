@@ -153,6 +153,7 @@ WAYS = [nets, transactions, written, given]
 
 
 @pytest.mark.spark
+@pytest.mark.cells(by_turns=("way",))
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_again_is_taken(judged: Judged, way: Callable[[Judged], int]) -> None:
     judged.lose_files()
@@ -160,6 +161,7 @@ def test_the_same_again_is_taken(judged: Judged, way: Callable[[Judged], int]) -
 
 
 @pytest.mark.spark
+@pytest.mark.cells("what", by_turns=("way",))
 @pytest.mark.parametrize(("what", "error"), [("refusing", SourceUnreachableError), ("gone", WorkerLostError)])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_not_judged_is_refused(
@@ -172,6 +174,7 @@ def test_what_was_not_judged_is_refused(
 
 
 @pytest.mark.spark
+@pytest.mark.cells(by_turns=("way",))
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_whose_files_are_gone_are_missed(judged: Judged, way: Callable[[Judged], int]) -> None:
     """They lie beside the shuffle (`consumer.spark.local_files`), which does not know; a new session reads again."""

@@ -95,6 +95,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path
         yield tmp_path / "buckets/cdc/orders", {"archive": "s3://cdc/orders", "archive-options": options}
 
 
+@pytest.mark.by_turns
 def test_deleted_records_come_from_the_archive(sqlite_feed: Feed, place: tuple[Path, dict[str, Any]]) -> None:
     root, section = place
     feed = sqlite_feed.with_(source=section)
@@ -282,6 +283,7 @@ def test_a_topic_that_was_created_again_is_read_once_the_archive_is_past_that(
     assert rows(feed) == list(range(5, 140, 5))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("is_named", [True, False], ids=["named", "expression"])
 def test_a_topic_that_is_gone_is_read_from_the_archive_until_it_is_there_again(
     sqlite_feed: Feed, tmp_path: Path, *, is_named: bool

@@ -28,7 +28,7 @@ RECORDINGS = (
 )  # fmt: skip
 
 
-@pytest.mark.cells("recording", ("made", "consistency"))
+@pytest.mark.cells(by_turns=("recording", ("made", "consistency")))
 @pytest.mark.parametrize("recording", RECORDINGS)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("made", TARGETS, indirect=True)

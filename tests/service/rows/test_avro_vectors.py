@@ -52,7 +52,7 @@ def reading(feed: Feed, registry: FakeRegistry, **source: Any) -> Feed:
     return feed.with_(source={**told, **source})
 
 
-@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
+@pytest.mark.cells(by_turns=(("feed", "consistency"), "recording"))
 @pytest.mark.parametrize("recording", MARKED)
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
@@ -65,7 +65,7 @@ def test_deletes_that_bring_their_commit_ts(
     assert any(path.startswith("/schemas/ids/") for path in registry.asked)
 
 
-@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
+@pytest.mark.cells(by_turns=(("feed", "consistency"), "recording"))
 @pytest.mark.parametrize("recording", BEFORE)
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
@@ -74,7 +74,7 @@ def test_rows_before(feed: Feed, registry: FakeRegistry, recording: str, consist
     check_sent_again(feed, recording, as_avro(recorded(recording), registry.register, deletes="before"))
 
 
-@pytest.mark.cells("strings", ("feed", "consistency"))
+@pytest.mark.cells("strings", by_turns=(("feed", "consistency"),))
 @pytest.mark.parametrize("strings", [False, True])
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
@@ -87,7 +87,7 @@ def test_all_types(feed: Feed, registry: FakeRegistry, consistency: str, strings
     assert differences(wanted, feed.cells) == []
 
 
-@pytest.mark.cells("feed", "consistency")
+@pytest.mark.cells(by_turns=("feed", "consistency"))
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 def test_what_ticdc_itself_wrote_in_canal_json(feed: Feed, registry: FakeRegistry, consistency: str) -> None:
@@ -115,6 +115,7 @@ def test_a_watermark_from_outside(feed: Feed, registry: FakeRegistry, consistenc
     assert differences(oracle("split"), feed.cells) == []
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 @pytest.mark.cells(by_turns=("consistency",))
 @pytest.mark.parametrize("consistency", CONSISTENCIES)

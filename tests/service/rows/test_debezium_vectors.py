@@ -35,7 +35,7 @@ def applied(feed: Feed, recording: str, **options: Any) -> None:
     check_sent_again(feed.with_(source=LOSSY), recording, as_debezium(recorded(recording), **options))
 
 
-@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
+@pytest.mark.cells(by_turns=(("feed", "consistency"), "recording"))
 @pytest.mark.parametrize("recording", RECORDINGS)
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)

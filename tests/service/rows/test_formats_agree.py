@@ -58,6 +58,7 @@ def content(directory: Path) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
+@pytest.mark.cells(by_turns=("recording",))
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_the_target_is_the_same(recording: str, tmp_path: Path) -> None:
     messages, results = recorded(recording), {}

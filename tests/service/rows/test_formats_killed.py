@@ -44,7 +44,7 @@ def lives_on_files(feed: LocalFeed, observe: Observer) -> bool:
     return True
 
 
-@pytest.mark.cells(("feed", "consistency"), "recording", by_turns=("kind",))
+@pytest.mark.cells("recording", by_turns=("kind", ("feed", "consistency")))
 @pytest.mark.parametrize("kind", [*TOPICS, *FILES])
 @pytest.mark.parametrize("recording", ["iv.index-value.raw", "ddl-basic.restarts"])
 @pytest.mark.parametrize("consistency", CONSISTENCIES)

@@ -51,7 +51,7 @@ def _held(record: dict[str, Any], name: str) -> bytes | None:
     return None if record[name] is None else record[name].encode()
 
 
-@pytest.mark.cells("recording", ("feed", "consistency"))
+@pytest.mark.cells("recording", by_turns=(("feed", "consistency"),))
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
 @pytest.mark.parametrize("recording", ["canal-json", "simple", "simple-avro", "open-protocol"])
@@ -97,6 +97,7 @@ def delimited(content: bytes) -> bytes:
     return content.replace(b"||", b"|;")
 
 
+@pytest.mark.cells(by_turns=("name", "feed"))
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("name", FILES)
 def test_files(feed: Feed, name: str, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def union(upstream: Oracle) -> Oracle:
     return {"shop.orders": {**tables[0], "columns": columns, "types": types, "rows": rows}}
 
 
-@pytest.mark.cells("made", "consistency", "sent")
+@pytest.mark.cells(by_turns=("made", "consistency", "sent"))
 @pytest.mark.parametrize("sent", ["restarts", "raw"])
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 @pytest.mark.parametrize("made", TARGETS, indirect=True)

@@ -47,7 +47,7 @@ def applied(feed: Feed, recording: str, **options: Any) -> None:
     )
 
 
-@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
+@pytest.mark.cells(by_turns=(("feed", "consistency"), "recording"))
 @pytest.mark.parametrize(("recording", "feed", "consistency"), [*dict.fromkeys(CASES), *REST], indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
     if consistency == "row" and recording in IN_TASKS:
@@ -58,6 +58,7 @@ def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
     applied(feed.with_(target={"consistency": consistency}), recording, **options)
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 @pytest.mark.cells(by_turns=("consistency",))
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
@@ -67,12 +68,14 @@ def test_recordings_through_kafka_and_spark(feed: Feed, consistency: str) -> Non
     applied(feed, "bank.index-value.restarts", compression="lz4")
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
 def test_ddls_through_kafka_and_spark(feed: Feed) -> None:
     applied(feed, "ddl-basic.restarts")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("feed", ["sqlite", "postgres"], indirect=True)
 def test_a_batch_across_a_watermark_is_counted_once(feed: Feed) -> None:
     """What lies above a watermark is read twice, with the rest of its batch."""

@@ -46,7 +46,7 @@ def applied(feed: Feed, recording: str, **options: Any) -> None:
     check_sent_again(feed.with_(source={"protocol": "simple"}), recording, as_simple(recorded(recording), **options))
 
 
-@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
+@pytest.mark.cells(by_turns=(("feed", "consistency"), "recording"))
 @pytest.mark.parametrize(("recording", "feed", "consistency"), [*dict.fromkeys(CASES), *REST], indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
     if consistency == "row" and recording in IN_TASKS:
@@ -57,6 +57,7 @@ def test_recordings(feed: Feed, recording: str, consistency: str) -> None:
     applied(feed.with_(target={"consistency": consistency}), recording, **options)
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 @pytest.mark.cells(by_turns=("consistency",))
 @pytest.mark.parametrize("consistency", CONSISTENCIES)
@@ -66,6 +67,7 @@ def test_recordings_through_kafka_and_spark(feed: Feed, consistency: str) -> Non
     applied(feed, "bank.index-value.restarts", compression="lz4", late=True)
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
 def test_ddls_through_kafka_and_spark(feed: Feed) -> None:

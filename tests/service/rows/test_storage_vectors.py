@@ -102,7 +102,7 @@ def applied(feed: Feed, recording: str, root: Path, steps: int = 1, **layout: An
     assert (idle.counts, idle.checkpoint_ts) == (first.counts, first.checkpoint_ts)
 
 
-@pytest.mark.cells(("feed", "consistency"), by_turns=("recording",))
+@pytest.mark.cells(by_turns=(("feed", "consistency"), "recording"))
 @pytest.mark.parametrize(("recording", "feed", "consistency"), [*dict.fromkeys(CASES), *REST], indirect=["feed"])
 def test_recordings(feed: Feed, recording: str, consistency: str, tmp_path: Path) -> None:
     if recording.startswith("types-without-nul"):
@@ -115,12 +115,14 @@ def test_recordings(feed: Feed, recording: str, consistency: str, tmp_path: Path
     applied(feed, recording, tmp_path / "files", steps=1 + number % 5 * 3, csv=csv, **LAYOUTS[number % len(LAYOUTS)])
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
 def test_recordings_through_spark(feed: Feed, tmp_path: Path) -> None:
     applied(feed, "ddl-basic.restarts", tmp_path / "files", steps=3, csv=CsvOptions(old_value=True))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("feed", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("csv", [None, CsvOptions()])
 def test_rows_that_are_written_again_are_dropped(feed: Feed, csv: CsvOptions | None, tmp_path: Path) -> None:

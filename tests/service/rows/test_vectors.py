@@ -112,7 +112,7 @@ def test_recordings_into_tidb(feed: Feed, recording: str, consistency: str) -> N
 
 
 @pytest.mark.spark
-@pytest.mark.cells("feed", "consistency")
+@pytest.mark.cells(by_turns=("feed", "consistency"))
 @pytest.mark.parametrize(("recording", "feed", "consistency"), THROUGH_SPARK, indirect=["feed"])
 def test_recordings_through_spark(feed: Feed, recording: str, consistency: str) -> None:
     ends_as_upstream(feed, recording, consistency)
@@ -137,7 +137,7 @@ def test_types_by_load_data(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None
     applied(feed.with_(target={"consistency": "snapshot"}), "types.table")
 
 
-@pytest.mark.cells("feed", "variant")
+@pytest.mark.cells("feed", by_turns=("variant",))
 @pytest.mark.parametrize("variant", [*BANK[:1], pytest.param(BANK[1], marks=pytest.mark.spark), *BANK[2:]])
 def test_bank(feed: Feed, redis_server: RedisServer, variant: str) -> None:
     applied(feed.with_(redis={"uri": redis_server.uri}), f"bank.{variant}")

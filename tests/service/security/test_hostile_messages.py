@@ -195,6 +195,7 @@ def rows_of(feed: LocalFeed) -> list[dict[str, object]]:
     return sorted(found, key=lambda row: str(row["id"]))
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 def test_a_million_columns(tmp_path: Path) -> None:
     """Refused by their names, with the memory of the message, not of a million objects each."""

@@ -153,6 +153,7 @@ def pages_of_spark(port: int) -> bytes:
         return b"".join(client.get(path).raise_for_status().content for path in paths)
 
 
+@pytest.mark.by_turns
 def test_a_run_shows_no_secret(guarded: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ui: PortLease) -> None:
     feed, scratch = guarded, tmp_path / "scratch"
     scratch.mkdir()
@@ -185,6 +186,7 @@ def test_a_run_shows_no_secret(guarded: Feed, tmp_path: Path, monkeypatch: pytes
     assert [value for value in VALUES if value in shown] == []
 
 
+@pytest.mark.by_turns
 def test_wrong_secrets_are_not_shown_either(guarded: Feed, tmp_path: Path) -> None:
     """Everything refuses us, and all is logged: the password stays out of it."""
     feed = guarded

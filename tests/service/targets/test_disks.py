@@ -94,6 +94,7 @@ def _goes_on(disk: Disk, feed: Feed) -> None:
     assert all(len(row["s"]) == WIDTH for row in rows if int(row["v"]) == 8)
 
 
+@pytest.mark.by_turns
 @pytest.mark.kafka  # where what may pass is tried again
 def test_no_room_for_the_rows_of_a_window(feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -107,6 +108,7 @@ def test_no_room_for_the_rows_of_a_window(feed: Feed, tmp_path: Path, monkeypatc
     _goes_on(disk, feed)
 
 
+@pytest.mark.by_turns
 @pytest.mark.spark
 def test_no_room_for_spark_s_shuffle(sqlite_feed: Feed) -> None:
     feed = sqlite_feed.by_tasks()

@@ -61,6 +61,7 @@ def applied_once(feed: Feed) -> None:
     assert counts.events == sum(map(is_row, messages))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction"])
 def test_the_answer_of_a_commit_is_lost(request: pytest.FixtureRequest, kind: str, consistency: str) -> None:
@@ -119,6 +120,7 @@ def holding(seconds: float, release: Callable[[], None]) -> Iterator[None]:
         timer.join()
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 def test_a_competing_writer_holds_a_row(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str

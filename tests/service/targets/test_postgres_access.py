@@ -82,6 +82,9 @@ class TestLeadership:
         self, fresh: Landing, own_database: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(connection._SESSION, "lock_timeout", "50")
+        fresh.target.close()
+        fresh.target.connect()  # the session before has another one
+        fresh.lease = type(fresh.lease)("d", fresh.target.claim("d", fresh.progress, fresh.lease).epoch)
         fresh.ddl("CREATE TABLE `t` (`id` INT PRIMARY KEY,`v` TEXT)")
         fresh.write("t", ["id", "v"], rows(1))
         with psycopg.connect(own_database) as holder:

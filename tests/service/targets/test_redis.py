@@ -140,6 +140,7 @@ def read_only(redis: Redis) -> None:
     redis.execute_command("REPLICAOF", "127.0.0.1", "1")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("harm", [refusing, evicting, read_only])
 def test_redis_that_does_not_keep_what_it_is_told(
     sqlite_feed: Feed, own_redis: RedisServer, harm: Callable[[Redis], None]
@@ -158,6 +159,7 @@ def test_redis_that_does_not_keep_what_it_is_told(
     assert counts.duplicates_proven <= rows
 
 
+@pytest.mark.by_turns
 def test_redis_that_answers_nothing_for_a_long_time(sqlite_feed: Feed, own_redis: RedisServer) -> None:
     with own_redis:
         feed = sqlite_feed.with_(redis={"uri": own_redis.uri})

@@ -61,6 +61,7 @@ def narrow(kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> Iterat
         cells.close()
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("consistency", "commits"), [("snapshot", 3), ("transaction", 1)])
 def test_a_unit_beyond_the_limit_of_a_transaction_is_refused_with_advice(
     narrow: Feed, consistency: str, commits: int, database_prefix: str
