@@ -1,8 +1,10 @@
 """Unique indexes that upstream has lost and the target has kept: the loss of the last valid one is not replicated.
 
-They stand in the progress, so that they are exactly as far as the DDLs are. What they say is about upstream alone: its
-table has no such index any more. That stays true if the table is dropped, for RECOVER brings it back as it was; it ends
-when upstream makes a table or an index of that name.
+Nor is that of others, where a filter or an operator leaves out the DDL that drops them: those stay for good (`stays`).
+
+They stand in the progress, so that they are exactly as far as the DDLs are. What they say is about upstream: its table
+has no such index any more. That stays true if the table is dropped, for RECOVER brings it back as it was; it ends when
+the target makes a table or an index of that name as upstream does, or upstream has a key over these columns again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,10 +19,14 @@ LIMIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class KeptKey:
-    """An index that was kept: its columns, in small letters, and the commitTs of the DDL that dropped it upstream."""
+    """An index that was kept: its columns, in small letters, and the commitTs of the DDL that dropped it upstream.
+
+    `stays`: a filter or an operator has left that DDL out, so no later one drops the index here.
+    """
 
     columns: frozenset[str]
     commit_ts: int
+    stays: bool = False
 
 
 KeptKeys = Mapping[TableName, Mapping[str, KeptKey]]
@@ -44,18 +50,20 @@ def beyond_limit(kept: KeptKeys) -> list[TableName]:
     return oldest[: max(0, len(oldest) - LIMIT)]
 
 
-def stored(kept: KeptKeys) -> list[list[Any]]:
-    """As it is kept with the progress."""
+def stored(kept: KeptKeys, *, staying: bool = False) -> list[list[Any]]:
+    """As it is kept with the progress: those that stay apart from the others."""
     return [
         [*table, name, key.commit_ts, *sorted(key.columns)]
         for table, keys in sorted(kept.items())
         for name, key in sorted(keys.items())
+        if key.stays is staying
     ]
 
 
-def restored(lines: Iterable[list[Any]]) -> KeptKeys:
+def restored(lines: Iterable[list[Any]], staying: Iterable[list[Any]] = ()) -> KeptKeys:
     """The value that `stored` came from."""
     found: dict[TableName, dict[str, KeptKey]] = {}
-    for database, table, name, commit_ts, *columns in lines:
-        found.setdefault(TableName(database, table), {})[name] = KeptKey(frozenset(columns), commit_ts)
+    for some, stays in ((lines, False), (staying, True)):
+        for database, table, name, commit_ts, *columns in some:
+            found.setdefault(TableName(database, table), {})[name] = KeptKey(frozenset(columns), commit_ts, stays)
     return found

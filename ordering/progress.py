@@ -204,7 +204,8 @@ class Progress:
             **({"sources": [[*name, *at] for name, at in sorted(self.sources.items())]} if self.sources else {}),
             **({"merged": [[*at, one.stored()] for at, one in sorted(self.merged.items())]} if self.merged else {}),
             **({"drift": [[*table, *found] for table, found in sorted(self.drift.items())]} if self.drift else {}),
-            **({"kept_keys": stored(self.kept_keys)} if self.kept_keys else {}),
+            **({"kept_keys": kept} if (kept := stored(self.kept_keys)) else {}),
+            **({"staying_keys": kept} if (kept := stored(self.kept_keys, staying=True)) else {}),
             **({"joined_ts": self.joined_ts} if self.joined_ts else {}),
             **({"archived": self.archived} if self.archived else {}),
         }
@@ -247,7 +248,7 @@ class Progress:
             sources={TableName(*one[:2]): TableName(*one[2:]) for one in state.get("sources", [])},
             merged={TableName(*one[:2]): MergedTable.restored(one[2]) for one in state.get("merged", [])},
             drift={TableName(*one[:2]): Drift(*one[2:]) for one in state.get("drift", [])},
-            kept_keys=restored(state.get("kept_keys", [])),
+            kept_keys=restored(state.get("kept_keys", []), state.get("staying_keys", [])),
             joined_ts=CheckpointTs(state.get("joined_ts", 0)),
             archived=state.get("archived", ""),
         )

@@ -9,12 +9,12 @@ A DDL in between was executed, and rows from before it need not fit the table an
 without a key can't be applied again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ordering.events import Partition, any_ddl_at
 from ordering.progress import PartitionProgress, Progress
-from ordering.timestamps import MAX_TSO, CheckpointTs, ResolvedTs
+from ordering.timestamps import CheckpointTs, ResolvedTs
 from ordering.window import Range, Window
 
 
@@ -29,21 +29,21 @@ def rewound(
     to: CheckpointTs,
     spans: Mapping[Partition, tuple[int, int]],
     ledger: str,
-    latest: int = MAX_TSO,
+    doubted: Collection[Partition] = (),
 ) -> Progress:
     """The progress that has gone back to `to`, with the window that is to be applied again.
 
     `spans`: where each partition begins to hold what is above `to`, and where it ends. `ledger`: the name of a new one,
     for the old one tells of another past; its key is made when it is first used. DDLs at `to` were executed or passed
-    over, be it from files that spell them otherwise; those at the old checkpoint are kept as they are known. `latest`:
-    a later watermark is not believed any more, and counts only as far as the checkpoint had come.
+    over, be it from files that spell them otherwise; those at the old checkpoint are kept as they are known. `doubted`:
+    their watermarks are not believed any more, and count only as far as the checkpoint had come.
     """
     high = ResolvedTs(reached(progress))
 
-    def believed(at: PartitionProgress) -> ResolvedTs | None:
-        return at.watermark if at.watermark is None or at.watermark <= latest else high
+    def believed(p: Partition, at: PartitionProgress) -> ResolvedTs | None:
+        return min(at.watermark or high, high) if p in doubted else at.watermark
 
-    kept = {p: replace(at, watermark=believed(at)) for p, at in progress.partitions.items()}
+    kept = {p: replace(at, watermark=believed(p, at)) for p, at in progress.partitions.items()}
     partitions = {
         p: replace(at, start=min(at.start, spans[p][0]), passed=None) if p in spans else at for p, at in kept.items()
     }

@@ -22,9 +22,10 @@ from sinks.ddl.model import (
     Passed,
     RenameColumn,
     RenameIndex,
+    TableDef,
 )
 from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, named, named_tables, read_statement
-from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
+from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index, read_table
 from sinks.ddl.ticdc_allow_list import Event, clauses_of
 from sinks.rows.schema import Catalog, TableSchema
 
@@ -73,7 +74,7 @@ def lost_keys(ddl: DdlEvent, kept: KeptKeys, catalog: Catalog, begun: Collection
     `begun`: statements of this commitTs that a run has begun and not ended. Raises InputError.
     """
     keys = kept.get(TableName(ddl.database, ddl.table).folded, {})
-    keys = {name: key for name, key in keys.items() if key.commit_ts <= ddl.commit_ts}
+    keys = {name: key for name, key in keys.items() if key.commit_ts <= ddl.commit_ts and not key.stays}
     schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
     if not keys or schema is None:
         return []
@@ -170,12 +171,15 @@ def without(kept: KeptKeys, ddl: DdlEvent, name: str) -> KeptKeys:
     return present({**kept, table: {index: key for index, key in kept.get(table, {}).items() if index != name}})
 
 
-def kept_after(kept: KeptKeys, ddl: DdlEvent, left_out: Collection[str], catalog: Catalog) -> KeptKeys:
+def kept_after(
+    kept: KeptKeys, ddl: DdlEvent, left_out: Collection[str], catalog: Catalog, *, is_done: bool = True
+) -> KeptKeys:
     """What is kept after a DDL. `left_out`: the indexes whose drops are; `catalog`: from before it, but after a crash.
 
-    Whether the target executes it is no matter: it tells of upstream. Raises InputError.
+    `is_done`: whether the target has what it says. If not, what it drops or replaces upstream stays here. Raises
+    InputError.
     """
-    if not kept and not left_out:
+    if not kept and not left_out and is_done:
         return kept
     statement = read_statement(ddl.sql)
     found = {table: dict(keys) for table, keys in kept.items()}
@@ -187,11 +191,13 @@ def kept_after(kept: KeptKeys, ddl: DdlEvent, left_out: Collection[str], catalog
         own = TableName(statement.tables[0].database or ddl.database, statement.tables[0].table)
         model = None if statement.like is None else _model(statement.like, ddl, own, catalog)
         found[own.folded] = {} if model is None else found.get(model.folded, {})
+        if model is None and not is_done:
+            found[own.folded] = _unlike(read_table(ddl.sql), catalog.get(catalog.spelled(own)), ddl.commit_ts)
     elif statement.kind is DdlKind.OTHER and statement.tables:
         _recovered(ddl, found)
     else:
         own = TableName(ddl.database, ddl.table)
-        found[own.folded] = _altered(found.get(own.folded, {}), ddl, left_out, catalog)
+        found[own.folded] = _altered(found.get(own.folded, {}), ddl, left_out, catalog, is_done=is_done)
     return present(found)
 
 
@@ -217,26 +223,65 @@ def _recovered(ddl: DdlEvent, kept: dict[TableName, dict[str, KeptKey]]) -> None
     kept[names[-1].folded] = dict(kept.get(names[0].folded, {}))
 
 
+def valid_keys(table: TableDef) -> list[frozenset[str]]:
+    """The columns, folded, of each index by which upstream may tell a table's rows apart."""
+    sound = {folded(column.name) for column in table.columns if not (column.nullable or column.virtual)}
+    keys = ({folded(part.column) for part in index.parts} for index in table.indexes if index.kind is IndexKind.UNIQUE)
+    primary = frozenset(map(folded, table.primary_key))
+    return [*([primary] if primary else []), *(frozenset(key) for key in keys if key <= sound)]
+
+
+def _unlike(made: TableDef, there: TableSchema | None, commit_ts: int) -> dict[str, KeptKey]:
+    """The keys of a table that is there, and not as upstream has made it, in which upstream's rows may be equal."""
+    if there is None:
+        return {}
+    found = {folded(name): _columns_of(name, there) for name in there.valid_indexes if folded(name) != _PRIMARY}
+    keys, own = valid_keys(made), {folded(column) for column, _ in there.origin}
+    return {
+        name: KeptKey(columns, commit_ts, stays=True)
+        for name, columns in found.items()
+        if not any(key <= columns - own for key in keys)
+    }
+
+
+def _columns_of(index: str, schema: TableSchema) -> frozenset[str]:
+    return frozenset(map(folded, schema.columns_of(index)))
+
+
 def _altered(
-    keys: Mapping[str, KeptKey], ddl: DdlEvent, left_out: Collection[str], catalog: Catalog
+    keys: Mapping[str, KeptKey], ddl: DdlEvent, left_out: Collection[str], catalog: Catalog, *, is_done: bool
 ) -> dict[str, KeptKey]:
     """A table's kept keys after a statement about it."""
     schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
+    changes = list(changes_of(read_statement(ddl.sql)))
+    dropped = [change.name for change in changes if isinstance(change, DropIndex)]
     found = dict(keys)
     if schema is not None:
-        for name in left_out:
-            columns = schema.columns_of(_here(name, schema, catalog))
-            found |= {folded(name): KeptKey(frozenset(map(folded, columns)), ddl.commit_ts)} if columns else {}
-    changes = list(changes_of(read_statement(ddl.sql)))
+        valid = set(map(folded, schema.valid_indexes))
+        staying = [] if is_done else [name for name in dropped if folded(_here(name, schema, catalog)) in valid]
+        for name in (*left_out, *(name for name in staying if name not in left_out and folded(name) != _PRIMARY)):
+            columns = _columns_of(_here(name, schema, catalog), schema)
+            key = KeptKey(columns, ddl.commit_ts, stays=name not in left_out)
+            found |= {folded(name): found.get(folded(name), key) if key.stays else key} if columns else {}
     renamed, gone = _columns_after(changes)
     made = {folded(index.known_as) for index in _made(changes)}
     made |= {folded(change.new) for change in changes if isinstance(change, RenameIndex)}
+    again = [] if schema is None else list(_keys_made(changes, schema))
     after = {
         name: replace(key, columns=frozenset(renamed.get(column, column) for column in key.columns - gone))
         for name, key in found.items()
-        if name not in made
+        if not (is_done and name in made) and not any(columns <= key.columns for columns in again)
     }
     return {name: key for name, key in after.items() if key.columns}
+
+
+def _keys_made(changes: Iterable[Change], schema: TableSchema) -> Iterator[frozenset[str]]:
+    """The columns of unique indexes that clauses make over whole columns, none of which may be NULL here."""
+    sound = {folded(column.name) for column in schema.columns if not (column.nullable or column.virtual)}
+    for index in _made(changes):
+        columns = frozenset(folded(part.column) for part in index.parts)
+        if index.kind.unique and columns <= sound:
+            yield columns
 
 
 def _columns_after(changes: Iterable[Change]) -> tuple[dict[str, str], set[str]]:

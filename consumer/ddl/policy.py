@@ -6,7 +6,7 @@ from dataclasses import replace
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.ddl import rename_filter
 from consumer.ddl.guard import check_whole, reading, subjects
-from consumer.ddl.lost_keys import WHY_KEPT, changes_of, keeps_primary_key, makes_key, quoted
+from consumer.ddl.lost_keys import WHY_KEPT, changes_of, keeps_primary_key, makes_key, quoted, valid_keys
 from consumer.ddl.rename_filter import Pair
 from consumer.ddl.trial_parse import check_time
 from consumer.filters.tables import TableFilter
@@ -14,7 +14,7 @@ from consumer.tasks.report import RawDdl
 from ordering.errors import InputError
 from ordering.events import DdlEvent, TableName, folded
 from ordering.timestamps import CommitTs
-from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex, IndexKind
+from sinks.ddl.model import AddColumn, AddIndex, Change, ChangeColumn, DropColumn, DropIndex
 from sinks.ddl.parse.left_out import without, without_idle
 from sinks.ddl.parse.statement import (
     MALFORMED,
@@ -186,10 +186,7 @@ def creates_key(sql: str) -> bool:
     """
     if read_statement(sql).like is not None:
         return True
-    table = read_table(sql)
-    sound = {column.name.lower() for column in table.columns if not (column.nullable or column.virtual)}
-    keys = ({part.column.lower() for part in index.parts} for index in table.indexes if index.kind is IndexKind.UNIQUE)
-    return bool(table.primary_key) or any(key <= sound for key in keys)
+    return bool(valid_keys(read_table(sql)))
 
 
 _KEY_EVENTS = {Event.DROP_INDEX, Event.DROP_PRIMARY_KEY}

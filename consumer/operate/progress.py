@@ -4,7 +4,7 @@ Each checks all that can be checked first, then takes the leadership and changes
 the new epoch: an instance that starts meanwhile either loses it or makes the command fail; nothing is half done.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,8 +17,9 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.operate.moving import as_read_here
-from consumer.source.clock import check_caught_up, latest_believed
-from consumer.source.offer import Probe, added, retired_end
+from consumer.operate.rewind_checks import check_bounds, check_ddls, check_gone, check_keyless, check_keys
+from consumer.source.clock import check_caught_up, doubted_marks
+from consumer.source.offer import added, retired_end
 from consumer.source.port import source_of
 from consumer.source.probe import Source
 from consumer.wiring import format_of, reading, target_of
@@ -28,7 +29,7 @@ from ordering.progress import Progress
 from ordering.quarantine import Changes, Quarantined, QuarantineState
 from ordering.rewind import reached, rewound
 from ordering.timestamps import CheckpointTs, physical_ms, utc_text
-from sinks.bookkeeping.ddl_log import KEPT, DdlRecord, DdlState, reaches_back
+from sinks.bookkeeping.ddl_log import KEPT, DdlState
 from sinks.bookkeeping.definitions import Definition, Wanted
 from sinks.bookkeeping.progress_rows import Stored
 from sinks.ddl.kept_definitions import changefeed_of, is_of_view
@@ -243,18 +244,19 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
             raise ConfigError("files can't be rewound to an earlier commitTs", where=stored.archived, hint=_DUMP)
         refuse_living_leader(config, target)
         _refuse_under_way(config, target, stored)
-        _check_bounds(stored, to)
+        check_bounds(stored, to)
         probe = source.probe(stored)
         progress = replace(added(stored, probe), topics=probe.topics)
         log = target.ddl_log.latest(config.changefeed, KEPT)
-        _check_ddls(log, to, reached(progress))
-        _check_keyless(config, target)
-        _check_gone(config, progress, probe)
+        check_ddls(log, to, reached(progress))
+        check_keys(stored, target.catalog(), to, reached(progress))
+        check_keyless(config, target)
+        check_gone(config, progress, probe)
         spans = _spans(source, progress, to, slack_s)
-        latest = latest_believed(config.limits)
+        doubted = doubted_marks(progress, config)
         if not config.source.watermark_from:
-            check_caught_up(progress, spans, latest, source.marks_before)
-        after = rewound(progress, CheckpointTs(to), spans, uuid4().hex, latest)
+            check_caught_up(progress, spans, doubted, source.marks_before)
+        after = rewound(progress, CheckpointTs(to), spans, uuid4().hex, doubted)
         target.replace_progress(config.changefeed, after, stored, _retried(config, target, to))
         return after
 
@@ -287,32 +289,6 @@ def _commit_ts(config: Config, target: Target, one: Quarantined) -> int:
     return message.tidb.commit_ts if message.tidb is not None else 0
 
 
-def _check_bounds(progress: Progress, to: int) -> None:
-    if to >= progress.checkpoint_ts:
-        raise ConfigError(f"commitTs {to} is not below the checkpoint {progress.checkpoint_ts}")
-    if to < progress.began_ts:
-        raise ConfigError(
-            f"commitTs {to} lies below the start-ts {progress.start_ts} of this changefeed"
-            if to < progress.start_ts
-            else f"commitTs {to} lies below {progress.joined_ts}, where the topics were taken up",
-            hint="what lies below came with a dump, or from files: load a dump again",
-        )
-
-
-def _check_ddls(log: Sequence[DdlRecord], to: int, high: int) -> None:
-    between = [ddl for ddl in log if to < ddl.commit_ts <= high and ddl.happened]
-    if not reaches_back(log, to):
-        between = between or [log[-1]]  # what came before is not known any more
-    if between:
-        last = max(between, key=lambda ddl: ddl.commit_ts)
-        raise ConfigError(
-            f"a DDL was executed above commitTs {to}: at {last.commit_ts} ({utc_text(last.commit_ts)} UTC) in database"
-            f" {last.database!r}: {last.sql[:200]}",
-            hint=f"rows from before it need not fit the table any more: rewind to {last.commit_ts} or above, or restore"
-            " a backup from before it (`reconciler help recovery`)",
-        )
-
-
 def _refuse_under_way(config: Config, target: Target, progress: Progress, *, intents: bool = True) -> None:
     """Raise ConfigError for a DDL that an operator decided about, or a run began: the target may be behind it."""
     for line in target.ddl_log.under_way(config.changefeed):
@@ -323,37 +299,6 @@ def _refuse_under_way(config: Config, target: Target, progress: Progress, *, int
                 hint="`reconciler run CONFIG --once` settles it, with the config that was used until now; if the tables"
                 " were restored since, `reconciler progress reset CONFIG --yes` forgets it",
             )
-
-
-def _check_keyless(config: Config, target: Target) -> None:
-    """Rows without a key are counted, so applying them once more would double them."""
-    counts = read_filter(config.filter).tables
-    keyless = sorted(
-        str(name) for name, table in target.catalog().tables.items() if not table.handle_key and counts(*name)
-    )
-    if config.filter.force_replicate and keyless:
-        raise ConfigError(
-            f"tables without a valid index can't be applied once more: {', '.join(keyless[:5])}",
-            where=target.name,
-            hint="restore a backup with its progress, or reset and load a dump (`reconciler help recovery`)",
-        )
-
-
-def _check_gone(config: Config, progress: Progress, probe: Probe) -> None:
-    """Raise InputError for a retired topic that is gone: what it held above the commitTs can't be applied once more.
-
-    One that ended held nothing above the DDL that took its last table, and no DDL may lie in between.
-    """
-    there = {partition.topic for partition in probe.partitions}
-    read = {partition.topic for partition in progress.partitions}
-    gone = sorted(name for name in read - there if not progress.topics[name].ended)
-    if gone and config.source.unproven_beginning != "accept":
-        raise InputError(
-            "a retired topic is gone: what it held can't be applied once more",
-            where=f"topic={gone[0]}",
-            hint="restore a backup with its progress (docs/recovery.md); or, if no row of its tables is to be applied"
-            ' again, set source.unproven-beginning = "accept" for this command',
-        )
 
 
 def _spans(source: Source, progress: Progress, to: int, slack_s: float) -> dict[Partition, tuple[int, int]]:

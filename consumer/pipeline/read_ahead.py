@@ -12,6 +12,7 @@ from consumer.pipeline.read import WindowRead, read_spec
 from consumer.pipeline.segments import may_have_segments
 from consumer.pipeline.session import Session
 from consumer.source.clock import check_kept_marks
+from consumer.source.listed_marks import check_listed
 from consumer.source.offer import Probe, offered
 from consumer.source.window_ahead import Caps, ReadJob, WindowAhead
 from consumer.tasks.read_spec import ReadSpec
@@ -40,7 +41,7 @@ def begin_next(session: Session, read: WindowRead, progress: Progress, caps: Cap
 
 def probed(session: Session, caps: Caps) -> Probe:
     """What the source offers: as it told ahead of what was written meanwhile, or as it tells now."""
-    progress, ahead = session.progress, session.ahead
+    progress, ahead, is_first = session.progress, session.ahead, session.probe is None
     check_kept_marks(progress, session.config.limits)
     session.source.dead_at.update(session.planner.dead_topics(progress))
     if ahead is not None and ahead.follows(progress, caps):
@@ -48,6 +49,8 @@ def probed(session: Session, caps: Caps) -> Probe:
     else:
         session.drop_ahead()
         probe, session.probed_at = session.source.probe(progress, caps), time.monotonic()
+    if is_first:  # what is listed is believed by none of the next ones
+        check_listed(session.source, progress, probe)
     session.probe, session.progress = probe, offered(progress, probe)
     return probe
 

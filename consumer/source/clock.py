@@ -5,7 +5,7 @@ would believe it a day later: so the time at which Kafka took the message counts
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from consumer.config.model import Config, LimitsSection
@@ -63,30 +63,40 @@ def is_ahead(ts: int, of_ms: int, limits: LimitsSection) -> bool:
     return physical_ms(ts) > of_ms + 1000 * limits.clock_ahead_seconds
 
 
-def check_kept_marks(known: Progress, limits: LimitsSection) -> None:
+def check_kept_marks(known: Progress, limits: LimitsSection, hint: str = _KEPT) -> None:
     """Raise InputError where the progress holds a watermark that is not believed any more, and that counts."""
     latest = latest_believed(limits)
     retired = {name for name, topic in known.topics.items() if topic.retired}
     for partition, at in known.partitions.items():
         if at.watermark is not None and at.watermark > latest and partition.topic not in retired:
             fact = f"the progress holds a watermark of the future: {at.watermark} ({utc_text(at.watermark)} UTC)"
-            raise InputError(fact, where=str(partition), hint=_KEPT)
+            raise InputError(fact, where=str(partition), hint=hint)
+
+
+def doubted_marks(known: Progress, config: Config) -> set[Partition]:
+    """The partitions whose kept watermark is not believed any more, or may be one that an operator says not to believe.
+
+    Of the latter only those that are ahead of the checkpoint: others promise nothing that is not applied.
+    """
+    latest, high = latest_believed(config.limits), reached(known)
+    listed = {Partition(*position[:2]) for position in ignored_marks(config)}
+    marks = {p: at.watermark for p, at in known.partitions.items() if at.watermark is not None}
+    return {p for p, ts in marks.items() if ts > latest or (p in listed and ts > high)}
 
 
 def check_caught_up(
     known: Progress,
     spans: Mapping[Partition, tuple[int, int]],
-    latest: int,
+    doubted: Collection[Partition],
     marks_before: Callable[[Mapping[Partition, tuple[int, int]]], Mapping[Partition, ResolvedTs]],
 ) -> None:
     """Raise InputError where a partition whose kept watermark is not believed has not reached the checkpoint yet.
 
     What it gets at or below that after a rewind would count as repetitions.
     """
-    doubted = {p: spans[p] for p, at in known.partitions.items() if p in spans and (at.watermark or 0) > latest}
-    doubted = {p: span for p, span in doubted.items() if not known.topics[p.topic].retired}
-    marks, high = marks_before(doubted) if doubted else {}, reached(known)
-    for p in sorted(doubted):
+    asked = {p: spans[p] for p in doubted if p in spans and not known.topics[p.topic].retired}
+    marks, high = marks_before(asked) if asked else {}, reached(known)
+    for p in sorted(asked):
         if marks.get(p, 0) < high:
             told = f"its last watermark is {utc_text(marks[p])} UTC" if p in marks else "it has no watermark"
             fact = f"a partition has not caught up with the checkpoint, {utc_text(high)} UTC: {told}"

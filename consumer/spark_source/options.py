@@ -19,7 +19,7 @@ from ordering.events import TableName
 
 MAX_ROWS, END_TS, TABLE, HANDLE_KEYS = "maxRowsPerTrigger", "end-ts", "table", "handle-keys"
 _OWN = {name.lower(): name for name in (MAX_ROWS, END_TS, TABLE, HANDLE_KEYS)}
-_LISTS = ("source.topics", "filter.rules")
+_LISTS = ("source.topics", "source.ignored-watermarks", "filter.rules")
 _LITERAL = ("limits.", "source.start-ts", "filter.case-sensitive", "spark.native")
 _NOWHERE = {"uri": "sqlite:///nowhere"}
 _KEY = re.compile(r"\s*([^.\s]+)\.([^\s(]+)\s*\(([^()]+)\)\s*(?:;|$)")

@@ -26,8 +26,9 @@ from consumer.pipeline.duplicates import check_contents, repeated_in, suspicious
 from consumer.pipeline.read import seen_in
 from consumer.redis.fingerprints import Fingerprints, joined
 from consumer.redis.ledger import Ledger
-from consumer.source.clock import ignored_marks, latest_believed
+from consumer.source.clock import check_kept_marks, ignored_marks, latest_believed
 from consumer.source.continuity import LOST, check_same_log, check_topics, check_uncompacted
+from consumer.source.listed_marks import check_listed
 from consumer.source.offer import Probe, added
 from consumer.source.probe import Source
 from consumer.spark_source.offset import FeedOffset
@@ -48,6 +49,10 @@ from sinks.rows.schema import Catalog
 _QUIET_MS = 60_000
 """So far the commitTs of a feed without changes may run ahead of the query's offset: an empty batch costs Spark a
 second, but what the offset still asks for may not be deleted by retention."""
+_KEPT_MARK = (
+    "it was believed before, and what came late since then was dropped: list its position in source.ignored-watermarks,"
+    " and begin a new query with a source.start-ts from before it was written"
+)
 _NO_TABLES = Catalog({})
 
 
@@ -127,7 +132,10 @@ class FeedPlanner:
     def _planned(self, progress: Progress, caps: Mapping[Partition, int] | None) -> tuple[Window | None, Probe]:
         source, planner = self._source, self._planner
         source.dead_at.update(planner.dead_topics(progress))
+        check_kept_marks(progress, self._options.config.limits, _KEPT_MARK)
         probe = source.probe(progress, caps)
+        if self.latest is None:
+            check_listed(source, progress, probe, _KEPT_MARK)
         resolved = self.latest = probe.resolved.ts
         if resolved is not None and self._options.end_ts is not None:
             resolved = ResolvedTs(min(resolved, self._options.end_ts))

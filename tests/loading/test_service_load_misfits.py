@@ -29,6 +29,22 @@ def rows(cells: Cells, database: str) -> dict[str, int]:
     return {name: len(found) for name, (_, found) in cells.tables([database]).items()}
 
 
+@pytest.mark.parametrize(("table", "by"), [("b", "v"), ("c", "id")])
+def test_a_key_that_the_dump_does_not_have_is_refused(place: Any, tmp_path: Path, table: str, by: str) -> None:
+    """Rows that are equal in it would replace each other in a run; upstream, `c` has no key at all."""
+    uri, cells, database = place
+    dump, changefeed = write_dump(tmp_path / "dump", database), f"misfit-{database}"
+    if isinstance(cells, MariaDbCells):
+        cells.query(f"CREATE DATABASE IF NOT EXISTS `{database}`")
+    name = table if isinstance(cells, SqliteCells | MariaDbCells) else f'"{database}".{table}'
+    if name != table:
+        cells.query(f'CREATE SCHEMA IF NOT EXISTS "{database}"')
+    cells.run(database, f"CREATE TABLE {name} (id INT NOT NULL, v VARCHAR(20) NOT NULL, UNIQUE ({by}))")
+    with pytest.raises(TableMismatchError, match=f"apart by {by}, which is no key upstream"):
+        load(uri, dump, changefeed=changefeed).run()
+    assert set(rows(cells, database).values()) == {0}
+
+
 def test_a_column_of_another_kind_is_refused_before_any_row_is_written(place: Any, tmp_path: Path) -> None:
     uri, cells, database = place
     dump, changefeed = write_dump(tmp_path / "dump", database), f"misfit-{database}"

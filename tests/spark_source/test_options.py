@@ -13,8 +13,10 @@ TOLD = {"source.bootstrap-servers": "h:1", "source.topics": "a, b"}
 
 def test_keys_of_the_config_and_own_ones() -> None:
     more = {"maxrowspertrigger": "5", "limits.message-bytes": "1024", "handle-keys": "s.o(id, r); s.i(c)"}
+    more["source.ignored-watermarks"] = "a/0/7, b/1/0"
     found = read_options({**TOLD, **more, "source.kafka.client.id": "0123", "source.start-ts": "7"})
     config = found.config
+    assert config.source.ignored_watermarks == ["a/0/7", "b/1/0"]
     assert (config.source.topics, config.source.start_ts, found.max_rows) == (["a", "b"], 7, 5)
     assert (config.limits.message_bytes, config.source.kafka) == (1024, {"client.id": "0123"})
     assert found.handle_keys == {TableName("s", "o"): ("id", "r"), TableName("s", "i"): ("c",)}

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -16,7 +17,19 @@ from consumer.spark_source.planning import FeedPlanner
 from consumer.spark_source.slices import FeedChange, SliceReader
 from ordering.errors import InputError
 from tests.service.lab import recorded
-from tests.service.messages import at, begun, ddl, delete, insert, keyed, update, watermarks
+from tests.service.messages import (
+    at,
+    begun,
+    ddl,
+    delete,
+    encoded,
+    insert,
+    keyed,
+    update,
+    value_of,
+    watermark,
+    watermarks,
+)
 from tests.simulation.log import FakeLog
 from tests.spark_source.model import Identity, ddls, identities, resolved
 
@@ -166,6 +179,22 @@ def test_max_rows_bounds_batches_and_keeps_transactions_whole() -> None:
     rows = [insert("d.t", n // 3, n % 3, id=n) for n in range(12, 42)]
     found = batches(log_of(*begun(), *rows, *watermarks(30)), options_of(), max_rows=4)
     assert [batch.rows for batch in found[1:]] == [4, *[3] * 9]
+
+
+@pytest.mark.parametrize("ahead_s", [1e8, 20 * 3600])
+def test_a_watermark_of_the_future_that_an_offset_rests_on_is_refused(ahead_s: float) -> None:
+    """It was believed by another limit, or before it was listed."""
+    ts = int(time.time() + ahead_s) * 1000 << 18
+    value = encoded({**value_of("TIDB_WATERMARK", "", ts), "_tidb": {"watermarkTs": ts}})
+    log = log_of(*begun(), Message("ticdc", 1, value), watermark(5, 0), watermark(5, 2))
+    limit = {"limits.clock-ahead-seconds": "1000000000"}
+    offset = batches(log, options_of(**limit))[-1]
+    listed = {"source.ignored-watermarks": "ticdc/1/1"}
+    with pytest.raises(
+        InputError, match="holds a watermark of the future" if ahead_s > 1e6 else "an ignored watermark"
+    ):
+        planner_of(log, options_of(**listed)).after(offset)
+    assert batches(log, options_of(**listed))[-1].commit_ts == at(3)
 
 
 def test_what_the_topics_no_longer_hold_as_planned_is_told() -> None:

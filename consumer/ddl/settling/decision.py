@@ -141,11 +141,13 @@ def _with_fewer_renames(ddl: DdlEvent) -> DdlEvent:
     return replace(ddl, removes=statement.removes(), adds=statement.adds())
 
 
-def keeping(ddl: DdlEvent, progress: Progress, left_out: Collection[str], catalog: Catalog) -> Progress:
+def keeping(
+    ddl: DdlEvent, progress: Progress, left_out: Collection[str], catalog: Catalog, *, is_done: bool
+) -> Progress:
     """The progress that knows what is kept after a DDL; a statement that can't be read changes nothing of it."""
     try:
         with reading(ddl):
-            kept = kept_after(progress.kept_keys, ddl, left_out, catalog)
+            kept = kept_after(progress.kept_keys, ddl, left_out, catalog, is_done=is_done)
     except InputError:
         return progress
     forgotten = beyond_limit(kept)

@@ -5,6 +5,7 @@ be executed or an operator decides (`reconciler ddl skip`, `reconciler ddl done`
 """
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import structlog
@@ -66,14 +67,15 @@ class Execution:
         """
         line = next((line for line in unsettled if line.is_of(ddl)), None)
         if line is not None and DdlState(line.state) in DECIDED:
-            return self._pass(ddl, line, self._keeping(ddl, progress, self.deciding.last_keys(ddl)))
+            is_done = DdlState(line.state) is DdlState.TAKE
+            return self._pass(ddl, line, self._keeping(ddl, progress, self.deciding.last_keys(ddl), is_done=is_done))
         waiting = [ddl if other.identity == ddl.identity else other for other in waiting]
         begun = _begun(line)
         with self.failures.noted(ddl):
             found = self.deciding.decide(ddl, waiting, begun, progress)
         if found.makes_keys:
             before, progress = self._drop_lost_keys(found.ddl, unsettled, before, progress)
-        progress = self._keeping(found.ddl, progress, found.left_out)
+        progress = self._keeping(found.ddl, progress, found.left_out, is_done=found.makes_keys)
         if found.because:
             return self._pass_over(found, progress)
         with self.failures.noted(found.ddl):
@@ -96,8 +98,10 @@ class Execution:
             self.target.execute_ddl(ddl, progress, self.lease, self.observe)
         return progress
 
-    def _keeping(self, ddl: DdlEvent, progress: Progress, left_out: Collection[str]) -> Progress:
-        return keeping(ddl, progress, left_out, self.target.catalog())
+    def _keeping(self, ddl: DdlEvent, progress: Progress, left_out: Collection[str], *, is_done: bool) -> Progress:
+        with suppress(InputError, ConfigError):
+            is_done = is_done or self.deciding.is_left_out(ddl)
+        return keeping(ddl, progress, left_out, self.target.catalog(), is_done=is_done)
 
     def _drop_lost_keys(
         self, ddl: DdlEvent, unsettled: Collection[DdlRecord], before: Progress, progress: Progress

@@ -93,6 +93,43 @@ def test_a_key_that_is_left_out_is_remembered_with_its_columns() -> None:
     assert restored(stored(found)) == found
 
 
+STAYS: KeptKeys = {T: {"u": KeptKey(frozenset({"u"}), 100, stays=True)}}
+BOTH: dict[str, tuple[str, ...]] = {"u": ("u",), "w": ("w",)}
+
+
+@pytest.mark.parametrize(
+    ("kept", "sql", "expected"),
+    [
+        ({}, "ALTER TABLE `t` DROP INDEX `u`", STAYS),
+        ({}, "DROP INDEX `U` ON `t`", STAYS),
+        ({}, "ALTER TABLE `t` DROP INDEX `u`, ADD UNIQUE `u`(`n`)", STAYS),
+        ({}, "ALTER TABLE `t` DROP INDEX `u`, ADD UNIQUE `x`(`u`)", {}),
+        ({}, "ALTER TABLE `t` DROP INDEX `gone`", {}),
+        ({}, "ALTER TABLE `t` DROP PRIMARY KEY", {}),  # a primary key that no message names is refused anyway
+        (KEPT, "ALTER TABLE `t` DROP INDEX `u`", KEPT),
+        (KEPT, "ALTER TABLE `t` ADD UNIQUE `u`(`w`)", KEPT),
+        (KEPT, "ALTER TABLE `t` ADD INDEX `u`(`u`)", KEPT),
+        (KEPT, "ALTER TABLE `t` ADD UNIQUE `x`(`U`)", {}),
+        (KEPT, "ALTER TABLE `t` ADD UNIQUE `x`(`u`,`n`)", KEPT),
+        (KEPT, "ALTER TABLE `t` RENAME INDEX `w` TO `u`", KEPT),
+        (
+            STAYS,
+            "CREATE TABLE `t` (`u` INT NOT NULL,`w` INT,UNIQUE(`u`))",
+            {T: {"w": KeptKey(frozenset("w"), 100, stays=True)}},
+        ),
+        ({}, "CREATE TABLE `t` (`u` INT,`w` INT NOT NULL,UNIQUE(`u`),UNIQUE(`w`))", STAYS),
+        ({}, "CREATE TABLE `t` (`u` INT,`w` INT)", {T: {n: KeptKey(frozenset(n), 100, stays=True) for n in "uw"}}),
+        (KEPT, "CREATE TABLE `s` (`u` INT)", KEPT),
+    ],
+)
+def test_what_a_ddl_that_is_left_out_drops_or_replaces_stays(kept: KeptKeys, sql: str, expected: KeptKeys) -> None:
+    there = catalog(table(**BOTH))
+    found = kept_after(kept, ddl(sql), (), there, is_done=False)
+    assert found == expected
+    assert restored(stored(found), stored(found, staying=True)) == found
+    assert dropped("ALTER TABLE `t` ADD PRIMARY KEY(`w`)", STAYS, there) == []
+
+
 @pytest.mark.parametrize(
     ("tables", "expected"),
     [

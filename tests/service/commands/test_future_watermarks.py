@@ -55,6 +55,30 @@ def test_what_a_believed_one_has_lost_comes_back(sqlite_feed: Feed) -> None:
     assert feed.checkpoint() == at(20), "its partition holds back again"
 
 
+def test_one_that_no_clock_refuses_is_forgotten_by_a_rewind(sqlite_feed: Feed) -> None:
+    """It is a few hours ahead: to list its position alone changed nothing, nor did the rewind that is advised."""
+    feed = sqlite_feed
+    feed.send(begun())
+    feed.send([promised(int(time.time() + 72_000) * 1000 << 18, 1), watermark(20, 0), watermark(20, 2)])
+    feed.once()
+    feed.send([insert("d.t", 15, 1, id=15, v=1, s="x")])
+    feed.once()
+    assert (feed.checkpoint(), keys(feed)) == (at(20), [1]), "the promise was a lie"
+    feed.with_(source={"ignored-watermarks": [f"{feed.topic}/1/1"]})
+    assert "the progress holds an ignored watermark" in feed.failing(InputError).fact
+    rewind = ["progress", "rewind", str(feed.file()), str(at(3)), "--slack", "1e9", "--yes"]
+    refusal = CliRunner().invoke(main, rewind)
+    assert (refusal.exit_code, "has not caught up" in refusal.output) == (3, True)
+    feed.send([watermark(20, 1)])
+    done = CliRunner().invoke(main, rewind)
+    assert done.exit_code == 0, done.output
+    feed.once()
+    assert (feed.checkpoint(), keys(feed)) == (at(20), [1, 15])
+    feed.send([insert("d.t", 25, 1, id=25, v=1, s="x"), watermark(30, 0), watermark(30, 2)])
+    feed.once()
+    assert feed.checkpoint() == at(20), "its partition holds back again"
+
+
 def test_the_quarantine_takes_a_row_of_the_future(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
     feed.send(begun())

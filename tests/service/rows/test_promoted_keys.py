@@ -1,17 +1,22 @@
 """Tables whose key in the target is not upstream's: somebody made it there, or upstream has dropped it."""
 
+import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from consumer.demo.fake_ticdc.changefeed import Message
+from consumer.operate.decisions import decide_ddl
 from consumer.operate.quarantine import listed, replay
-from ordering.errors import TableMismatchError
+from consumer.wiring import target_of
+from ordering.errors import TableMismatchError, TargetError
 from ordering.events import TableName
 from ordering.kept_keys import KeptKey, lost_by
 from ordering.quarantine import QuarantineState
-from tests.service.cells import SqliteCells
+from sinks.bookkeeping.ddl_log import DdlState
+from tests.service.cells import MariaDbCells, SqliteCells
 from tests.service.lab import Feed
 from tests.service.local import LocalFeed
 from tests.service.messages import TOPIC, at, ddl, encoded, row_value, watermarks
@@ -125,6 +130,70 @@ def test_rows_are_not_told_apart_by_a_key_that_upstream_has_dropped(every_feed: 
             every_feed.once()
         assert "promoted-keys" in caught.value.hint
     assert len(every_feed.cells.tables(["d"])["d.t"][1]) == 1
+
+
+BY_A = "CREATE TABLE `t` (`a` INT NOT NULL,`b` INT NOT NULL,UNIQUE `u`(`a`))"
+BOTH = BY_A.replace("UNIQUE `u`(`a`)", "UNIQUE `u`(`a`),UNIQUE `w`(`b`)")
+DROP_U, ADD_W = "ALTER TABLE `t` DROP INDEX `u`", "ALTER TABLE `t` ADD UNIQUE `w`(`b`)"
+REPLACED: dict[str, tuple[str, list[str], list[str]]] = {
+    "at once": (BY_A, [], [f"{DROP_U}, ADD UNIQUE `w`(`b`)"]),
+    "at once, by its name": (BY_A, [], [f"{DROP_U}, ADD UNIQUE `u`(`b`)"]),
+    "by another that was there": (BOTH, [], [DROP_U]),
+    "by another that was there, with DROP INDEX": (BOTH, [], ["DROP INDEX `u` ON `t`"]),
+    "by one of its name, once it was kept": (BY_A, [DROP_U], ["ALTER TABLE `t` ADD UNIQUE `u`(`b`)"]),
+    "by CREATE INDEX of its name": (BY_A, [DROP_U], ["CREATE UNIQUE INDEX `u` ON `t` (`b`)"]),
+    "behind a plain one of its name": (BY_A, [DROP_U], ["ALTER TABLE `t` ADD INDEX `u`(`b`)", ADD_W]),
+    "with its table": (BY_A, [], ["DROP TABLE `t`", BY_A.replace("`u`(`a`)", "`u`(`b`)")]),
+}
+"""The table, DDLs that are executed, those that a filter leaves out: upstream's key is `b` then, the target's `a`."""
+
+
+def _dropping(feed: Feed) -> str:
+    """What drops the index `u` in the target."""
+    if isinstance(feed.cells, MariaDbCells):
+        return DROP_U
+    with closing(target_of(feed.config)) as target:
+        return f'DROP INDEX "{target.catalog().index_name(TableName("d", "t"), "u")}"'
+
+
+@pytest.mark.parametrize("replaced", REPLACED)
+def test_a_key_that_a_filter_keeps_does_not_tell_rows_apart(every_feed: Feed, replaced: str) -> None:
+    """Rows that are equal in it replaced each other, and nothing told of it."""
+    table, executed, left_out = REPLACED[replaced]
+    texts = [f"^{re.escape(sql)}$" for sql in left_out]
+    every_feed.with_(filter={"event-filters": [{"matcher": ["d.*"], "ignore-sql": texts}], "rules": ["*.*"]})
+    ddls = [ddl("d.t", number, sql) for number, sql in enumerate([*executed, *left_out], 4)]
+    every_feed.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, table), insert(3, a=1, b=1), *ddls])
+    every_feed.send([insert(7, a=1, b=2), insert(8, a=1, b=3), *watermarks(9)])
+    for _ in range(2):
+        with pytest.raises(TableMismatchError, match=r"upstream has dropped the key of table d\.t over a,"):
+            every_feed.once()
+    assert len(every_feed.cells.tables(["d"])["d.t"][1]) == 1
+    every_feed.cells.run("d", _dropping(every_feed))
+    every_feed.cells.run("d", "CREATE UNIQUE INDEX w2 ON t (b)")
+    assert every_feed.once().counts.rows_written == 3
+
+
+def test_a_key_that_upstream_has_again_tells_rows_apart(every_feed: Feed) -> None:
+    texts = [f"^{re.escape(sql)}$" for sql in (DROP_U, "ALTER TABLE `t` ADD UNIQUE `v`(`a`)")]
+    every_feed.with_(filter={"event-filters": [{"matcher": ["d.*"], "ignore-sql": texts}], "rules": ["*.*"]})
+    again = [ddl("d.t", 4, DROP_U), ddl("d.t", 5, "ALTER TABLE `t` ADD UNIQUE `v`(`a`)")]
+    every_feed.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, BOTH), insert(3, a=1, b=1), *again])
+    every_feed.send([insert(7, a=2, b=2), *watermarks(9)])
+    assert every_feed.once().counts.rows_written == 2
+
+
+def test_a_key_that_an_operator_keeps_does_not_tell_rows_apart(every_feed: Feed) -> None:
+    every_feed.send([ddl("d.", 1, "CREATE DATABASE `d`"), ddl("d.t", 2, BY_A), *watermarks(3)])
+    every_feed.once()
+    every_feed.cells.run("d", "INSERT INTO t VALUES (7, 7), (8, 7)")
+    every_feed.send([ddl("d.t", 4, f"{DROP_U}, ADD UNIQUE `w`(`b`)"), *watermarks(5)])
+    with pytest.raises(TargetError):
+        every_feed.once()
+    decide_ddl(every_feed.config, at(4), DdlState.SKIP, "a test")
+    every_feed.send([insert(7, a=1, b=2), insert(8, a=1, b=3), *watermarks(9)])
+    with pytest.raises(TableMismatchError, match=r"upstream has dropped the key of table d\.t over a,"):
+        every_feed.once()
 
 
 def test_upstreams_key_over_a_part_of_the_rows_tells_none_apart(every_feed: Feed) -> None:
