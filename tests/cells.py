@@ -10,7 +10,8 @@ TiDB of one with `cells` a third is enough.
 A test of Kafka or Spark without `cells` that has several targets runs on one of them.
 
 A test marked `by_turns` takes seconds, and what it is about is not told by its parameters: of three such tests that are
-neighbours one runs. The long tests (`--soak`) are all that a run leaves out.
+neighbours one runs; of nine that are marked `by_turns(9)`, for they take half a minute. The long tests (`--soak`) are
+all that a run leaves out.
 
 `--sparse` takes a third of the parameters of every test: for a run that is about something else, as `./dev lowest`.
 """
@@ -108,18 +109,19 @@ def _on_other_targets(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
 def _not_their_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
     tests = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("by_turns") and not item.get_closest_marker("soak"):
-            tests[item.nodeid.partition("[")[0]].append(item)
-    due = of_three(sorted(tests), seed())
-    for name, same in tests.items():
-        if name not in due:
-            yield from same
+        mark = item.get_closest_marker("by_turns")
+        if mark and not item.get_closest_marker("soak"):
+            tests[(*mark.args, _TURNS)[0], item.nodeid.partition("[")[0]].append(item)
+    for turns in {turns for turns, _ in tests}:
+        names = sorted(name for among, name in tests if among == turns)
+        for name in set(names) - of_neighbours(names, turns, seed()):
+            yield from tests[turns, name]
 
 
-def of_three(names: Sequence[str], seed: str) -> set[str]:
-    """Of each three neighbours one: neighbours, so that each run sees some of every folder."""
-    threes = [names[at : at + _TURNS] for at in range(0, len(names), _TURNS)]
-    return {random.Random(f"{seed} {three[0]}").choice(three) for three in threes}
+def of_neighbours(names: Sequence[str], turns: int, seed: str) -> set[str]:
+    """Of each so many neighbours one: neighbours, so that each run sees some of every folder."""
+    parts = [names[at : at + turns] for at in range(0, len(names), turns)]
+    return {random.Random(f"{seed} {part[0]}").choice(part) for part in parts}
 
 
 def _more_than_a_third(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cells import chosen, is_due, of_three, turn
+from tests.cells import chosen, is_due, of_neighbours, turn
 
 _FACTS = st.frozensets(st.integers(0, 9), min_size=1, max_size=4)
 
@@ -48,12 +48,13 @@ def test_of_what_occurs_by_turns_a_third_occurs_and_all_of_it_in_time() -> None:
     assert turn(set(), "x") == set()
 
 
-def test_of_three_neighbours_one_runs_and_each_in_time() -> None:
+def test_of_neighbours_one_runs_and_each_in_time() -> None:
     names = [f"{number:02}" for number in range(20)]
-    runs = [of_three(names, str(seed)) for seed in range(60)]
-    assert {len(one) for one in runs} == {7}
-    assert set().union(*runs) == set(names)
-    assert all(one & set(names[at : at + 3]) for one in runs for at in range(0, 20, 3))
+    for turns, taken in ((3, 7), (9, 3)):
+        runs = [of_neighbours(names, turns, str(seed)) for seed in range(120)]
+        assert {len(one) for one in runs} == {taken}
+        assert set().union(*runs) == set(names)
+        assert all(one & set(names[at : at + turns]) for one in runs for at in range(0, 20, turns))
 
 
 def test_the_documentation_names_the_files_of_which_a_run_takes_a_part() -> None:

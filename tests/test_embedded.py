@@ -326,6 +326,7 @@ class TestProcess:
             lease.release()
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 @pytest.mark.parametrize("server", [KafkaBroker, RedisServer, MariaDbServer, PostgresServer])
 def test_a_server_dies_with_its_starter(server: type, tmp_path: Path, orphan_of: Callable[[str], int]) -> None:

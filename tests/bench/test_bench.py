@@ -72,7 +72,7 @@ def test_a_shop_has_small_and_large_transactions() -> None:
     assert {1, 1000} <= set(sizes.values())
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.service
 @pytest.mark.spark
 @pytest.mark.cells

@@ -58,7 +58,7 @@ def feed(
         yield made.with_(target={"consistency": consistency}, spark=cluster.settings())
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_a_recording_ends_as_its_upstream(feed: Feed) -> None:
     messages = recorded(RECORDING)
     assert databases_of(messages)
@@ -69,7 +69,7 @@ def test_a_recording_ends_as_its_upstream(feed: Feed) -> None:
     assert differences(oracle("split"), feed.cells) == []
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.parametrize(
     ("consistency", "settings"),
     [

@@ -31,7 +31,7 @@ def demo(environment: dict[str, str], *options: str) -> subprocess.CompletedProc
     return subprocess.run(command(*options), env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.cells
 @pytest.mark.parametrize(
     "options",

@@ -40,7 +40,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.mark.service
-@pytest.mark.cells("place", by_turns=("part",))
+@pytest.mark.cells(by_turns=("place", "part"))
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("place", [of_kind(kind) for kind in SCRIPTS], indirect=True)
 def test_recorded_scripts_leave_what_they_leave_upstream(place: Place, recordings: list[Recording], part: int) -> None:
@@ -72,6 +72,7 @@ STOPPED = {
 """What docs/ddl.md refuses of the named scripts; a script's first table has its name."""
 
 
+@pytest.mark.cells(by_turns=("place",))
 @pytest.mark.service
 @pytest.mark.parametrize("place", [of_kind(kind) for kind in STOPPED], indirect=True)
 def test_scripts_that_once_were_open_leave_what_they_leave_upstream(place: Place) -> None:

@@ -91,6 +91,7 @@ def test_a_script_is_made_as_small_as_it_gets(needed: set[str]) -> None:
     assert len(asked) < 40
 
 
+@pytest.mark.by_turns
 @pytest.mark.service
 @pytest.mark.tidb
 def test_new_scripts_are_vetted_recorded_and_played(

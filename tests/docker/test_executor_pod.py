@@ -46,7 +46,7 @@ def test_its_command_is_spark_s() -> None:
     assert command({**GIVEN, "SPARK_CLASSPATH": "/more.jar"}, "java", jars())[6].startswith("/more.jar:")
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.spark
 def test_spark_s_executor_understands_it() -> None:
     """There is no driver where it looks for one: it gets as far as asking."""
@@ -124,7 +124,7 @@ def built(spark: SparkContext, template: Path) -> Object:
     return whole
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.spark
 def test_spark_builds_the_pod_that_is_meant(spark: SparkContext, tmp_path: Path) -> None:
     template = tmp_path / "executor.yaml"

@@ -125,7 +125,7 @@ def rows(stack: Stack) -> dict[str, list[Any]]:
         return {"mariadb": mariadb, "postgres": reads.execute("SELECT id, v FROM d.t ORDER BY id").fetchall()}
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_one_topic_reaches_both_databases(stack: Stack, tmp_path: Path) -> None:
     check_options(stack)
     make_accounts(stack)

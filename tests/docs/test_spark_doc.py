@@ -21,7 +21,7 @@ TEXT = (ROOT / "docs" / "spark.md").read_text()
 SCRIPT = next(code for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "sys.argv" in code)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.service
 @pytest.mark.spark
 def test_the_script_writes_each_change_once(sqlite_feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

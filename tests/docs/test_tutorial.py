@@ -117,7 +117,7 @@ def lacking(wanted: list[str], out: str) -> list[str]:
     return [line for line in wanted if not re.search(pattern(line), out)]
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_every_command_does_what_is_shown(walk: Walk) -> None:
     for name, text in SAVED:
         (walk.place / name).write_text(text)

@@ -20,7 +20,7 @@ LONG = [pytest.mark.soak, pytest.mark.timeout(10_800)]
 LEASE_S = 6.0
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.parametrize(
     ("target", "consistency", "kinds", "count", "with_redis"),
     [

@@ -24,7 +24,7 @@ def load_of(kafka_broker: KafkaBroker) -> Callable[[int], Huge]:
     return cache(lambda rows: sent(kafka_broker.bootstrap, rows, small=False))
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.cells("rows", by_turns=("target", "consistency"))
 @pytest.mark.parametrize("target", ["mysql", "postgresql", "sqlite"])
 @pytest.mark.parametrize("consistency", CONSISTENCIES)

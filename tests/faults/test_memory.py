@@ -33,7 +33,7 @@ def test_a_stuck_watermark_costs_no_memory(warm: int, held: int, place: Place) -
     assert report.correct, report
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.parametrize(
     ("events", "window_rows", "most_of_topic"),
     [(200_000, 10_000, 0.4), pytest.param(2_000_000, 100_000, 0.08, marks=LONG)],

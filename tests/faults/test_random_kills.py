@@ -21,7 +21,7 @@ def place_on(kafka_broker: KafkaBroker, uri_of: Callable[[str], str], tmp_path: 
     return place
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.cells  # a crash after each step is tried in each run: `test_crash_at_every_step`
 @pytest.mark.parametrize(
     ("target", "consistency", "count"),
@@ -41,7 +41,7 @@ def test_kills_at_random_moments(
     assert report.right, report
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_the_driver_goes_on_without_workers_and_without_its_jvm(place_on: Callable[[str, str], Place]) -> None:
 
     def disturb(config: Path, view: View, report: Report) -> None:

@@ -70,6 +70,7 @@ def databases_of(held: dict[str, Any]) -> list[str]:
     return sorted({name.split(".")[0] for name in held})
 
 
+@pytest.mark.cells(by_turns=("any_feed",))
 def test_every_value_lands_as_the_upstream_holds_it(
     any_feed: Feed, upstream: TidbServer, typed: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def half(upstream: TidbServer, tmp_path_factory: pytest.TempPathFactory) -> Path
     return dump(upstream.uri, tmp_path_factory.mktemp("half") / "dump", tso, ["bank"], Dumping(rows=20, compress=".gz"))
 
 
+@pytest.mark.cells(by_turns=("any_feed",))
 def test_load_and_run_from_the_middle_of_a_workload_equals_the_oracle(any_feed: Feed, half: Path) -> None:
     any_feed.send(recorded("bank.index-value.restarts"))
     outcome = loaded(any_feed, half, workers=2)

@@ -225,6 +225,7 @@ def test_a_topic_is_retired_once_its_name_is_typed(browser: Browser) -> None:
         assert [one[1] for one in stage.sent] == ["/orders/topics/cdc-orders/retire", "/orders/topics/cdc-old/return"]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_dialogs_are_accessible_by_axe(browser: Browser, dark: bool) -> None:
     with shown(browser, Scene.of(acts.quarantined()), before=acts.quarantine_of, dark=dark, reduced=True) as (

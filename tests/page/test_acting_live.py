@@ -262,7 +262,7 @@ def deletes_with_its_progress(desk: Desk) -> None:
     assert desk.rows() == [(1, 1), (2, 2), (3, None)]
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_all_that_operators_do(desk: Desk) -> None:
     create(desk)
     corrects_the_topics(desk)

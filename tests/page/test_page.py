@@ -116,6 +116,7 @@ def test_a_state_that_gets_better_for_a_moment_does_not_flap(browser: Browser) -
         page.wait(f"{badge} === 'running'")
 
 
+@pytest.mark.by_turns
 def test_the_flow_marks_what_holds_back(browser: Browser) -> None:
     with shown(browser, Scene.of(scenes.many())) as (stage, page):
         assert page.run("document.querySelectorAll('.flow .bars rect').length") == 32
@@ -204,6 +205,7 @@ def test_hostile_names_stay_text_and_break_nothing(browser: Browser) -> None:
             assert page.run("[...document.querySelectorAll('bdi')].length") > 8
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("size", [PHONE, (768, 900), (1280, 900)], ids=str)
 def test_nothing_overflows_or_overlaps(browser: Browser, size: tuple[int, int]) -> None:
     scene = Scene.of(scenes.failed(), scenes.stalled(), status("customers-of-the-western-region-archive"))
@@ -228,6 +230,7 @@ AXE = (
 )
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_accessible_by_axe(browser: Browser, dark: bool) -> None:
     scene = Scene.of(scenes.failed(), scenes.stalled(), status("paused", state="stopped"), scenes.many(40))

@@ -122,7 +122,7 @@ def pauses_and_resumes(serving: Serving, feed: Feed, page: Page) -> None:
         page.wait(f"{BADGE} === '{word}'")
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_a_running_changefeed(browser: Browser, kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> None:
     folder = tmp_path / "changefeeds"
     folder.mkdir()

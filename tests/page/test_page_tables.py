@@ -35,6 +35,7 @@ def test_tables_are_found_and_one_is_shown_with_its_ddls(browser: Browser) -> No
         assert page.text(".tables tbody th") == "shop.orders"
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_table_is_accessible_by_axe_whatever_its_name(browser: Browser, dark: bool) -> None:
     for scene in (Scene.of(status()), Scene.of(scenes.hostile())):

@@ -202,6 +202,7 @@ def test_the_health_check_finds_a_process_without_tls(folder: Path) -> None:
         assert answers(httpx.URL(serving.url).netloc.decode())
 
 
+@pytest.mark.by_turns
 def test_tls_and_a_second_process(folder: Path, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     ours = authority.issue("server", ["127.0.0.1"])

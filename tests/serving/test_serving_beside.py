@@ -104,7 +104,7 @@ def serving_in(folder: Path) -> Iterator[Serving]:
         yield found
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_hostile_ones_slow_no_other(kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> None:
     feeds = [feed_into(tmp_path, kafka_broker.bootstrap, f"{topic_name}-{name}") for name in ("beside", "alone")]
     with (

@@ -71,7 +71,7 @@ def ask_at_random(operation: Any, mode: GenerationMode) -> int:
     return next(numbers)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_no_answer_is_a_500(serving: Serving, mode: GenerationMode) -> None:
     """Requests that the document allows, and such that it does not."""

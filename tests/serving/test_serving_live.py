@@ -125,6 +125,7 @@ def test_one_fails_and_the_others_go_on(
     assert {states[one.name] for one in (running, refused, missing)} == {"normal"}
 
 
+@pytest.mark.by_turns
 def test_change_pause_resume(serving: Serving, running: Feed) -> None:
     name = running.name
     path = serving.folder / f"{name}.toml"
@@ -163,6 +164,7 @@ def test_change_pause_resume(serving: Serving, running: Feed) -> None:
     assert all(isinstance(line["windows"], int) for line in windows)
 
 
+@pytest.mark.by_turns
 def test_delete_keeps_the_progress_unless_asked(serving: Serving, running: Feed) -> None:
     name, config = running.name, config_of(running)
     assert serving.ask("POST", "", 409, json=config)["fact"] == f"changefeed {name!r} exists"
@@ -200,6 +202,7 @@ def test_secrets_stay_references(serving: Serving, feed: Feed) -> None:
     assert not [line for line in serving.raw if SECRET in line or "literal-one" in line or TOKEN in line]
 
 
+@pytest.mark.by_turns
 def test_quarantine(serving: Serving, feed: Feed) -> None:
     feed.send(begun(columns="id INT PRIMARY KEY, v INT NOT NULL, s VARCHAR(10)"))
     feed.with_(quarantine={"enabled": True})
@@ -224,6 +227,7 @@ def test_quarantine(serving: Serving, feed: Feed) -> None:
     serving.until(feed.name, "running again", lambda s: s["state"] == "normal" and s["quarantine"]["held"] == 0)
 
 
+@pytest.mark.by_turns
 def test_a_topic_is_retired_and_counts_again(serving: Serving, running: Feed) -> None:
     serving.ask("POST", f"/{running.name}/topics/{running.topic}/return", 400)
     assert serving.ask("POST", f"/{running.name}/topics/{running.topic}/retire")["retired"]
@@ -247,7 +251,7 @@ def test_spark_dies_and_all_go_on(serving: Serving, running: Feed, kafka_broker:
         serving.until(one.name, "normal", lambda s: s["state"] == "normal" and s["error"] is None)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_a_restart_finds_all_as_it_was(kafka_broker: KafkaBroker, topic_name: str, tmp_path: Path) -> None:
     kept, paused, gone = (feed_into(tmp_path, kafka_broker.bootstrap, f"{topic_name}-{n}") for n in ("k", "p", "g"))
     folder = tmp_path / "changefeeds"

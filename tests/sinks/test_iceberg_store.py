@@ -71,6 +71,7 @@ def test_rows_are_read_by_another_client(feed: LocalFeed, bucket: Bucket) -> Non
     assert feed.check()[0].endswith("1 tables")
 
 
+@pytest.mark.cells("method", by_turns=(("kind", "fault"),))
 @pytest.mark.parametrize("method", ["PUT", "GET"])
 @pytest.mark.parametrize(
     ("kind", "fault"),

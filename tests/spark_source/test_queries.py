@@ -56,6 +56,7 @@ def test_backfill_between_two_commit_timestamps(reader: Callable[..., DataFrameR
         reader(end_ts=str(at(9))).load().collect()
 
 
+@pytest.mark.by_turns
 def test_columns_of_one_table(reader: Callable[..., DataFrameReader], sqlite_feed: Feed) -> None:
     sqlite_feed.send([*begun(), insert("d.u", 4, id=9), insert("d.t", 4, id=2, v=None, s="é"), *watermarks(6)])
     frame = reader(table="d.t").schema("id BIGINT, v INT, s STRING, _kind STRING, _commit_ts BIGINT").load()
@@ -65,6 +66,7 @@ def test_columns_of_one_table(reader: Callable[..., DataFrameReader], sqlite_fee
         reader(table="d.t").schema("s INT").load().collect()
 
 
+@pytest.mark.by_turns
 def test_an_unknown_option_is_refused_and_no_password_is_shown(reader: Callable[..., DataFrameReader]) -> None:
     options = {"source.kafka.sasl.password": "hunter2", "source.topic": "t"}
     with pytest.raises(PySparkException) as error:
@@ -73,7 +75,7 @@ def test_an_unknown_option_is_refused_and_no_password_is_shown(reader: Callable[
     assert "hunter2" not in str(error.value)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.soak)])
 def test_kills_of_the_driver_leave_each_change_once(
     session: SparkSession, sqlite_feed: Feed, tmp_path: Path, kills: int

@@ -99,6 +99,7 @@ def _expected(cells: Readable, kind: str, text: str | None) -> Any:
     return None if text is None else cells.expected(kind, text)
 
 
+@pytest.mark.cells(by_turns=("kind",))
 def test_one_changed_cell_of_each_type_is_named_and_mended(target: Verified, against: str, kind: str) -> None:
     known = [NUL] if kind == "postgres" else []
     assert target.lines(against=against) == known
@@ -141,6 +142,7 @@ def keyed_tables() -> list[str]:
     return [name.split(".")[1] for name in ORACLE if name.split(".")[1].startswith("k_")]
 
 
+@pytest.mark.cells(by_turns=("kind",))
 def test_rows_of_every_kind_of_key_are_missing_or_extra(target: Verified, against: str, kind: str) -> None:
     script = (VECTORS / "types.sql").read_text()
     extra = {t: (re.search(rf"INSERT INTO {t} VALUES (\(.*?1\)),", script) or [""])[1] for t in keyed_tables()}  # type: ignore[index]

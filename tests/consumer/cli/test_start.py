@@ -49,6 +49,7 @@ def test_check_loads_neither_drivers_nor_spark() -> None:
     assert heavy & loaded("consumer.cli.main", "consumer.operate.check") == set()
 
 
+@pytest.mark.by_turns
 def test_a_target_loads_no_sql_parser() -> None:
     """Only views need one."""
     targets = {f"sinks.{name}.dialect" for name in ("mysql", "postgres", "sqlite", "tidb")}

@@ -96,6 +96,7 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
+@pytest.mark.cells("kind", "code")
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", STORES)
 def test_no_request_leaves(kind: str, code: int) -> None:
@@ -195,6 +196,7 @@ def test_checks_of_configs_start_no_proxy_each() -> None:
     assert threading.active_count() - before <= 1
 
 
+@pytest.mark.by_turns
 def test_stores_are_not_kept_for_ever() -> None:
     for number in range(200):
         check_opens(place_of("s3://b/p"), {"region": f"s{number}"})

@@ -83,6 +83,7 @@ def test_a_crash_is_an_error_with_the_position() -> None:
     assert [(report.events, report.without_core) for report in again] == [(20, "it has crashed in this process")]
 
 
+@pytest.mark.by_turns
 def test_signals_outside_of_the_core_stay_what_they_are(faulty: Path) -> None:
     """A process that used the core dies of its own faults as ever."""
     program = (
@@ -131,6 +132,7 @@ def test_a_core_that_is_demanded_and_missing_is_refused(monkeypatch: pytest.Monk
     assert chosen("auto").core is None
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("told", ["0123456789abcdef", ""])
 def test_a_core_of_another_source_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str) -> None:
     """Also one that lacks nothing: with it tests and figures would be those of other code."""

@@ -27,7 +27,7 @@ from tests.consumer.native.fuzz import Case, check, outcome_of
 from tests.consumer.native.in_place import FakeShelf
 from tests.service.messages import at, encoded, row_value
 
-SECONDS = 8.0
+SECONDS = 3.0
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 

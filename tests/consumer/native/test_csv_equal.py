@@ -32,7 +32,7 @@ from tests.consumer.native.csv_fuzz import Case, check, found_by, told
 from tests.consumer.native.test_core_equal import sanitized_run
 from tests.storage_files import schema_column, write
 
-SECONDS = 6.0
+SECONDS = 3.0
 COLUMNS = (
     FileColumn("id", "INT", "true"), FileColumn("v", "VARCHAR"), FileColumn("e", "ENUM", members=("a", "b")),
     FileColumn("s", "SET", members=("x", "y")), FileColumn("f", "DOUBLE"),
@@ -155,6 +155,7 @@ def test_updates_without_their_old_row_are_taken(core: Core) -> None:
     assert len(left) == 1, "only the first row tells of its table"
 
 
+@pytest.mark.by_turns
 def test_a_crash_is_an_error_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native._State, "crashed", False)
     line = b'"I","t","d",9,1,"x"\r\n'

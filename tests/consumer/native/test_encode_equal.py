@@ -33,7 +33,7 @@ from tests.consumer.native.building import built
 from tests.consumer.native.encode_fuzz import BODIES, MYSQL, POSTGRES, Type, check
 from tests.consumer.native.test_core_equal import sanitized_run
 
-SECONDS = 8.0
+SECONDS = 3.0
 TABLE = TableName("d", "t")
 
 

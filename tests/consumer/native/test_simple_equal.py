@@ -17,7 +17,7 @@ from tests.consumer.native.in_place import FakeShelf
 from tests.consumer.native.simple_fuzz import check, outcome_of
 from tests.consumer.native.test_core_equal import sanitized_run
 
-SECONDS = 6.0
+SECONDS = 3.0
 COLUMNS = {"id": "int", "v": "varchar", "b": "varbinary", "at": "timestamp"}
 
 

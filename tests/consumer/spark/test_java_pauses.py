@@ -28,7 +28,7 @@ print("SUM", context.parallelize([1, 2], 2).sum(), flush=True)
 """
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.spark
 def test_a_pause_ends_no_local_executor() -> None:
     words = [sys.executable, "-c", SPARK]
@@ -69,7 +69,7 @@ print("COUNTED", counted, flush=True)
 """
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.spark
 def test_lost_files_of_a_shuffle_end_no_local_executor(tmp_path: Path) -> None:
     """Sixty heartbeats fit into the time that it waits."""

@@ -112,6 +112,7 @@ class Crash(Exception):  # noqa: N818 not an error: the test's own
     """Where the test lets a run die."""
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("at_step", [Step.DDL_RECORDED, Step.DDL_DONE])
 def test_a_ddl_is_passed_over_once_whatever_ends_the_run(sqlite_feed: Feed, at_step: Step) -> None:
     def crash(step: Step) -> None:

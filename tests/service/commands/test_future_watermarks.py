@@ -26,6 +26,7 @@ def keys(feed: Feed) -> list[int]:
     return sorted(int(row["id"]) for row in feed.cells.tables(["d"])["d.t"][1])
 
 
+@pytest.mark.by_turns
 def test_what_a_believed_one_has_lost_comes_back(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
     feed.send(begun())

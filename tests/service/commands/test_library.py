@@ -47,7 +47,7 @@ def config(kafka_broker: KafkaBroker, tmp_path: Path) -> Config:
     return config_of("[limits]\nwindow-rows = 700", tmp_path, kafka_broker.bootstrap)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_parquet_holds_what_upstream_holds_after_a_crash(
     load: Load, config: Config, spark: SparkContext, tmp_path: Path
 ) -> None:
@@ -265,6 +265,7 @@ def broken(_: Iterable[Range]) -> Iterator[Range]:
     raise ZeroDivisionError
 
 
+@pytest.mark.by_turns
 def test_a_failed_job_may_pass_also_beside_a_session(spark: SparkContext) -> None:
     """A session has PySpark raise other classes, in the whole process."""
     SparkSession(spark)

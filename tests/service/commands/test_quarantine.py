@@ -162,6 +162,7 @@ def sqlite_quarantining(sqlite_feed: Feed) -> Feed:
     return feed
 
 
+@pytest.mark.by_turns
 def test_what_replaying_refuses(sqlite_quarantining: Feed) -> None:
     feed = sqlite_quarantining
     feed.send([insert("d.t", 4, 1, id=2, v=None, s="bad"), *watermarks(5)])

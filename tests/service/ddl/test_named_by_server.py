@@ -33,6 +33,7 @@ def named(sql: str) -> str:
     return sql.split("`")[3 if sql.startswith("RENAME") else 1]
 
 
+@pytest.mark.cells("script")
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("server", ["mariadb", pytest.param("mysql", marks=pytest.mark.mysql)])
 def test_what_was_made_is_known_after_a_kill(

@@ -62,6 +62,7 @@ def test_a_topic_that_was_compacted_for_a_while(sqlite_feed: Feed, own_broker: K
     assert feed.checkpoint() == at(3)
 
 
+@pytest.mark.by_turns
 def test_a_topic_that_was_compacted(sqlite_feed: Feed, own_broker: KafkaBroker) -> None:
     feed = replace(sqlite_feed, bootstrap=own_broker.bootstrap, settings={})
     feed.send(begun())

@@ -196,6 +196,7 @@ BAD: dict[str, bytes | None] = {
 }  # fmt: skip
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("what", BAD)
 def test_messages_that_are_not_usual(both: Both, what: str) -> None:
     """Where they lie among others, first and last; the errors name the same position."""

@@ -28,6 +28,7 @@ def held(feed: Feed) -> list[int]:
     return sorted(row["id"] for row in feed.cells.tables(["d"])["d.t"][1])
 
 
+@pytest.mark.by_turns
 def test_what_the_ledger_proves_may_lie_in_a_new_partition(sqlite_feed: Feed, redis_server: RedisServer) -> None:
     feed = grown(sqlite_feed.with_(redis={"uri": redis_server.uri}))
     feed.send(watermarks(12, 4))
@@ -35,6 +36,7 @@ def test_what_the_ledger_proves_may_lie_in_a_new_partition(sqlite_feed: Feed, re
     assert held(feed) == [*range(1, 12)]
 
 
+@pytest.mark.by_turns
 def test_rewinding_applies_what_was_never_seen_of_a_new_partition(sqlite_feed: Feed) -> None:
     feed = grown(sqlite_feed)
     feed.send([insert("d.t", 9, 3, id=99, v=1), *watermarks(12, 4)])

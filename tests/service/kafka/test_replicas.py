@@ -209,6 +209,7 @@ def test_a_run_beside_a_follower_that_lags(
     assert feed.ids() == [1, *range(10, 40)]
 
 
+@pytest.mark.by_turns
 def test_what_the_leader_alone_has_is_not_there_yet(feed: ReplicatedFeed, cluster: Cluster) -> None:
     """The follower counts as in sync, so the high watermark stands: neither rows nor watermarks above it are taken."""
     cluster.make_topic(feed.topic, LENIENT, FOLLOWER, partitions=PARTITIONS)
@@ -256,7 +257,7 @@ class Lost:
         assert "lost its end" in self.feed.failing().fact
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.parametrize(("core", "grown"), [(False, 60), (True, 60), (True, 0)], indirect=["core"])
 def test_an_unclean_election_in_mid_window(
     feed: ReplicatedFeed, cluster: Cluster, grown: int, monkeypatch: pytest.MonkeyPatch

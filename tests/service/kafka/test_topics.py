@@ -45,6 +45,7 @@ def of_all_tables(feed: Feed) -> Feed:
     return feed.with_(source={"topics": [f"~{feed.topic}.*"]})
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("feed", "consistency"),
     [("sqlite", "transaction"), ("mariadb", "snapshot"), ("postgres", "snapshot")],
@@ -77,7 +78,7 @@ def test_a_topic_per_table_in_portions(sqlite_feed: Feed, seed: int) -> None:
     assert outcome.counts.duplicates == 0
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.spark
 def test_topics_and_partitions_that_appear_under_a_running_reconciler(mariadb_feed: Feed) -> None:
     feed = of_all_tables(mariadb_feed)
@@ -166,6 +167,7 @@ NEWS = {
 }
 
 
+@pytest.mark.by_turns
 @pytest.mark.cells(by_turns=("news",))
 @pytest.mark.parametrize("news", NEWS.values(), ids=NEWS)
 def test_what_comes_to_a_retired_topic_is_neither_dropped_nor_applied(sqlite_feed: Feed, news: list[Message]) -> None:

@@ -46,6 +46,7 @@ def one_reader(request: pytest.FixtureRequest, known: Feed) -> Iterator[RangeRea
     made.close()
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("consistency", ["snapshot", "transaction", "row"])
 def test_an_open_transaction_holds_back_what_lies_behind_it(known: Feed, consistency: str) -> None:
     known.with_(target={"consistency": consistency})
@@ -145,6 +146,7 @@ def test_a_topic_is_not_dead_while_a_transaction_is_open_in_it(sqlite_feed: Feed
     assert sorted(int(row["id"]) for row in feed.cells.tables(["d"])["d.u"][1]) == [1, 10]
 
 
+@pytest.mark.by_turns
 def test_an_end_before_the_stop_is_waited_at(known: Feed, one_reader: RangeReader) -> None:
     place = Partition(known.topic, 1)
     transaction = Transaction(known)

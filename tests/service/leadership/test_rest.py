@@ -89,7 +89,7 @@ def lock_ends(stage: Stage) -> None:
         eventually("the lock is free", lambda: asked(other, take) == 1, ENDS_S)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_a_leader_outlives_the_transaction_that_its_lock_lies_in(resting: Stage) -> None:
     leader = leading(resting)
     lock_ends(resting)
@@ -104,7 +104,7 @@ def test_a_leader_outlives_the_transaction_that_its_lock_lies_in(resting: Stage)
     assert other.leads() == 2
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_a_frozen_leader_is_ended_also_where_its_lock_is_free(resting: Stage) -> None:
     leader = leading(resting)
     eventually("it is on the list", lambda: resting.listed() == [1])

@@ -43,6 +43,7 @@ def waiting(stage: Stage, pool: ThreadPoolExecutor) -> "tuple[Actor, Future[Leas
     return actor, turn
 
 
+@pytest.mark.cells(by_turns=("stage",))
 def test_a_stand_by_waits_while_the_leader_lives_and_leads_at_once_when_it_ends(
     stage: Stage, pool: ThreadPoolExecutor
 ) -> None:
@@ -58,6 +59,7 @@ def test_a_stand_by_waits_while_the_leader_lives_and_leads_at_once_when_it_ends(
     eventually("the list tells", lambda: stage.listed() == [2])
 
 
+@pytest.mark.cells(by_turns=("stage",))
 def test_a_leader_that_is_frozen_is_taken_over_from_and_writes_nothing_more(
     stage: Stage, pool: ThreadPoolExecutor
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_leader_that_is_frozen_is_taken_over_from_and_writes_nothing_more(
     other.target.save(FIRST, Lease(stage.changefeed, 2))
 
 
+@pytest.mark.cells(by_turns=("stage",))
 def test_a_leader_that_was_frozen_before_any_sign_of_life_is_taken_over_from(stage: Stage) -> None:
     leader = stage.enter()
     assert leader.target.try_lead(stage.changefeed)
@@ -94,6 +97,7 @@ def test_a_leader_that_was_frozen_before_any_sign_of_life_is_taken_over_from(sta
     assert other.leads(held) == 2
 
 
+@pytest.mark.cells(by_turns=("stage",))
 def test_who_cannot_wait_for_ever_is_told_who_leads(stage: Stage) -> None:
     leader, other = stage.enter(), stage.enter()
     leader.waits()
@@ -113,6 +117,7 @@ def test_a_stand_by_that_is_stopped_stops(stage: Stage, pool: ThreadPoolExecutor
         turn.result(DEADLINE_S)
 
 
+@pytest.mark.by_turns
 def test_a_lease_that_ran_out_halves_the_wait(
     mariadb_server: object, redis_server: RedisServer, pool: ThreadPoolExecutor, database_prefix: str
 ) -> None:

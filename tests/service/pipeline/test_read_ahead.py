@@ -118,7 +118,7 @@ def test_a_backlog_comes_out_right(backlog: Feed) -> None:
     assert rows(backlog) == list(range(ROWS_SENT))
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.parametrize("step", [Step.APPLY_BEGUN, Step.PROGRESS_WRITTEN, Step.COMMITTED])
 def test_a_run_that_is_stopped_leaves_no_job(step: Step, backlog: Feed, spark: SparkContext) -> None:
     seen = []

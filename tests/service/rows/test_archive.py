@@ -253,6 +253,7 @@ def created_again(feed: Feed) -> None:
     feed.make_topic(**{"retention.ms": "-1"})
 
 
+@pytest.mark.by_turns
 def test_a_topic_that_was_created_again_is_read_once_the_archive_is_past_that(
     sqlite_feed: Feed, tmp_path: Path
 ) -> None:
@@ -316,6 +317,7 @@ def test_a_topic_that_is_gone_is_read_from_the_archive_until_it_is_there_again(
     assert (rows(feed), feed.status()["archived"]) == (list(range(5, 130, 5)), "")
 
 
+@pytest.mark.by_turns
 def test_a_topic_that_is_gone_for_good_is_retired_while_the_archive_is_read(sqlite_feed: Feed, tmp_path: Path) -> None:
     feed, other = sqlite_feed, f"{sqlite_feed.topic}-other"
     feed.with_(source={"archive": f"file://{tmp_path}/nfs", "topics": [f"~{feed.topic}.*"]})

@@ -95,6 +95,7 @@ def ring(uri: str, place: Path, prefix: str, mark: int, marks: list[int]) -> lis
     return travelled
 
 
+@pytest.mark.by_turns
 def test_a_ring_comes_to_rest_with_the_mark_alone(
     tidb_server: TidbServer, tmp_path: Path, database_prefix: str, marks: list[int]
 ) -> None:

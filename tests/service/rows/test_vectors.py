@@ -137,12 +137,13 @@ def test_types_by_load_data(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None
     applied(feed.with_(target={"consistency": "snapshot"}), "types.table")
 
 
-@pytest.mark.cells("feed", by_turns=("variant",))
+@pytest.mark.cells(by_turns=("feed", "variant"))
 @pytest.mark.parametrize("variant", [*BANK[:1], pytest.param(BANK[1], marks=pytest.mark.spark), *BANK[2:]])
 def test_bank(feed: Feed, redis_server: RedisServer, variant: str) -> None:
     applied(feed.with_(redis={"uri": redis_server.uri}), f"bank.{variant}")
 
 
+@pytest.mark.by_turns
 @pytest.mark.cells(by_turns=("feed",))
 @pytest.mark.parametrize("feed", ["sqlite", "mariadb", "postgres"], indirect=True)
 @pytest.mark.parametrize("recording", ["bank.index-value.restarts"])

@@ -30,6 +30,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.cells("case", "feed")
 @pytest.mark.parametrize("case", sorted(OTHERS))
 def test_what_is_not_to_be_done_stops_with_its_position_and_can_be_skipped(feed: LocalFeed, case: str) -> None:
     """Whatever a statement holds, it is an error of the input, and an operator goes on behind it."""
@@ -55,6 +56,7 @@ DEEP = [
 ]
 
 
+@pytest.mark.cells("sql", "feed")
 @pytest.mark.parametrize("sql", DEEP, ids=["check", "default", "view"])
 def test_brackets_may_be_deep(feed: LocalFeed, sql: str) -> None:
     """A target takes them, or refuses them with the DDL's place."""
@@ -83,6 +85,7 @@ REFUSED_HEADS = [
 ]
 
 
+@pytest.mark.cells("sql", "feed")
 @pytest.mark.parametrize("sql", REFUSED_HEADS)
 def test_what_ticdc_does_not_replicate_is_not_executed(feed: LocalFeed, sql: str) -> None:
     feed.send([*begun(), *watermarks(4)])

@@ -186,7 +186,7 @@ def test_a_run_shows_no_secret(guarded: Feed, tmp_path: Path, monkeypatch: pytes
     assert [value for value in VALUES if value in shown] == []
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_wrong_secrets_are_not_shown_either(guarded: Feed, tmp_path: Path) -> None:
     """Everything refuses us, and all is logged: the password stays out of it."""
     feed = guarded

@@ -134,7 +134,7 @@ def _is_open(path: Path, place: Path) -> bool:
     return all(stat.S_IMODE(mode) & 0o007 for mode in modes)
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 def test_serve_shows_no_secret(hidden: Hidden, postgres_server: PostgresServer, topic_name: str) -> None:
     feed, serving = hidden.feed(topic_name, postgres_server), hidden.serving
     feed.send(begun())

@@ -14,7 +14,7 @@ from tests.sinks.iceberg_cells import CATALOGS, lake_in
 pytestmark = [pytest.mark.service, pytest.mark.spark]
 
 
-@pytest.mark.by_turns
+@pytest.mark.by_turns(9)
 @pytest.mark.cells
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_a_stand_by_goes_on_where_a_killed_leader_ended(

@@ -79,6 +79,7 @@ def test_a_unit_beyond_the_limit_of_a_transaction_is_refused_with_advice(
     assert narrow.cells.query(f"SELECT COUNT(*) AS n FROM `{database_prefix}`.t")[0]["n"] == str(ROWS)
 
 
+@pytest.mark.by_turns
 def test_a_row_beyond_the_limit_of_an_entry_is_refused(narrow: Feed, database_prefix: str) -> None:
     rows = iter([insert(3, database_prefix, id="1", v="x" * 200_000)])
     fill(narrow, database_prefix, "CREATE TABLE `t` (`id` INT PRIMARY KEY, `v` MEDIUMTEXT)", rows)
