@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ordering.events import TableName
+from ordering.timestamps import MAX_TSO
 
+NOT_YET = MAX_TSO
+"""In place of a commitTs: upstream has not dropped it."""
 LIMIT = 1000
 """Tables that are remembered: those whose keys were lost last. That others are forgotten is logged."""
 
@@ -21,7 +24,8 @@ LIMIT = 1000
 class KeptKey:
     """An index that was kept: its columns, in small letters, and the commitTs of the DDL that dropped it upstream.
 
-    `stays`: a filter or an operator has left that DDL out, so no later one drops the index here.
+    `stays`: a filter or an operator has left that DDL out, so no later one drops the index here. It goes by upstream's
+    name, which is another one here if the DDL that renamed it was left out: at `NOT_YET`, until upstream drops it.
     """
 
     columns: frozenset[str]

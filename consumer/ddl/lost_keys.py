@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ordering.errors import TargetError
 from ordering.events import DdlEvent, TableName, folded
-from ordering.kept_keys import KeptKey, KeptKeys, present
+from ordering.kept_keys import NOT_YET, KeptKey, KeptKeys, present
 from sinks.ddl.model import (
     AddColumn,
     AddIndex,
@@ -231,12 +231,17 @@ def valid_keys(table: TableDef) -> list[frozenset[str]]:
     return [*([primary] if primary else []), *(frozenset(key) for key in keys if key <= sound)]
 
 
+def unique_keys(table: TableDef) -> list[frozenset[str]]:
+    """The columns, folded, in which two rows of upstream are equal in NULL alone, if at all: no key here holds that."""
+    return [frozenset(folded(part.column) for part in index.parts) for index in table.indexes if index.kind.unique]
+
+
 def _unlike(made: TableDef, there: TableSchema | None, commit_ts: int) -> dict[str, KeptKey]:
     """The keys of a table that is there, and not as upstream has made it, in which upstream's rows may be equal."""
     if there is None:
         return {}
-    found = {folded(name): _columns_of(name, there) for name in there.valid_indexes if folded(name) != _PRIMARY}
-    keys, own = valid_keys(made), {folded(column) for column, _ in there.origin}
+    keys, own = unique_keys(made), {folded(column) for column, _ in there.origin}
+    found = {folded(name): _columns_of(name, there) for name in there.unique_indexes}
     return {
         name: KeptKey(columns, commit_ts, stays=True)
         for name, columns in found.items()
@@ -254,34 +259,60 @@ def _altered(
     """A table's kept keys after a statement about it."""
     schema = catalog.get(catalog.spelled(TableName(ddl.database, ddl.table)))
     changes = list(changes_of(read_statement(ddl.sql)))
-    dropped = [change.name for change in changes if isinstance(change, DropIndex)]
     found = dict(keys)
     if schema is not None:
-        valid = set(map(folded, schema.valid_indexes))
-        staying = [] if is_done else [name for name in dropped if folded(_here(name, schema, catalog)) in valid]
-        for name in (*left_out, *(name for name in staying if name not in left_out and folded(name) != _PRIMARY)):
+        for name in left_out:
             columns = _columns_of(_here(name, schema, catalog), schema)
-            key = KeptKey(columns, ddl.commit_ts, stays=name not in left_out)
-            found |= {folded(name): found.get(folded(name), key) if key.stays else key} if columns else {}
+            found |= {folded(name): KeptKey(columns, ddl.commit_ts)} if columns else {}
+        found = _once_renamed(found, changes, ddl.commit_ts, schema, catalog)
+        found = found if is_done else _staying(found, changes, ddl.commit_ts, schema, catalog)
     renamed, gone = _columns_after(changes)
     made = {folded(index.known_as) for index in _made(changes)}
     made |= {folded(change.new) for change in changes if isinstance(change, RenameIndex)}
-    again = [] if schema is None else list(_keys_made(changes, schema))
+    again = [frozenset(folded(part.column) for part in index.parts) for index in _made(changes) if index.kind.unique]
     after = {
         name: replace(key, columns=frozenset(renamed.get(column, column) for column in key.columns - gone))
         for name, key in found.items()
-        if not (is_done and name in made) and not any(columns <= key.columns for columns in again)
+        if not (is_done and name in made and key.commit_ts != NOT_YET)
+        and not any(columns <= key.columns for columns in again)
     }
     return {name: key for name, key in after.items() if key.columns}
 
 
-def _keys_made(changes: Iterable[Change], schema: TableSchema) -> Iterator[frozenset[str]]:
-    """The columns of unique indexes that clauses make over whole columns, none of which may be NULL here."""
-    sound = {folded(column.name) for column in schema.columns if not (column.nullable or column.virtual)}
-    for index in _made(changes):
-        columns = frozenset(folded(part.column) for part in index.parts)
-        if index.kind.unique and columns <= sound:
-            yield columns
+def _staying(
+    keys: Mapping[str, KeptKey], changes: Iterable[Change], at: int, schema: TableSchema, catalog: Catalog
+) -> dict[str, KeptKey]:
+    """A table's kept keys after a DDL that is left out at a commitTs: what it drops stays, what it renames, too."""
+    found = dict(keys)
+    for change in changes:
+        if isinstance(change, DropIndex) and folded(change.name) != _PRIMARY:
+            columns = _columns_of(_here(change.name, schema, catalog), schema)
+            if columns and folded(change.name) not in found:
+                found[folded(change.name)] = KeptKey(columns, at, stays=True)
+        elif isinstance(change, RenameIndex):
+            columns = _columns_of(_here(change.old, schema, catalog), schema)
+            if columns and folded(change.old) not in found:
+                found[folded(change.new)] = KeptKey(columns, NOT_YET, stays=True)
+    return found
+
+
+def _once_renamed(
+    keys: Mapping[str, KeptKey], changes: Iterable[Change], at: int, schema: TableSchema, catalog: Catalog
+) -> dict[str, KeptKey]:
+    """A table's kept keys after a DDL at a commitTs about indexes that have another name here than upstream."""
+    found = dict(keys)
+    for change in changes:
+        name = folded(change.old if isinstance(change, RenameIndex) else getattr(change, "name", ""))
+        known = found.get(name)
+        if known is None or known.commit_ts != NOT_YET:
+            continue
+        if isinstance(change, RenameIndex):
+            found[folded(change.new)] = found.pop(name)
+        elif isinstance(change, DropIndex) and schema.columns_of(_here(name, schema, catalog)):
+            del found[name]  # somebody has renamed it since
+        elif isinstance(change, DropIndex):
+            found[name] = replace(known, commit_ts=at)
+    return found
 
 
 def _columns_after(changes: Iterable[Change]) -> tuple[dict[str, str], set[str]]:

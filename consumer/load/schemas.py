@@ -9,7 +9,7 @@ from consumer.config.changefeed_filter import read_filter
 from consumer.config.model import Config
 from consumer.config.routes import read_routes
 from consumer.ddl.guard import check_names, reading, refuse_what_is_not_theirs
-from consumer.ddl.lost_keys import valid_keys
+from consumer.ddl.lost_keys import unique_keys
 from consumer.ddl.merged.shards import RoutedDdl
 from consumer.ddl.policy import NO_INDEX, creates_key, why_ignored
 from consumer.ddl.routing import after, routed, shards, with_rows
@@ -138,7 +138,7 @@ class Schemas:
             made = read_table(ddl.sql) if read_statement(ddl.sql).like is None else None
             if made is not None and not made.primary_key:
                 self._promoted.check(schema, self._target.name)
-                self._promoted.check_made(schema, valid_keys(made), self._target.name)
+                self._promoted.check_made(schema, unique_keys(made), self._target.name)
         outcome.tables += 1
 
     def _joins(self, name: TableName) -> bool:

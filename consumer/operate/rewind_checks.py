@@ -48,7 +48,8 @@ def check_keys(progress: Progress, catalog: Catalog, to: int, high: int) -> None
     That was left out here, and somebody has made the new one. Rows from before it may be equal in that.
     """
     for name, keys in sorted(progress.kept_keys.items()):
-        schema, last = catalog.get(catalog.spelled(name)), max(key.commit_ts for key in keys.values())
+        schema, times = catalog.get(catalog.spelled(name)), [key.commit_ts for key in keys.values()]
+        last = max((ts for ts in times if ts <= high), default=0)
         told = frozenset() if schema is None else frozenset(map(folded, schema.handle_key))
         if to < last <= high and told and told not in {key.columns for key in keys.values()}:
             raise ConfigError(

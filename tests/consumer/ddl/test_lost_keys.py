@@ -10,7 +10,17 @@ from consumer.ddl.policy import understood
 from consumer.tasks.report import RawDdl
 from ordering.errors import TargetError
 from ordering.events import DdlEvent, Position, TableName
-from ordering.kept_keys import LIMIT, KeptKey, KeptKeys, beyond_limit, present, restored, stored
+from ordering.kept_keys import (
+    LIMIT,
+    NOT_YET,
+    KeptKey,
+    KeptKeys,
+    beyond_limit,
+    lost_by,
+    present,
+    restored,
+    stored,
+)
 from sinks.rows.schema import Catalog, Column, Shape, TableSchema
 
 T = TableName("d", "t")
@@ -83,6 +93,16 @@ def test_what_is_remembered_is_what_upstream_lost(statements: list[str], expecte
     assert after(*statements) == expected
 
 
+def test_one_that_upstream_calls_otherwise_is_lost_when_that_is_dropped() -> None:
+    """The target lacks an index of that name, and some targets do not mind."""
+    lost = KeptKey(frozenset("u"), 100, stays=True)
+    assert after("ALTER TABLE `t` DROP INDEX `v`, ADD UNIQUE `x`(`w`)", kept=RENAMED) == {T: {"v": lost}}
+    renamed = "ALTER TABLE `t` RENAME INDEX `v` TO `x`"
+    assert after(renamed, "DROP INDEX `x` ON `t`", kept=RENAMED) == {T: {"x": lost}}
+    assert lost_by(RENAMED, NOT_YET - 1) == {}
+    assert after("DROP INDEX `v` ON `t`", kept=RENAMED, there=catalog(table(v=("u",)))) == {}
+
+
 def test_a_key_that_is_left_out_is_remembered_with_its_columns() -> None:
     there = catalog(table(primary="u", u=("U", "w")))
     event = ddl("ALTER TABLE `t` DROP PRIMARY KEY, DROP INDEX `U`, ADD COLUMN `x` INT")
@@ -94,6 +114,7 @@ def test_a_key_that_is_left_out_is_remembered_with_its_columns() -> None:
 
 
 STAYS: KeptKeys = {T: {"u": KeptKey(frozenset({"u"}), 100, stays=True)}}
+RENAMED: KeptKeys = {T: {"v": KeptKey(frozenset({"u"}), NOT_YET, stays=True)}}
 BOTH: dict[str, tuple[str, ...]] = {"u": ("u",), "w": ("w",)}
 
 
@@ -111,13 +132,17 @@ BOTH: dict[str, tuple[str, ...]] = {"u": ("u",), "w": ("w",)}
         (KEPT, "ALTER TABLE `t` ADD INDEX `u`(`u`)", KEPT),
         (KEPT, "ALTER TABLE `t` ADD UNIQUE `x`(`U`)", {}),
         (KEPT, "ALTER TABLE `t` ADD UNIQUE `x`(`u`,`n`)", KEPT),
-        (KEPT, "ALTER TABLE `t` RENAME INDEX `w` TO `u`", KEPT),
+        (RENAMED, "ALTER TABLE `t` DROP INDEX `v`", {T: {"v": KeptKey(frozenset("u"), 100, stays=True)}}),
+        (RENAMED, "ALTER TABLE `t` RENAME INDEX `V` TO `x`", {T: {"x": RENAMED[T]["v"]}}),
+        ({}, "ALTER TABLE `t` RENAME INDEX `u` TO `v`", RENAMED),
+        ({}, "ALTER TABLE `t` RENAME INDEX `gone` TO `u`", {}),
         (
             STAYS,
             "CREATE TABLE `t` (`u` INT NOT NULL,`w` INT,UNIQUE(`u`))",
             {T: {"w": KeptKey(frozenset("w"), 100, stays=True)}},
         ),
-        ({}, "CREATE TABLE `t` (`u` INT,`w` INT NOT NULL,UNIQUE(`u`),UNIQUE(`w`))", STAYS),
+        ({}, "CREATE TABLE `t` (`u` INT,`w` INT NOT NULL,UNIQUE(`w`))", STAYS),
+        ({}, "CREATE TABLE `t` (`u` INT,`w` INT NOT NULL,UNIQUE(`u`),UNIQUE(`w`))", {}),
         ({}, "CREATE TABLE `t` (`u` INT,`w` INT)", {T: {n: KeptKey(frozenset(n), 100, stays=True) for n in "uw"}}),
         (KEPT, "CREATE TABLE `s` (`u` INT)", KEPT),
     ],
