@@ -1,5 +1,6 @@
 """Servers that are none: they speak as much of a protocol as it takes to be given a password."""
 
+import select
 import socket
 import ssl
 import struct
@@ -125,6 +126,7 @@ def served(serve: Callable[[socket.socket], None]) -> Iterator[int]:
         thread = Thread(target=serve, args=(listening,), daemon=True)
         thread.start()
         yield int(listening.getsockname()[1])
+        listening.close()
         thread.join(10)
 
 
@@ -197,8 +199,11 @@ def endless_postgres(answer: bytes, piece: bytes, *, login: bool = False) -> Cal
                 if kind == b"Q":
                     line.sendall(told(b"C", b"SET\0") + PG_READY)
             line.sendall(answer)
-            while True:
-                line.sendall(piece)
+            rest = b""
+            while listening.fileno() >= 0:  # who has hung up without reading may leave the line without room for ever
+                rest = rest or piece
+                if select.select([], [line], [], 0.1)[1]:
+                    rest = rest[line.send(rest) :]
 
     return serve
 
