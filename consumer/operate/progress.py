@@ -19,6 +19,7 @@ from consumer.config.routes import read_routes
 from consumer.operate.moving import as_read_here
 from consumer.operate.rewind_checks import check_bounds, check_ddls, check_gone, check_keyless, check_keys
 from consumer.source.clock import check_caught_up, doubted_marks
+from consumer.source.listed_marks import check_before_listed
 from consumer.source.offer import added, retired_end
 from consumer.source.port import source_of
 from consumer.source.probe import Source
@@ -252,6 +253,7 @@ def rewind_progress(config: Config, to: int, slack_s: float) -> Progress:
         check_keys(stored, target.catalog(), to, reached(progress))
         check_keyless(config, target)
         check_gone(config, progress, probe)
+        check_before_listed(source, stored, probe, to)
         spans = _spans(source, progress, to, slack_s)
         doubted = doubted_marks(progress, config)
         if not config.source.watermark_from:

@@ -24,7 +24,8 @@ _HINT = (
 )
 _KEPT = (
     "it was believed under another limits.clock-ahead-seconds, and since then what came late was dropped: list its"
-    " position in source.ignored-watermarks, and `reconciler progress rewind` to before (`reconciler help recovery`)"
+    " position in source.ignored-watermarks, and `reconciler progress rewind` to the watermark before it in its"
+    " partition (`reconciler help recovery`)"
 )
 
 

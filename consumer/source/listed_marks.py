@@ -4,28 +4,62 @@ To read past them is not enough then. What came to their partition since, at or 
 and would be until TiCDC's own watermarks have passed them.
 """
 
+from collections.abc import Iterator
+
+import structlog
+
 from consumer.config.model import Config
 from consumer.source.clock import ignored_marks
 from consumer.source.offer import Probe
 from consumer.source.port import ChangeSource
+from consumer.source.probe import Source
 from consumer.wiring import format_of
-from ordering.errors import InputError
+from ordering.errors import ConfigError, InputError
 from ordering.events import Partition, Position
 from ordering.progress import Progress
+from ordering.rewind import reached
 from ordering.timestamps import ResolvedTs, utc_text
 
+log = structlog.get_logger()
 _LISTED = (
     "it was believed before its position was listed, and since then what came late was dropped: `reconciler progress"
-    " rewind` to before it was written (`reconciler help recovery`); where that can't be, take its position out of"
-    " source.ignored-watermarks until TiCDC's own ones have passed it, then compare with upstream (`reconciler verify`)"
+    " rewind` to the watermark before it in its partition (`reconciler help recovery`); where that can't be, take its"
+    " position out of source.ignored-watermarks until TiCDC's own ones have passed it, then compare with upstream"
+    " (`reconciler verify`)"
 )
 
 
 def check_listed(source: ChangeSource, known: Progress, probe: Probe, hint: str = _LISTED) -> None:
-    """Raise InputError where the progress holds such a watermark, as far as its message is still there.
+    """Raise InputError where the progress rests on such a watermark, as far as its message is still there.
 
-    `probe`: of this progress.
+    `probe`: of this progress. One that the checkpoint has come up to promises nothing more.
     """
+    for position, ts in _believed(source, known, probe):
+        fact = f"the progress holds an ignored watermark: {ts} ({utc_text(ts)} UTC)"
+        if ts > reached(known):
+            raise InputError(fact, where=str(position), hint=hint)
+        told = "rows that came late until then may be missing: compare with upstream (`reconciler verify`)"
+        log.warning(fact, where=str(position), hint=told)
+
+
+def check_before_listed(source: Source, known: Progress, probe: Probe, to: int) -> None:
+    """Raise ConfigError for a rewind to above the last watermark before such a one in its partition.
+
+    Rows that were committed before it was written may have come after it.
+    """
+    for position, ts in _believed(source, known, probe):
+        partition = Partition(*position[:2])
+        before = source.marks_before({partition: (probe.partitions[partition].begin, position.offset)})
+        if partition in before and to > before[partition]:
+            last = before[partition]
+            raise ConfigError(
+                f"commitTs {to} is above the last watermark before the ignored one of {ts} ({utc_text(ts)} UTC)",
+                where=str(position),
+                hint=f"rows above that may have come late: rewind to {last} ({utc_text(last)} UTC) or further",
+            )
+
+
+def _believed(source: ChangeSource, known: Progress, probe: Probe) -> Iterator[tuple[Position, ResolvedTs]]:
     for position in sorted(ignored_marks(source.config)):
         partition = Partition(*position[:2])
         at, found = known.partitions.get(partition), probe.partitions.get(partition)
@@ -33,8 +67,7 @@ def check_listed(source: ChangeSource, known: Progress, probe: Probe, hint: str 
             continue
         if probe.topics[partition.topic].retired or at.watermark is None or _mark_at(source, position) != at.watermark:
             continue
-        fact = f"the progress holds an ignored watermark: {at.watermark} ({utc_text(at.watermark)} UTC)"
-        raise InputError(fact, where=str(position), hint=hint)
+        yield position, at.watermark
 
 
 def _mark_at(source: ChangeSource, position: Position) -> ResolvedTs | None:

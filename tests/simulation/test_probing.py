@@ -221,6 +221,11 @@ def test_one_that_was_believed_before_it_is_listed_is_refused(hours: int) -> Non
     with pytest.raises(InputError, match="holds an ignored watermark") as caught:
         script.run()
     assert "partition=1 offset=1" in caught.value.where
+    script.mark(now + hours * DAY_MS // 24 << 18, only=0)
+    ignoring(script)
+    assert script.run().checkpoint_ts == now + hours * DAY_MS // 24 << 18
+    ignoring(script, "t/1/1")
+    script.run()  # it promises nothing any more
     script.log.delete_before(Partition("t", 1), 2)
     script.restarted()
     script.run()  # what it was is not known any more

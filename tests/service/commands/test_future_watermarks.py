@@ -68,6 +68,8 @@ def test_one_that_no_clock_refuses_is_forgotten_by_a_rewind(sqlite_feed: Feed) -
     feed.with_(source={"ignored-watermarks": [f"{feed.topic}/1/1"]})
     assert "the progress holds an ignored watermark" in feed.failing(InputError).fact
     rewind = ["progress", "rewind", str(feed.file()), str(at(3)), "--slack", "1e9", "--yes"]
+    refusal = CliRunner().invoke(main, [*rewind[:3], str(at(3) + 1), *rewind[4:]])
+    assert (refusal.exit_code, f"rewind to {at(3)} " in refusal.output) == (2, True), refusal.output
     refusal = CliRunner().invoke(main, rewind)
     assert (refusal.exit_code, "has not caught up" in refusal.output) == (3, True)
     feed.send([watermark(20, 1)])
