@@ -15,7 +15,7 @@ from consumer.proof.state import ExpectedTable, ProofState
 from ordering.events import Partition, TableName
 from ordering.rows.content_sums import ContentSums, added, differing, rows_in
 from sinks.bookkeeping.ddl_log import KEPT, DdlRecord
-from sinks.compare.canonical import columns_of
+from sinks.compare.canonical import columns_of, entry, parts_of
 
 TOO_LONG = "the server can't make the text of a row: it is too long (in MySQL and MariaDB, for max_allowed_packet)"
 DROPPED = "the target has no such table, and no DDL has dropped it"
@@ -167,7 +167,7 @@ class Expectations:
     def _with_column(self, name: TableName, lacking: str) -> ExpectedTable:
         """What a table has to hold that lacks a column: it differs until it has the column."""
         known = self._known(name) or ExpectedTable(self._signature(name), {}, 0)
-        had = () if lacking in columns_of(known.signature, in_sums=True) else (f"{lacking}\tgone",)
+        had = () if lacking in columns_of(known.signature, in_sums=True) else (entry(lacking, "gone"),)
         return replace(known, signature=(*known.signature, *had), differs=True)
 
     def _without_columns(self, name: TableName, sums: ContentSums, lacking: str) -> ProofOf:
@@ -232,8 +232,12 @@ class Expectations:
         `left_out`: only without those that were in no sum: whether one is still there does not matter.
         """
         own = {} if self.state is None else self.state.own.get(name, {})
-        parts = ((entry, *entry.partition("\t")) for entry in signature)
-        return [entry for entry, column, tab, told in parts if column not in own or (left_out and (told or not tab))]
+        parts = ((found, *parts_of(found)) for found in signature)
+        return [
+            found
+            for found, column, is_column, told in parts
+            if column not in own or (left_out and (told or not is_column))
+        ]
 
     def _lost_ddls(self) -> str:
         lost = len(self.present.ddls) >= KEPT and self.present.ddls[-1].commit_ts >= self.low

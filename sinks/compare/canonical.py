@@ -19,6 +19,7 @@ from ordering.rows.content_sums import BUCKETS, EMPTY, ContentSum, ContentSums, 
 from sinks.compare.digests import HALF, NOTHING, Span, TableReader, rows_where
 from sinks.compare.spelling import LATE, Spell, spelling_of
 from sinks.compare.value_forms import PLAIN_FROM, PLAIN_TO, Form, Trait
+from sinks.rows.chained import chained
 from sinks.rows.schema import Column, Shape, TableSchema
 from sinks.rows.values import ValueRules
 
@@ -102,9 +103,9 @@ class CanonicalRows:
     @property
     def signature(self) -> list[str]:
         """What has to be the same for sums to be comparable."""
-        own = [f"{one.column.name}\t{one.column.type}\t{one.form.value}" for one in self.columns]
-        out = [f"{name}\t" for name in self.left_out]
-        return [_WAY, *own, *out, "key", *(one.column.name for one in self.keys)]
+        own = [entry(one.column.name, f"{one.column.type}\t{one.form.value}") for one in self.columns]
+        out = [entry(name, "") for name in self.left_out]
+        return [_WAY, *own, *out, "key", *(_named(one.column.name) for one in self.keys)]
 
     def digest(self, image: Mapping[str, str | None]) -> RowDigest:
         """The digest of a row, from its texts as messages spell them.
@@ -139,7 +140,23 @@ def _row_digest(key: str, row: str, late: Sequence[str]) -> RowDigest:
 
 def columns_of(signature: Sequence[str], *, in_sums: bool = False) -> list[str]:
     """The columns that a table had; `in_sums`: without those that were in no sum."""
-    return [name for name, tab, told in (entry.partition("\t") for entry in signature) if tab and (told or not in_sums)]
+    return [name for name, is_column, told in map(parts_of, signature) if is_column and (told or not in_sums)]
+
+
+def entry(column: str, told: str) -> str:
+    """What a signature says of a column."""
+    return f"{_named(column)}\t{told}"
+
+
+def parts_of(found: str) -> tuple[str, bool, str]:
+    """An entry's column, whether it is an entry of one, and what is told of it; "" of one that is in no sum."""
+    name, tab, told = found.partition("\t")
+    return name.replace("\0", "\t"), bool(tab), told
+
+
+def _named(column: str) -> str:
+    """A name in an entry: a tab ends it, and no name has a NUL."""
+    return column.replace("\t", "\0")
 
 
 def canonical_rows(
@@ -180,7 +197,7 @@ def table_sums(rows: CanonicalRows, reader: TableReader, span: Span = _ALL) -> C
     Rows with late values are fetched, some at a time. Raises TargetError.
     """
     late = rows.late
-    late_rows = f"({' OR '.join(one.lateness(reader) for one in late)})" if late else ""
+    late_rows = f"({chained(' OR ', [one.lateness(reader) for one in late])})" if late else ""
     always = any(one.is_late and not one.column.nullable for one in late)
     found = {} if always else _computed(rows, reader, span, [f"NOT {late_rows}"] if late else [])
     if found is None or not late:

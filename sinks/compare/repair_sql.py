@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ordering.events import TableName
 from sinks.compare.value_forms import Form, Pair
+from sinks.rows.chained import chained
 from sinks.rows.plain_values import is_hex, is_number
 from sinks.rows.schema import Column, TableSchema
 
@@ -103,7 +104,7 @@ class Mender(ABC):
             else:
                 spelled = self._reader.text(pair.form, pair.right)
                 found += filter(None, [self.quick(pair, text), f"{self.exactly(spelled)} = {self.text(text)}"])
-        return " AND ".join(found)
+        return chained(" AND ", found)
 
     def exactly(self, spelled: str) -> str:
         """A text, to be compared byte by byte."""

@@ -172,11 +172,13 @@ class MysqlConnection:
             self.run("SET SESSION max_error_count = %s", (_WARNINGS,))
         # upstream sends the rows that its foreign keys cascaded to: cascading here would do it twice
         self.run("SET SESSION foreign_key_checks = 0")
+        # a server that is set otherwise leaves the rest of what is read out without a word
+        self.run("SET SESSION sql_select_limit = 18446744073709551615")
         if not self._is_tidb:
             # what a server is set to, and rows would silently differ by
             self.run(
                 "SET SESSION default_storage_engine = InnoDB, completion_type = NO_CHAIN, unique_checks = 1,"
-                " sql_select_limit = 18446744073709551615, sql_notes = 1, sql_safe_updates = 0, sql_big_selects = 1"
+                " sql_notes = 1, sql_safe_updates = 0, sql_big_selects = 1"
             )
         if self.is_mariadb:
             # TiDB parses CHECK and by default does not enforce it: what rows may hold is the upstream's business

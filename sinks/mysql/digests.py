@@ -46,6 +46,11 @@ def _number(text: str) -> str:
     return f"CAST(CONV(LEFT(SHA2({text}, 256), {DIGITS}), 16, 10) AS UNSIGNED)"
 
 
+def _digits(number: str) -> str:
+    """All digits of a float: MySQL gives a text of more than 22 characters an exponent, as the sign may make it."""
+    return f"CONCAT(CASE WHEN {number} < 0 THEN '-' ELSE '' END, CAST(ABS({number}) AS CHAR))"
+
+
 class MysqlReader(TableReader):
     """MySQL and MariaDB: each connection has a snapshot of its own."""
 
@@ -136,16 +141,16 @@ class MysqlReader(TableReader):
         if form is Form.BITS or column.shape is Shape.INTEGER or "zerofill" in column.type.lower():
             return f"CAST({name} + 0 AS CHAR)"  # not as bytes, and without the zeros of ZEROFILL
         if form is Form.FLOAT:
-            return f"CAST({name} + 0e0 AS CHAR)"  # the server tells six digits
+            return _digits(f"({name} + 0e0)")  # the server tells six digits
         if form is Form.REAL and "(" in column.type:
-            return f"CAST(CAST({name} AS CHAR) + 0e0 AS CHAR)"  # what DOUBLE(9,2) shows, without zeros: see `truncates`
+            return _digits(f"(CAST({name} AS CHAR) + 0e0)")  # what DOUBLE(9,2) shows, without zeros: see `truncates`
         if form in _FRACTIONS and _scale(column):
             return f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))"
         return f"CAST({name} AS CHAR)"
 
     def held(self, form: Form, column: Column) -> str:
         """See `TableReader.held`."""
-        return f"CAST({quoted(column.name)} + 0e0 AS CHAR)" if form is Form.REAL else self.text(form, column)
+        return _digits(f"({quoted(column.name)} + 0e0)") if form is Form.REAL else self.text(form, column)
 
     def truncates(self, column: Column) -> int | None:
         """See `TableReader.truncates`: -0.05 in a DOUBLE(9,2) shows as such, and is -0.050000000000000044."""

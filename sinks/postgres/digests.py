@@ -11,6 +11,7 @@ from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.names import literal, place, quoted
 from sinks.postgres.preconditions import firing_triggers, unfit_tables
 from sinks.postgres.repair_sql import PostgresMender
+from sinks.rows.chained import chained
 from sinks.rows.schema import Catalog, Column, Shape
 
 _FORMS = {
@@ -129,7 +130,7 @@ class PostgresReader(TableReader):
 
     def joined(self, parts: Sequence[str]) -> str:
         """See `TableReader.joined`."""
-        return " || '|' || ".join(parts) if parts else "''"
+        return chained(" || '|' || ", parts) if parts else "''"
 
     def digest(self, text: str) -> str:
         """See `TableReader.digest`."""

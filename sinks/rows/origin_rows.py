@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ordering.events import TableName
+from sinks.rows.chained import chained
 from sinks.rows.routed import Origin
 
 Statement = tuple[str, tuple[str, ...]]
@@ -40,7 +41,7 @@ def changed_rows(rows: OriginRows, spelling: Spelling) -> Statement:
 
 def other_rows(origins: Sequence[Origin], spelling: Spelling) -> Statement:
     """The query that finds a row of none of these origins."""
-    known = " OR ".join(f"({_equal(spelling)})" for _ in origins)
+    known = chained(" OR ", [f"({_equal(spelling)})" for _ in origins])
     values = tuple(value for origin in origins for _, value in origin)
     return f"SELECT 1 FROM {spelling.place} WHERE NOT ({known}) LIMIT 1", values  # noqa: S608 quoted
 

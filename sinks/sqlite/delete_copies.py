@@ -6,6 +6,7 @@ from typing import Any
 
 from ordering.drift import Met
 from ordering.errors import TargetError
+from sinks.rows.chained import chained
 from sinks.rows.delete_copies import delete_copies
 from sinks.rows.schema import TableSchema
 from sinks.rows.spool import Group
@@ -27,7 +28,7 @@ def delete_by_content(run: Run, place: str, group: Group, schema: TableSchema) -
             f"table {schema.name} has no key, and its columns take all names of SQLite's row id: {', '.join(_ROW_IDS)}",
             hint="give the table a key upstream, or leave it out with filter.rules",
         )
-    match = " AND ".join(f"{quoted(name)} IS ? COLLATE BINARY" for name in group.first.columns)
+    match = chained(" AND ", [f"{quoted(name)} IS ? COLLATE BINARY" for name in group.first.columns])
     sql = f"DELETE FROM {place} WHERE {row_id} IN (SELECT {row_id} FROM {place} WHERE {match} LIMIT ?)"  # noqa: S608 quoted
 
     def delete(row: Sequence[Any], count: int) -> int:

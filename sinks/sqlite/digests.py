@@ -13,6 +13,7 @@ from typing import Any
 from ordering.events import TableName
 from sinks.compare.digests import DIGITS, HALF, Span, TableReader
 from sinks.compare.value_forms import Form, Trait, real_text
+from sinks.rows.chained import chained
 from sinks.rows.schema import Catalog, Column, Shape
 from sinks.sqlite.catalog import place_of
 from sinks.sqlite.ddl.schema_text import quoted
@@ -150,7 +151,7 @@ class SqliteReader(TableReader):
 
     def joined(self, parts: Sequence[str]) -> str:
         """See `TableReader.joined`."""
-        return " || '|' || ".join(parts) if parts else "''"
+        return chained(" || '|' || ", parts) if parts else "''"
 
     def digest(self, text: str) -> str:
         """See `TableReader.digest`."""

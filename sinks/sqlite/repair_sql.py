@@ -7,6 +7,7 @@ from pathlib import Path
 from ordering.errors import TargetError
 from sinks.compare.repair_sql import Mender, NameSpeller, padded, stands_bare
 from sinks.compare.value_forms import INFINITIES, Form, Pair
+from sinks.rows.chained import chained
 from sinks.rows.plain_values import is_number, is_whole
 from sinks.rows.schema import Column, Shape
 from sinks.sqlite.catalog import file_of, quoted_database
@@ -63,7 +64,7 @@ class SqliteMender(Mender):
                 found.append(self._is_float(pair.right, text))
             else:
                 found.append(super()._where([pair], [text]))
-        return " AND ".join(found)
+        return chained(" AND ", found)
 
     def _is_float(self, column: Column, text: str) -> str:
         """A column that is not of numbers may hold one as a text."""

@@ -18,6 +18,7 @@ from sinks.ddl.parse.partitions import DEFAULT, MAXVALUE, Partitioning
 from sinks.ddl.parse.words import WordKind, Words
 from sinks.ddl.rows.default_values import DATES, INTEGERS, spelled
 from sinks.ddl.rows.temporal import date_and_time
+from sinks.rows.chained import chained
 from sinks.rows.plain_values import is_unsigned
 
 STRINGS = {"char", "varchar"}
@@ -190,11 +191,11 @@ def _below(sides: Sequence[tuple[str, str]]) -> str:
 
 def _in_list(partitions: Partitioning, at: int, speller: Speller) -> str:
     rows = partitions.parts[at].rows
-    named = " OR ".join(_same(partitions, row, speller) for row in rows if row != (DEFAULT,))
+    named = chained(" OR ", [_same(partitions, row, speller) for row in rows if row != (DEFAULT,)])
     if (DEFAULT,) not in rows:
         return f"({named})"
     others = [part for i, part in enumerate(partitions.parts) if i != at]
-    taken = " OR ".join(_same(partitions, row, speller) for part in others for row in part.rows) or "1 = 0"
+    taken = chained(" OR ", [_same(partitions, row, speller) for part in others for row in part.rows]) or "1 = 0"
     return f"({named} OR NOT ({taken}))" if named else f"NOT ({taken})"
 
 

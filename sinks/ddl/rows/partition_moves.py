@@ -7,6 +7,7 @@ from ordering.errors import TargetError
 from sinks.ddl.kept_definitions import Known
 from sinks.ddl.parse.partitions import PartitionChange
 from sinks.ddl.rows.partition_condition import Speller, rows_of
+from sinks.rows.chained import chained
 
 _EXCHANGED = "ticdc_reconciler_exchanged"
 
@@ -44,7 +45,7 @@ def moved_rows(
             hint="delete or move these rows in the target by hand, and leave this DDL out with a filter",
         )
     partitions, speller = known.partitions, speller_of(known)
-    where = " OR ".join(f"({rows_of(partitions, name, speller)})" for name in names)
+    where = chained(" OR ", [f"({rows_of(partitions, name, speller)})" for name in names])
     if other is None:
         yield f"DELETE FROM {own.name} WHERE {where}"  # noqa: S608 quoted
     else:

@@ -10,11 +10,11 @@ from consumer.proof import run
 from consumer.proof import scrub as scrubbing
 from consumer.wiring import target_of
 from ordering.errors import InputError
-from tests.service.cells import OURS
+from tests.service.cells import OURS, MariaDbCells, SqliteCells
 from tests.service.commands.test_prove import changes, every, feed, prove, reason, verdicts
 from tests.service.commands.test_scrub import Clock, filled, rounds, scrub_of
 from tests.service.local import LocalFeed
-from tests.service.messages import at, begun, ddl, delete, insert, watermarks
+from tests.service.messages import at, begun, ddl, delete, insert, keyed, typed, watermarks
 
 __all__ = ["every", "feed"]
 pytestmark = pytest.mark.service
@@ -242,3 +242,66 @@ def test_the_state_of_an_earlier_version_goes_on_under_the_same_filter(feed: Loc
         found["lineage"] = f"{ledger} {start_ts} {stored.progress.filter_digest}"
         target.proofs.add(feed.name, at(3), "", json.dumps(found))
     assert verdicts(prove(feed)) == {"t": "equal"}
+
+
+@pytest.mark.parametrize("column", ["a\tb", "id\tint", "a\\tb"])
+def test_a_column_with_a_tab_in_its_name(feed: LocalFeed, column: str) -> None:
+    """What the last proof has left is told in lines with tabs."""
+    made = f"CREATE TABLE `t` (id INT PRIMARY KEY, `{column}` INT)"
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, made)])
+    for number in (3, 5, 7):
+        feed.send([insert("d.t", number, id=number, **{column: number}), *watermarks(number)])
+        feed.apply()
+        assert verdicts(prove(feed)) == {"t": "equal"}
+    feed.cells.run("d", f'UPDATE t SET "{column}" = 9 WHERE id = 3')
+    assert verdicts(prove(feed)) == {"t": "different"}
+    feed.cells.run("d", f'ALTER TABLE t DROP COLUMN "{column}"')
+    assert reason(prove(feed)) == f"the column {column} is gone, and no DDL has dropped it"
+
+
+def test_a_key_with_a_tab_in_its_name_and_a_column_of_the_targets_own(feed: LocalFeed) -> None:
+    made = "CREATE TABLE `t` (`a\tb` INT PRIMARY KEY, v INT)"
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY"), ddl("d.t", 2, made), *watermarks(3)])
+    feed.apply()
+    feed.cells.run("d", 'ALTER TABLE t ADD COLUMN "own\tone" INT')
+    for number in (5, 7, 9, 11):
+        row = keyed(insert("d.t", number, **{"a\tb": number, "v": number}), "a\tb")
+        feed.send([row, *watermarks(number)])
+        feed.apply()
+        found = verdicts(prove(feed, "d.t") if number == 7 else prove(feed))
+    assert found == {"t": "equal"}
+    feed.cells.run("d", "UPDATE t SET v = 0")
+    assert verdicts(prove(feed)) == {"t": "different"}
+
+
+@pytest.mark.parametrize("kind", ["INT", "DOUBLE", "JSON"])
+def test_a_table_of_a_thousand_columns(every: LocalFeed, kind: str) -> None:
+    """SQLite takes no expression of more than 1,000 levels."""
+    count = 150 if kind == "JSON" and not isinstance(every.cells, SqliteCells) else 1000
+    count = 700 if kind == "DOUBLE" else count  # InnoDB's and PostgreSQL's rows have to fit into a page
+    columns = [f"c{number}" for number in range(count)]
+    made = ", ".join(f"{name} {kind}" for name in columns)
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.t", 2, f"CREATE TABLE `t` (id INT PRIMARY KEY, {made})")])
+    types = dict.fromkeys(columns, kind.lower())
+    every.send(typed(insert("d.t", 3, id=n, **dict.fromkeys(columns, n)), **types) for n in (1, 2))
+    every.send(watermarks(4))
+    every.apply()
+    assert verdicts(prove(every)) == {"t": "equal"}
+    every.cells.run("d", f"UPDATE t SET c{count - 1} = '7' WHERE id = 1")
+    assert verdicts(prove(every)) == {"t": "different"}
+
+
+def test_a_server_that_answers_with_few_rows_only(every: LocalFeed) -> None:
+    """TiDB has `sql_select_limit` as MySQL has: of what is read, the rest is left out without a word."""
+    if not isinstance(every.cells, MariaDbCells):
+        return
+    proven(every)
+    every.cells.query("SET SESSION sql_select_limit = DEFAULT")
+    every.cells.query("SET GLOBAL sql_select_limit = 1")
+    try:
+        every.send([*changes(5), *changes(10), *watermarks(20)])
+        every.apply()
+        assert set(verdicts(prove(every)).values()) == {"equal"}
+    finally:
+        every.cells.query("SET GLOBAL sql_select_limit = DEFAULT")

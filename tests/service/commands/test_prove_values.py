@@ -228,3 +228,30 @@ def test_event_filters_take_no_question_mark_for_a_member(every: LocalFeed) -> N
     else:
         every.apply()
     assert [row["e"] for row in every.cells.tables({"d"})["d.t"][1]] == ["a"]
+
+
+def long_floats(feed: LocalFeed) -> None:
+    kinds = {"g": "double", "f": "float", "gd": "double(25,20)"}
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    feed.send([ddl("d.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, g DOUBLE, f FLOAT, gd DOUBLE(25,20))")])
+    rows = (
+        {"g": "-0.00018337809844134914", "f": "-0.0001833781", "gd": "-0.00018337809844134914"},
+        {"g": "0.00018337809844134914", "f": "0.0001833781", "gd": "0.00018337809844134914"},
+        {"g": "-99999999999999.98", "f": "-0.0001", "gd": "-0.00010000000000000000"},
+        {"g": "-0.001000000000000001", "f": "-999999.06", "gd": None},
+    )
+    feed.send(typed(insert("d.t", 3, id=number, **row), **kinds) for number, row in enumerate(rows))
+    feed.send(watermarks(4))
+    feed.apply()
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    feed.cells.run("d", "UPDATE t SET g = -0.00018337809844134917 WHERE id = 0")
+    assert verdicts(prove(feed)) == {"t": "different"}
+
+
+def test_floats_of_which_the_sign_makes_a_long_text(every: LocalFeed) -> None:
+    long_floats(every)
+
+
+def test_floats_of_which_the_sign_makes_a_long_text_in_mysql(mysql_feed: LocalFeed) -> None:
+    """A text of more than 22 characters gets an exponent there."""
+    long_floats(mysql_feed)
