@@ -77,12 +77,12 @@ def check_kept_marks(known: Progress, limits: LimitsSection, hint: str = _KEPT) 
 def doubted_marks(known: Progress, config: Config) -> set[Partition]:
     """The partitions whose kept watermark is not believed any more, or may be one that an operator says not to believe.
 
-    Of the latter only those that are ahead of the checkpoint: others promise nothing that is not applied.
+    Of the latter only those that are not below the checkpoint: others promise nothing that is not applied.
     """
     latest, high = latest_believed(config.limits), reached(known)
     listed = {Partition(*position[:2]) for position in ignored_marks(config)}
     marks = {p: at.watermark for p, at in known.partitions.items() if at.watermark is not None}
-    return {p for p, ts in marks.items() if ts > latest or (p in listed and ts > high)}
+    return {p for p, ts in marks.items() if ts > latest or (p in listed and ts >= high)}
 
 
 def check_caught_up(

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import structlog
 
-from consumer.config.model import Config
 from consumer.source.clock import ignored_marks
 from consumer.source.offer import Probe
 from consumer.source.port import ChangeSource
@@ -32,11 +31,16 @@ _LISTED = (
 def check_listed(source: ChangeSource, known: Progress, probe: Probe, hint: str = _LISTED) -> None:
     """Raise InputError where the progress rests on such a watermark, as far as its message is still there.
 
-    `probe`: of this progress. One that the checkpoint has come up to promises nothing more.
+    `probe`: of this progress. One that the checkpoint and TiCDC's own ones have come up to promises nothing more.
     """
+    if not isinstance(source, Source):
+        return
     for position, ts in _believed(source, known, probe):
         fact = f"the progress holds an ignored watermark: {ts} ({utc_text(ts)} UTC)"
-        if ts > reached(known):
+        partition = Partition(*position[:2])
+        found = probe.partitions[partition]
+        own = source.marks_before({partition: (found.begin, found.end)}).get(partition, 0)
+        if ts > min(reached(known), own):
             raise InputError(fact, where=str(position), hint=hint)
         told = "rows that came late until then may be missing: compare with upstream (`reconciler verify`)"
         log.warning(fact, where=str(position), hint=told)
@@ -59,7 +63,7 @@ def check_before_listed(source: Source, known: Progress, probe: Probe, to: int) 
             )
 
 
-def _believed(source: ChangeSource, known: Progress, probe: Probe) -> Iterator[tuple[Position, ResolvedTs]]:
+def _believed(source: Source, known: Progress, probe: Probe) -> Iterator[tuple[Position, ResolvedTs]]:
     for position in sorted(ignored_marks(source.config)):
         partition = Partition(*position[:2])
         at, found = known.partitions.get(partition), probe.partitions.get(partition)
@@ -70,7 +74,6 @@ def _believed(source: ChangeSource, known: Progress, probe: Probe) -> Iterator[t
         yield position, at.watermark
 
 
-def _mark_at(source: ChangeSource, position: Position) -> ResolvedTs | None:
-    config: Config = source.config
-    kept, told = source.message(position), format_of(config)
-    return told.watermark_in(told.content(kept.key, kept.value), config.limits.message_bytes)
+def _mark_at(source: Source, position: Position) -> ResolvedTs | None:
+    kept, told = source.message(position), format_of(source.config)
+    return told.watermark_in(told.content(kept.key, kept.value), source.config.limits.message_bytes)
