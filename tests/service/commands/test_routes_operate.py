@@ -12,8 +12,8 @@ from consumer.config.model import Config
 from consumer.load.run import Load, LoadOptions
 from consumer.operate import progress as operate_progress
 from consumer.operate.decisions import decide_ddl
-from consumer.operate.progress import _check_ddls
 from consumer.operate.quarantine import replay
+from consumer.operate.rewind_checks import check_ddls
 from consumer.proof.report import Proof
 from consumer.proof.run import Proving
 from consumer.verify.report import VerifyOutcome
@@ -157,8 +157,8 @@ def test_a_held_row_is_not_replayed_across_a_rename_that_only_upstream_sees(ever
 def test_rewinding_stops_at_a_rename_that_only_upstream_sees() -> None:
     line = DdlRecord(1, at(5), "d", "u", "RENAME TABLE `d`.`t` TO `d`.`u`", SAME_PLACE, "ignored", "", None, "")
     with pytest.raises(ConfigError, match="RENAME TABLE"):
-        _check_ddls([line], at(4), at(8))
-    _check_ddls([replace(line, executed="filter.rules leave it out")], at(4), at(8))
+        check_ddls([line], at(4), at(8))
+    check_ddls([replace(line, executed="filter.rules leave it out")], at(4), at(8))
 
 
 @pytest.mark.parametrize("other", [{"dispatchers": []}, {**ROUTED, "column-masks": [
