@@ -5,10 +5,12 @@ the limit. A range is read from `start` until the first watermark above R, or to
 in it. With T = R = C a window applies nothing; it moves offsets past repetitions and finds DDLs behind the watermark.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 
 from ordering.errors import WorkerLostError
 from ordering.events import Partition
@@ -111,10 +113,14 @@ def total(histograms: Iterable[Histogram]) -> int:
     return sum(histogram[-1][1] for histogram in histograms if histogram)
 
 
+_commit_ts = itemgetter(0)
+
+
 def within(histogram: Histogram, low: int, high: int) -> Histogram:
     """The steps of a histogram that lie above `low` and not above `high`."""
-    before = max((upto for ts, upto in histogram if ts <= low), default=0)
-    return [(ts, upto - before) for ts, upto in histogram if low < ts <= high]
+    first, end = (bisect_right(histogram, bound, key=_commit_ts) for bound in (low, high))
+    before = histogram[first - 1][1] if first else 0
+    return [(ts, upto - before) for ts, upto in histogram[first:end]]
 
 
 def cuts(histograms: Iterable[Histogram], limit: int) -> list[CommitTs]:

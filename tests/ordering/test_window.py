@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ordering.errors import WorkerLostError
 from ordering.events import Partition
 from ordering.timestamps import MAX_TSO, CheckpointTs, CommitTs, ResolvedTs
-from ordering.window import Cuts, Range, Window, budget, check_whole, cuts, divided, shares, together
+from ordering.window import Cuts, Range, Window, budget, check_whole, cuts, divided, shares, together, within
 
 ROWS = st.lists(st.lists(st.integers(1, 12), max_size=15), min_size=1, max_size=4)
 P = Partition("t", 0)
@@ -19,6 +19,11 @@ P = Partition("t", 0)
 def histogram(rows: list[int]) -> list[tuple[int, int]]:
     ordered = sorted(rows)
     return [(ts, bisect_right(ordered, ts)) for ts, _ in groupby(ordered)]
+
+
+@given(st.lists(st.integers(1, 12), max_size=15), st.integers(0, 13), st.integers(0, 13))
+def test_a_part_of_a_histogram_counts_its_own_rows(rows: list[int], low: int, high: int) -> None:
+    assert within(histogram(rows), low, high) == histogram([ts for ts in rows if low < ts <= high])
 
 
 @given(ROWS, st.integers(1, 20))
