@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from ordering.timestamps import CommitTs
@@ -66,7 +67,13 @@ class TableName(NamedTuple):
     @property
     def folded(self) -> "TableName":
         """The name in lower case: upstream's names don't tell case apart, and statements spell them as they like."""
-        return TableName(folded(self.database), folded(self.table))
+        return _folded(self)
+
+
+@lru_cache(maxsize=1 << 14)
+def _folded(name: TableName) -> TableName:
+    """Each DDL is compared with all tables and all DDLs that wait, which may be thousands."""
+    return TableName(folded(name.database), folded(name.table))
 
 
 class Kind(IntEnum):

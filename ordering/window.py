@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import itemgetter
 
 from ordering.errors import WorkerLostError
 from ordering.events import Partition
@@ -113,7 +112,8 @@ def total(histograms: Iterable[Histogram]) -> int:
     return sum(histogram[-1][1] for histogram in histograms if histogram)
 
 
-_commit_ts = itemgetter(0)
+def _commit_ts(step: tuple[int, int]) -> int:
+    return step[0]
 
 
 def within(histogram: Histogram, low: int, high: int) -> Histogram:
