@@ -63,6 +63,8 @@ class KnownView:
 
     view: str
     reads: frozenset[tuple[str, str]] = frozenset()
+    there: bool = True
+    """Whether it was made: while it waits, a view of its name is somebody's own."""
 
 
 _encode, _decode = msgspec.json.Encoder(enc_hook=str).encode, msgspec.json.Decoder(Known).decode

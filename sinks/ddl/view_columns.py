@@ -91,25 +91,20 @@ class ViewColumns:
         return self._found[id(column)][1]
 
     def _looked_up(self, column: "exp.Column") -> "list[_Meant]":
+        from sqlglot import exp  # noqa: PLC0415
+
         if (alias := self._alias_meant(column)) is not None:
-            self._check_alias(column)
-            view_tree.respell(column, alias.alias)
-            return self._meant_by([alias])
+            return self._meant_by_alias(column, alias, exp.Ordered)
         scopes = list(view_tree.scopes(column))
         for select in scopes:
-            named, there, within = self._found_in(select, column.table.lower(), column.name.lower())
-            if len(there) == 1:
-                view_tree.name_column(column, there[0][0], there[0][1].name)
-                return [self._typed(*there[0])]
-            if len(within) == 1 and not there:
-                source, names = within[0][0], self._names_of(within[0][0])[0]
-                spelled = next(one for one in names if one.lower() == column.name.lower())
-                view_tree.spell_column(column, source, spelled)
-                return self._meant_by(within[0][1])
-            if there or any(self._schema(one) is None for one in named):
-                return [_Meant(None, "", UNKNOWN)]
-            if named and column.table:
+            if (joined := view_tree.join_using(select, column)) is not None:
+                return self.joined_by(joined, column.name)  # without a table it is what they have in common
+            if (found := self._in_sources(column, select)) is not None:
+                return found
+            if column.table and self._clauses_of(select).named.get(column.table.lower()):
                 break
+            if (alias := self._alias_grouped_by(column, select)) is not None:
+                return self._meant_by_alias(column, alias, exp.Group)
         every = () if column.table else view_tree.aliases(column)
         own = [one for one in every if one.alias.lower() == column.name.lower()]
         if scopes and not own:
@@ -117,6 +112,26 @@ class ViewColumns:
         if own:
             view_tree.respell(column, own[0].alias)
         return self._meant_by(own)
+
+    def _in_sources(self, column: "exp.Column", select: "exp.Select") -> "list[_Meant] | None":
+        """What a query's sources have under a column's name; None for nothing."""
+        named, there, within = self._found_in(select, column.table.lower(), column.name.lower())
+        if len(there) == 1:
+            view_tree.name_column(column, there[0][0], there[0][1].name)
+            return [self._typed(*there[0])]
+        if len(within) == 1 and not there:
+            source, names = within[0][0], self._names_of(within[0][0])[0]
+            spelled = next(one for one in names if one.lower() == column.name.lower())
+            view_tree.spell_column(column, source, spelled)
+            return self._meant_by(within[0][1])
+        if there or any(self._schema(one) is None for one in named):
+            return [_Meant(None, "", UNKNOWN)]
+        return None
+
+    def _meant_by_alias(self, column: "exp.Column", alias: "exp.Alias", clause: "type[exp.Expr]") -> "list[_Meant]":
+        self._check_alias(column, clause)
+        view_tree.respell(column, alias.alias)
+        return self._meant_by([alias])
 
     def _found_in(self, select: "exp.Select", table: str, name: str) -> "_Found":
         """The sources of a query that a table's name may mean, in lower case; "" means all."""
@@ -211,12 +226,16 @@ class ViewColumns:
                 self._queries[place] = None
         return self._queries[place]
 
-    def _check_alias(self, column: "exp.Column") -> None:
-        """Raise CannotSayError where an alias goes before a column of its name upstream only: inside of expressions."""
-        from sqlglot import exp  # noqa: PLC0415
+    def _check_alias(self, column: "exp.Column", clause: "type[exp.Expr]") -> None:
+        """Raise CannotSayError where an alias goes before a column of its name upstream only: inside of expressions.
 
-        select = next(view_tree.scopes(column))
-        sources = [] if isinstance(column.parent, exp.Ordered) else self._clauses_of(select).sources
+        There PostgreSQL knows no aliases at all: it takes them for columns of a query around.
+        """
+        if isinstance(column.parent, clause):
+            return
+        if self.dialect == "postgres":
+            raise CannotSayError(f"more is done with {column.name!r}, which is no column, but an expression's name")
+        sources = self._clauses_of(next(view_tree.scopes(column))).sources
         if any(self._schema(one) is None or self._column(one, column.name) is not None for one in sources):
             raise CannotSayError(f"more is done with {column.name!r}, which is an expression, and maybe a column too")
 
@@ -272,6 +291,15 @@ class ViewColumns:
             found is not None and isinstance(found.this, exp.Column) and found.this.name.lower() == column.name.lower()
         )
         return None if is_same else found
+
+    def _alias_grouped_by(self, column: "exp.Column", select: "exp.Select") -> "exp.Alias | None":
+        """What a name in GROUP BY means that no column of its own query has: not one of a query around."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        clause = column.find_ancestor(exp.Group, exp.Select)
+        if column.table or not isinstance(clause, exp.Group) or clause.parent is not select:
+            return None
+        return self._clauses_of(select).aliases.get(column.name.lower())
 
     def _is_used(self, column: "exp.Column") -> bool:
         """Whether more is done with a column than showing it, counting it and asking for NULL."""

@@ -42,6 +42,13 @@ def aliases(column: "exp.Column") -> "Iterator[exp.Alias]":
         yield from (one for one in select.expressions if isinstance(one, exp.Alias))
 
 
+def join_using(select: "exp.Select", column: "exp.Column") -> "exp.Join | None":
+    """The join by a column's name, if nothing says whose column is meant: then it is that of both."""
+    joins = () if column.table else select.args.get("joins") or ()
+    said = column.name.lower()
+    return next((join for join in joins for one in join.args.get("using") or () if one.name.lower() == said), None)
+
+
 def is_in_comparing_union(select: "exp.Select") -> bool:
     """Whether a query's rows are compared with those of others: told apart, or ordered among them."""
     from sqlglot import exp  # noqa: PLC0415
@@ -80,7 +87,7 @@ def unnamed(node: "exp.Expr") -> "exp.Expr":
     """Without brackets and aliases around."""
     from sqlglot import exp  # noqa: PLC0415
 
-    while isinstance(node, exp.Alias | exp.Paren):
+    while isinstance(node, exp.Alias | exp.Paren | exp.Collate):
         node = node.this
     return node
 

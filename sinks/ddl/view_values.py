@@ -7,9 +7,10 @@ side is converted, or where its text is spelled as all of them read it.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from sinks.ddl import view_tree
+from sinks.ddl import view_sqlite
 from sinks.ddl.parse.views import CannotSayError, chosen_from
 from sinks.ddl.rows.default_values import BYTES, DATES
 from sinks.rows.plain_values import are_moments, is_number
@@ -19,17 +20,16 @@ if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
 
 UNKNOWN = "?"
 """The family of a column whose table is not known here."""
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?: [0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]{1,6})?)?)?")
+_CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]{1,6})?)?"
+_MOMENT = re.compile(rf"[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?: {_CLOCK})?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?: 0?0:0?0(?::0?0(?:\.0{1,6})?)?)?")
-_SPAN = re.compile(r"-?[0-9]{1,3}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?")
+_SPAN = re.compile(r"-?[0-7]?[0-9]{1,2}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?")
 _YEAR = re.compile(r"[0-9]{4}")
 _MOMENTS = frozenset({"day", "moment"})
 _ALIKE = {_MOMENTS: "day", frozenset({"float", "number"}): "number"}
 """What PostgreSQL compares as upstream does, and the family that literals beside it have to fit."""
 _SHOWN_ALIKE = {_MOMENTS, frozenset({"number", "year"})}
 """What is shown in one place as upstream shows it."""
-_SAME_DIGITS = 15
-"""So many digits of a number are kept by SQLite, whose numbers with a fraction are of 64 bits."""
 
 
 class Meaning(Protocol):
@@ -74,6 +74,7 @@ class Value(NamedTuple):
     is_plain: bool = False
 
 
+_NUMBERS = frozenset({"", "number", "year"})
 _NUMBER = Value(frozenset({"number"}))
 _OPEN = Value(frozenset({UNKNOWN}))
 
@@ -97,12 +98,12 @@ class Comparisons:
                 self._joined(node)
             elif isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Sum):
                 self._computed(node)
-            elif self._is_sqlite and isinstance(node, exp.Count | exp.Having):
-                _check_grouped(node)
-            elif isinstance(node, exp.Literal) and not node.is_string:
-                _check_number(node, in_sqlite=self._is_sqlite)
+            elif isinstance(node, exp.Literal) and not node.is_string and "E" in node.this.upper():
+                raise CannotSayError(f"{node.this[:50]} is a DOUBLE upstream")  # and a NUMERIC in PostgreSQL
             else:
-                self._alike(_compared(node), one_type=isinstance(node, exp.In))
+                self._alike(compared(node), one_type=isinstance(node, exp.In))
+            if self._is_sqlite:
+                view_sqlite.check_node(node, self, self._columns)
             if (parts := chosen_from(node)) is not None and not isinstance(node.parent, exp.Case):
                 self._shown_as_one(parts)
 
@@ -119,6 +120,8 @@ class Comparisons:
 
     def _shown_as_one(self, parts: "Sequence[exp.Expr]") -> None:
         """Values that are shown in one place: upstream makes them of one type."""
+        if self._is_sqlite:
+            view_sqlite.check_beside(parts, self._columns)
         values = [self.value(part) for part in parts]
         kinds = {"text" if literal.is_string else "number" for value in values for literal in value.literals}
         families = frozenset(kinds).union(*(value.families for value in values)) - {""}
@@ -127,10 +130,19 @@ class Comparisons:
             raise CannotSayError(message)
 
     def _computed(self, node: "exp.Expr") -> None:
-        """FLOAT is computed with as a DOUBLE upstream; PostgreSQL has less digits, SQLite others."""
-        if any("float" in self.value(one).families for one in node.iter_expressions()):
-            message = "it computes with a FLOAT"
-            raise CannotSayError(message)
+        """FLOAT is computed with as a DOUBLE upstream; PostgreSQL has less digits, SQLite others.
+
+        PostgreSQL counts days where upstream computes with a date's digits, and SQLite takes its year alone.
+        """
+        from sqlglot import exp  # noqa: PLC0415
+
+        for one in node.iter_expressions():
+            found = self.value(one.expressions[0] if isinstance(one, exp.Distinct) else one)
+            if "float" in found.families:
+                message = "it computes with a FLOAT"
+                raise CannotSayError(message)
+            if found.families - _NUMBERS or any(literal.is_string for literal in found.literals):
+                raise CannotSayError(f"{one.sql(dialect='mysql')[:50]} is used as a number")
 
     def _joined(self, join: "exp.Join") -> None:
         if join.args.get("method"):
@@ -145,6 +157,8 @@ class Comparisons:
 
     def _alike(self, operands: "Sequence[exp.Expr]", *, inner: bool = False, one_type: bool = False) -> None:
         """`one_type`: the target makes all of one type before it compares them."""
+        if self._is_sqlite:
+            view_sqlite.check_beside(operands, self._columns)
         found = self._together(operands, inner=inner)
         if one_type and "float" in found.families and (len(found.families) > 1 or found.literals):
             message = "FLOAT is compared with other numbers"
@@ -178,7 +192,8 @@ class Comparisons:
         from sqlglot import exp  # noqa: PLC0415
 
         is_negative = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
-        if isinstance(node, exp.Paren | exp.Alias) or is_negative:
+        is_spelled = isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal)  # for PostgreSQL
+        if isinstance(node, exp.Paren | exp.Alias | exp.Collate) or is_negative or is_spelled:
             return self.value(node.this, inner=inner)
         if isinstance(node, exp.Literal | exp.Null):
             return Value(frozenset(), (node,) if isinstance(node, exp.Literal) else (), is_plain=True)
@@ -237,10 +252,19 @@ def _is_spelled(text: str, family: str) -> bool:
     """Whether a text is spelled as a column's moments, where these are texts."""
     _, _, digits = family.rstrip(")").partition("(")
     longest = len("2026-01-02 03:04:05") + bool(int(digits or 0)) + int(digits or 0) if digits else len("2026-01-02")
-    return are_moments([text]) and len(text) == longest
+    return are_moments([text]) and len(text) == longest and _is_real(text)
 
 
-def _compared(node: "exp.Expr") -> "list[exp.Expr]":
+def _is_real(text: str) -> bool:
+    """Whether there is such a moment: upstream nothing is equal to, before or after what is none."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def compared(node: "exp.Expr") -> "list[exp.Expr]":
     """What a comparison compares; nothing of any other expression."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -276,37 +300,3 @@ def united(query: "exp.Expr | None") -> "Iterator[exp.Select]":
             waiting.append(node.this)
         elif isinstance(node, exp.Select):
             yield node
-
-
-def _check_number(literal: "exp.Literal", *, in_sqlite: bool) -> None:
-    """Raise CannotSayError for a number with an exponent, which is a DOUBLE upstream and a NUMERIC in PostgreSQL.
-
-    SQLite does not compute with numbers of many digits, or with a fraction, exactly.
-    """
-    from sqlglot import exp  # noqa: PLC0415
-
-    text, node = literal.this, view_tree.around(literal, exp.Paren, exp.Neg).parent
-    if "E" in text.upper():
-        raise CannotSayError(f"{text[:50]} is a DOUBLE upstream")
-    if not in_sqlite:
-        return
-    if text.isascii() and text.isdigit():
-        is_kept = int(text) < 1 << 63
-    else:
-        compared = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.In | exp.Between
-        is_kept = len(text) <= _SAME_DIGITS and isinstance(node, compared)
-    if not is_kept:
-        message = f"SQLite does not compute with {text[:50]} as upstream does"
-        raise CannotSayError(message)
-
-
-def _check_grouped(node: "exp.Expr") -> None:
-    """Raise CannotSayError for what SQLite does not have."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if isinstance(node, exp.Having) and node.parent is not None and not node.parent.args.get("group"):
-        message = "it has HAVING without GROUP BY"
-        raise CannotSayError(message)
-    if isinstance(node.this, exp.Distinct) and len(node.this.expressions) > 1:
-        message = "it counts several columns together"
-        raise CannotSayError(message)

@@ -9,6 +9,8 @@ from ordering.events import TableName, folded
 from sinks.rows.values import zone_of
 
 LONGEST_BYTES = 63
+RESERVED = frozenset({"public", "information_schema", "ticdc_reconciler"})
+"""Schemas that are the server's own, or the reconciler's."""
 _TABLE_DIGITS = 10
 _INDEX_DIGITS = 6
 
@@ -24,6 +26,11 @@ def checked(name: str) -> str:
     if "\0" in name or not name:
         raise TargetError(f"PostgreSQL can't hold the name {name!r}", hint="rename it upstream")
     return name
+
+
+def fits(name: str) -> bool:
+    """Whether PostgreSQL can hold a name."""
+    return 0 < len(name.encode()) <= LONGEST_BYTES and "\0" not in name
 
 
 def quoted(name: str) -> str:

@@ -179,6 +179,7 @@ def _settled(view: View, dialect: str, settle: "Callable[[exp.Expr], object]") -
     from sqlglot import exp  # noqa: PLC0415
 
     tree = view.parsed()
+    _check_signs(view.query)
     _check_brackets(tree)
     _compare_numbers(tree)
     strange = next((node for node in tree.walk() if not isinstance(node, _same())), None)
@@ -186,6 +187,7 @@ def _settled(view: View, dialect: str, settle: "Callable[[exp.Expr], object]") -
         message = f"{strange.sql(dialect='mysql')[:100]!r} may mean something else here"
         raise CannotSayError(message)
     for select in tree.find_all(exp.Select):
+        _leave_dual_out(select)
         _join_in_a_row(select, dialect)
         if view.columns and any(one.is_star for one in select.expressions):
             message = "its columns are named by their places, and upstream's * may have another order"
@@ -218,12 +220,25 @@ def _comparing() -> "tuple[type[exp.Expr], ...]":
 def _check_brackets(query: "exp.Expr") -> None:
     """Raise CannotSayError for comparisons within one another without brackets: servers go through them otherwise.
 
-    `a = b > 0` is `(a = b) > 0` upstream, and `a = (b > 0)` in SQLite and to sqlglot.
+    `a = b > 0` is `(a = b) > 0` upstream, and `a = (b > 0)` in SQLite and to sqlglot. In `a NOT IN (1) = b` sqlglot
+    reads a NOT, which comes last.
     """
+    from sqlglot import exp  # noqa: PLC0415
+
     for node in query.find_all(*_comparing()):
-        if any(isinstance(one, _comparing()) for one in node.iter_expressions()):
+        if any(isinstance(one, (exp.Not, *_comparing())) for one in node.iter_expressions()):
             message = f"{node.sql(dialect='mysql')[:100]!r} compares what a comparison gives, without brackets"
             raise CannotSayError(message)
+
+
+def _check_signs(query: str) -> None:
+    """Raise CannotSayError for `!`, which goes before all else upstream: sqlglot reads it as NOT, which comes last."""
+    from sqlglot import Dialect  # noqa: PLC0415
+
+    tokens = Dialect.get_or_raise("mysql").tokenize(query) if "!" in query else []
+    if any(token.text == "!" and token.token_type.name == "NOT" for token in tokens):
+        message = "'!' is read as NOT here, which means something else beside other signs"
+        raise CannotSayError(message)
 
 
 def _show_truth_as_numbers(query: "exp.Expr") -> None:
@@ -286,6 +301,17 @@ def _is_condition(node: "exp.Expr") -> bool:
         return not (isinstance(parent.parent, exp.Case) and parent.parent.this is not None)
     is_joined = isinstance(parent, exp.Join) and place == "on"
     return is_joined or isinstance(parent, exp.Where | exp.Having | exp.And | exp.Or | exp.Not)
+
+
+def _leave_dual_out(select: "exp.Select") -> None:
+    """Read from nothing where upstream reads from DUAL, which is no table."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    begin = select.args.get("from_") or select.args.get("from")
+    source = None if begin is None else begin.this
+    is_bare = isinstance(source, exp.Table) and not (source.db or source.this.quoted or source.alias)
+    if begin is not None and is_bare and source is not None and source.name.upper() == "DUAL":
+        begin.pop()
 
 
 def _join_in_a_row(select: "exp.Select", dialect: str) -> None:

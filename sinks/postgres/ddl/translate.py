@@ -22,13 +22,12 @@ from sinks.postgres.ddl.alter_table import PostgresAlteration, column_clause, co
 from sinks.postgres.ddl.indexes import NOTE, created, note
 from sinks.postgres.ddl.partition_condition import CREATE_CRC, PostgresSpeller
 from sinks.postgres.ddl.views import Views
-from sinks.postgres.names import checked, index_name, literal, place, quoted, renamed_index
+from sinks.postgres.names import RESERVED, checked, fits, index_name, literal, place, quoted, renamed_index
 from sinks.postgres.types import column_of
 from sinks.rows.schema import Catalog, Column
 from sinks.rows.values import ValueRules
 
 DEFINITION = "ticdc_reconciler.definition"
-_RESERVED = {"public", "information_schema", "ticdc_reconciler"}
 
 
 def definitions_in(db: PostgresConnection, changefeed: str) -> Definitions:
@@ -117,7 +116,7 @@ class PostgresTranslation:
 
     def _create_database(self) -> Iterator[str]:
         schema = self._statement.database or ""
-        if schema.lower() in _RESERVED or schema.lower().startswith("pg_"):
+        if schema.lower() in RESERVED or schema.lower().startswith("pg_"):
             hint = "leave the database out with filter.rules, or use another target"
             raise TargetError(f"PostgreSQL keeps the schema {schema!r} for itself or others", hint=hint)
         yield f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"
@@ -185,8 +184,10 @@ class PostgresTranslation:
             yield f"DROP TABLE IF EXISTS {place(self._known(named(reference)))}"
 
     def _drop_view(self) -> Iterator[str]:
-        """Those that are kept are gone already."""
-        yield from (f"DROP VIEW IF EXISTS {place(named(reference))}" for reference in self._statement.tables)
+        """Those that are kept are gone already, or wait: then a view of their name is somebody's own."""
+        kept = self._definitions.views()
+        names = (name for name in map(named, self._statement.tables) if name not in kept)
+        yield from (f"DROP VIEW IF EXISTS {place(name)}" for name in names if fits(name.table))
 
     def _truncate(self) -> Iterator[str]:
         yield f"TRUNCATE TABLE {place(self._own())}"

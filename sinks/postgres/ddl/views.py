@@ -4,10 +4,10 @@ Each is kept as a statement with what it reads. Before a DDL the views over its 
 again; one that can't be made now (its table is gone, say) is made once it can. What others granted on them is lost.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import TableName
@@ -18,8 +18,12 @@ from sinks.ddl.view_columns import ViewColumns
 from sinks.postgres.catalog import of_one, read_tables
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl.indexes import note
-from sinks.postgres.names import place, quoted
+from sinks.postgres.ddl.view_order import order_as_upstream
+from sinks.postgres.names import RESERVED, checked, place, quoted
 from sinks.rows.schema import Catalog
+
+if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
+    from sqlglot import exp
 
 _CONCERNED = {
     DdlKind.CREATE_TABLE, DdlKind.DROP_TABLE, DdlKind.RENAME_TABLE, DdlKind.ALTER_TABLE, DdlKind.DROP_DATABASE,
@@ -57,24 +61,35 @@ class Views:
 
     def dropped(self) -> Iterator[str]:
         """What takes the concerned views away."""
-        if self._concerned:
-            yield f"DROP VIEW IF EXISTS {', '.join(map(place, sorted(self._concerned)))}"
+        there = [name for name in sorted(self._concerned) if self._views[name].there]
+        if there:
+            yield f"DROP VIEW IF EXISTS {', '.join(map(place, there))}"
 
     def keep(self, statement: Statement, session: str, catalog: Catalog) -> Iterator[str]:
         """Keep the view of a CREATE VIEW, which `made` will make; or a note on why it can't be."""
         name = named(statement.tables[0])
         view = read_view(statement.sql)
         try:
-            settle = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", self._texts()).settle
-            query = translated(view, session, "postgres", qualified=True, settle=settle)
+            columns = ViewColumns(catalog, self._definitions, session, _OTHER, "postgres", self._texts())
             reads = frozenset(map(catalog.spelled, tables_of(view, session)))
+            _check_own(name, view, reads)
+
+            def settle(query: "exp.Expr") -> None:
+                columns.settle(query)
+                _check_names(query)
+                order_as_upstream(query, columns)
+
+            query = translated(view, session, "postgres", qualified=True, settle=settle)
         except CannotSayError as error:
             self._definitions.drop(name)
             yield note(f"left out: view {name}: {error}")
             return
         sql = f"CREATE VIEW {place(name)} {_columns(view)}AS {query}"
-        self._definitions.put(name, KnownView(sql, frozenset(map(tuple, reads))))  # type: ignore[arg-type]
+        self._keep(name, KnownView(sql, frozenset(map(tuple, reads))), there=False)  # type: ignore[arg-type]
         self._concerned.add(name)
+
+    def _keep(self, name: TableName, view: KnownView, *, there: bool) -> None:
+        self._definitions.put(name, replace(view, there=there))
 
     def made(self, catalog: Catalog) -> Iterator[str]:
         """Make the views that are concerned and still kept, in whatever order they can be; tells of the others.
@@ -84,23 +99,29 @@ class Views:
         kept = self._definitions.views()
         waiting = {name: kept[name].view for name in sorted(self._concerned & kept.keys())}
         reasons = self._other_than_upstream(waiting, catalog)
+        reasons_before = set(reasons)
         for name, reason in reasons.items():
             del waiting[name]
             yield note(f"left out until its columns are as they were: view {name}: {reason}")
         while made := [name for name, sql in waiting.items() if self._could_make(name, sql, reasons)]:
             yield from (waiting.pop(name) for name in made)
+        for name in self._concerned & kept.keys():
+            is_there = name not in waiting and name not in reasons_before
+            if kept[name].there != is_there:
+                self._keep(name, kept[name], there=is_there)
         yield from (note(f"view {name} waits until it can be made: {reasons[name]}") for name in waiting)
 
     def _other_than_upstream(self, waiting: dict[TableName, str], catalog: Catalog) -> dict[TableName, str]:
         """The views whose columns have other types now, so that they would mean something else here; and why."""
-        if self._kind not in {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE} or not waiting:
+        kinds = {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE, DdlKind.CREATE_VIEW}
+        if self._kind not in kinds or not waiting:
             return {}
         tables = {name: schema for name, schema in catalog.tables.items() if name not in self._touched}
         for name in self._touched:
             tables |= read_tables(partial(self._about, name), {}, {})
         catalog, found = replace(catalog, tables=tables), dict[TableName, str]()
         text_of = self._texts()
-        for name, sql in waiting.items():
+        for name, sql in ((one, text) for one, text in waiting.items() if one not in self._touched):
             columns = ViewColumns(catalog, self._definitions, name.database, _OTHER, "postgres", text_of)
             found[name] = columns.why_not_any_more(sql)
         return {name: reason for name, reason in found.items() if reason}
@@ -125,6 +146,28 @@ class Views:
             return False
         self._db.run("RELEASE SAVEPOINT view")
         return True
+
+
+def _check_own(name: TableName, view: View, reads: Iterable[TableName]) -> None:
+    """Raise CannotSayError for a view over what the server has under the same name, or that it would call otherwise."""
+    for one in reads:
+        if one.database.lower() in RESERVED or one.database.lower().startswith("pg_"):
+            raise CannotSayError(f"{one.database!r} is the server's own here, and not upstream's")
+    _check_length(name.table, *view.columns)
+
+
+def _check_names(query: "exp.Expr") -> None:
+    from sqlglot import exp  # noqa: PLC0415
+
+    _check_length(*(str(one.this) for one in query.find_all(exp.Identifier)))
+
+
+def _check_length(*names: str) -> None:
+    for name in names:
+        try:
+            checked(name)
+        except TargetError as error:
+            raise CannotSayError(error.fact) from error
 
 
 def _columns(view: View) -> str:

@@ -4,7 +4,6 @@ What SQLite's ALTER TABLE can't do makes a new table, inside the transaction: a 
 converted into it, then its name, indexes and triggers.
 """
 
-import re
 from collections.abc import Iterator
 
 from ordering.errors import TargetError
@@ -32,7 +31,7 @@ from sinks.ddl.rows.default_values import Filling, shown
 from sinks.ddl.rows.modify_column import keeps_values
 from sinks.rows.schema import Column, Shape
 from sinks.sqlite.catalog import index_name, place_of
-from sinks.sqlite.ddl.indexes import created, index_place, left_out, noted, remade
+from sinks.sqlite.ddl.indexes import created, index_place, left_out, made_again, noted, remade
 from sinks.sqlite.ddl.live_schema import Site
 from sinks.sqlite.ddl.schema_text import TOKEN, body_of, literal, quoted
 from sinks.sqlite.ddl.table_clauses import TableText, read_table_text
@@ -48,10 +47,6 @@ _GUESSED = {
     Shape.JSON: TypeDef("json"),
 }
 """Types of columns whose type upstream is not known: as their values are kept."""
-_HEAD = re.compile(
-    r"""(CREATE\s+(?:UNIQUE\s+)?(?:INDEX|TRIGGER))\s+("(?:[^"]|"")*"|`(?:[^`]|``)*`|'(?:[^']|'')*'|\[[^\]]*\]|\w+)\s+(.*)""",
-    re.DOTALL | re.IGNORECASE,
-)
 
 
 class SqliteAlteration:
@@ -180,13 +175,7 @@ class SqliteAlteration:
         yield f"DROP TABLE {place_of(self._table)}"
         yield f"ALTER TABLE {place_of(between)} RENAME TO {quoted(self._table.table)}"
         for sql in (*indexes, *triggers):
-            yield self._placed(sql)
-
-    def _placed(self, sql: str) -> str:
-        """A text of an index or a trigger, which SQLite keeps without the database."""
-        kind, name, rest = _HEAD.match(sql).groups()  # type: ignore[union-attr]
-        bare = name[1:-1].replace(name[0] * 2, name[0]) if name[0] in "\"'`" else name.strip("[]")
-        return f"{kind} {index_place(self._table.database, bare)} {rest}"
+            yield made_again(self._table.database, sql)
 
     def _set_default(self, change: SetDefault) -> Iterator[str]:
         column = self._column(change.name)

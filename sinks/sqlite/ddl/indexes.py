@@ -1,5 +1,6 @@
 """Secondary indexes in SQLite: `table.index`, for its index names are global to a file."""
 
+import re
 from collections.abc import Iterator
 
 from ordering.events import TableName
@@ -7,6 +8,10 @@ from sinks.ddl.model import IndexDef, IndexKind, IndexPart
 from sinks.sqlite.catalog import index_name, quoted_database
 from sinks.sqlite.ddl.schema_text import body_of, quoted
 
+_HEAD = re.compile(
+    r"""(CREATE\s+(?:UNIQUE\s+)?(?:INDEX|TRIGGER))\s+("(?:[^"]|"")*"|`(?:[^`]|``)*`|'(?:[^']|'')*'|\[[^\]]*\]|\w+)\s+(.*)""",
+    re.DOTALL | re.IGNORECASE,
+)
 NOTE = "-- "
 """How a line begins that tells what was left out, and why."""
 
@@ -35,6 +40,13 @@ def remade(table: TableName, index: str, sql: str) -> str:
     """The text of an index for a table or an index of another name."""
     unique = "UNIQUE " if sql.upper().startswith("CREATE UNIQUE") else ""
     return f"CREATE {unique}INDEX {name_of(table, index)} ON {quoted(table.table)} {body_of(sql)}"
+
+
+def made_again(database: str, sql: str) -> str:
+    """The statement of an index's or a trigger's text, which SQLite keeps without the database."""
+    kind, name, rest = _HEAD.match(sql).groups()  # type: ignore[union-attr]
+    bare = name[1:-1].replace(name[0] * 2, name[0]) if name[0] in "\"'`" else name.strip("[]")
+    return f"{kind} {index_place(database, bare)} {rest}"
 
 
 def created(table: TableName, index: IndexDef, columns: set[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from sinks.ddl.view_columns import ViewColumns
 from sinks.rows.schema import Catalog
 from sinks.sqlite.catalog import place_of, quoted_database
 from sinks.sqlite.ddl.alter_table import SqliteAlteration
-from sinks.sqlite.ddl.indexes import NOTE, created, index_place, left_out, remade
+from sinks.sqlite.ddl.indexes import NOTE, created, index_place, left_out, made_again, remade
 from sinks.sqlite.ddl.live_schema import Site
 from sinks.sqlite.ddl.partition_condition import SqliteSpeller
 from sinks.sqlite.ddl.schema_text import body_of, quoted
@@ -54,7 +54,8 @@ class SqliteTranslation:
 
     def _without_changed_views(self) -> Iterator[str]:
         """Take views away whose columns have other types now: they would mean something else than upstream's."""
-        if self._statement.kind not in {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE}:
+        kinds = {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE, DdlKind.CREATE_VIEW}
+        if self._statement.kind not in kinds:
             return
         pairs = (reference for pair in self._statement.renames for reference in pair)
         touched = {named(reference) for reference in (*self._statement.tables, *pairs)}
@@ -62,7 +63,7 @@ class SqliteTranslation:
         tables |= {name: self._site.schema(name) for name in touched if self._site.texts(name)}
         catalog = replace(self._catalog, tables=tables)
         there = {name: self._site.view_text(name) for name in self._site.views({one.database for one in touched})}
-        for name in concerned(there, touched):
+        for name in (one for one in concerned(there, touched) if one not in touched):
             columns = ViewColumns(
                 catalog, self._site.definitions, name.database, _OTHER, "sqlite", self._site.view_text
             )
@@ -77,9 +78,11 @@ class SqliteTranslation:
         names = {named(r).database for pair in self._statement.renames for r in pair}
         databases = names or {named(r).database for r in self._statement.tables} if changed else set()
         views = self._site.view_texts(databases)
+        triggers = [(name.database, sql) for name, _ in views for sql in self._site.triggers(name)]
         yield from (f"DROP VIEW {place_of(name)}" for name, _ in views)
         yield from self._statements()
         yield from (f"CREATE VIEW {place_of(name)} {sql}" for name, sql in views)
+        yield from (made_again(database, sql) for database, sql in triggers)
 
     def _statements(self) -> Iterator[str]:
         rules: dict[DdlKind, Callable[[], Iterator[str]]] = {
