@@ -11,12 +11,14 @@ DOCKER = ROOT / "docker"
 SCHEMAS = Path(__file__).parent / "schemas"
 CHANGEFEEDS = DOCKER / "changefeeds"
 IMAGE = "ticdc-reconciler:0.2.0"
+VARIABLE = re.compile(r"\$\{(\w+):-(\w*)\}")
+"""In a Compose file: a variable with what it is where the environment does not say."""
 PINNED = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?")
 
 
 def composed(name: str) -> dict[str, Any]:
-    """A Compose file; anchors and merges are resolved."""
-    found: dict[str, Any] = yaml.safe_load((DOCKER / name).read_text())
+    """A Compose file; anchors and merges are resolved, and `${NAME:-default}` is the default."""
+    found: dict[str, Any] = yaml.safe_load(VARIABLE.sub(r"\2", (DOCKER / name).read_text()))
     return found
 
 

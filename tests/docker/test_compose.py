@@ -23,6 +23,7 @@ from tests.docker.stack import (
     ROOT,
     SCHEMAS,
     SERVICES,
+    VARIABLE,
     VOLUMES,
     composed,
     mounts,
@@ -79,13 +80,13 @@ def test_servers_are_of_the_versions_that_are_tested_here() -> None:
         return found[1]
 
     kafka = version("kafka", r"org\.apache\.kafka/kafka_[\d.]+/([\d.]+)=")
-    assert SERVICES["kafka"]["image"] == f"apache/kafka:{kafka}"
+    assert SERVICES["kafka"]["image"] == f"docker.io/apache/kafka:{kafka}"
     packed = re.search(r'"mariadb-([\d.]+)"', (embedded / "mariadb.py").read_text())
     assert packed is not None
-    assert SERVICES["mariadb"]["image"] == f"mariadb:{packed[1]}"
+    assert SERVICES["mariadb"]["image"] == f"docker.io/library/mariadb:{packed[1]}"
     packed = re.search(r'"postgres-(\d+\.\d+)', (embedded / "postgres.py").read_text())
     assert packed is not None
-    assert SERVICES["postgres"]["image"].startswith(f"postgres:{packed[1]}-")
+    assert SERVICES["postgres"]["image"].startswith(f"docker.io/library/postgres:{packed[1]}-")
 
 
 def test_our_image_has_our_version() -> None:
@@ -166,6 +167,36 @@ def test_ports_are_open_to_this_machine_only() -> None:
     assert len({port.split(":")[1] for port in ports}) == len(ports) == 7
 
 
+def test_each_port_can_be_another_one() -> None:
+    """By the variable of its service; where a port is told to clients too, by the same one."""
+    for file in FILES:
+        text = (DOCKER / file).read_text()
+        ports = re.findall(r"ports: \[(.+)\]", text)
+        assert len(ports) == sum("ports" in service for service in composed(file)["services"].values())
+        assert all(re.fullmatch(r'"127\.0\.0\.1:\$\{[A-Z]+_PORT:-(\d+)\}:\1"', port) for port in ports), ports
+        given: dict[str, set[str]] = {}
+        for variable, default in VARIABLE.findall(text):
+            given.setdefault(variable, set()).add(default)
+        assert all(len(defaults) == 1 for defaults in given.values()), given
+        assert {name.upper() for name, service in composed(file)["services"].items() if "ports" in service} == {
+            variable.removesuffix("_PORT") for variable in given
+        }
+    assert "OUTSIDE://127.0.0.1:${KAFKA_PORT:-9092}" in (DOCKER / "compose.yml").read_text()
+
+
+def test_health_is_asked_without_starting_java() -> None:
+    """Every five seconds, beside whatever the machine has to do."""
+    for name, service in SERVICES.items():
+        assert not re.search(r"/kafka-|java", str(service.get("healthcheck", {}).get("test"))), name
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_are_named_in_full(name: str) -> None:
+    """Engines other than Docker's look for a name without a registry in several, or in none."""
+    image = SERVICES[name]["image"]
+    assert image == IMAGE or image.startswith("docker.io/")
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_nobody_gets_new_privileges(name: str) -> None:
     service = SERVICES[name]
@@ -239,7 +270,7 @@ def test_everything_copied_exists_and_is_sent_to_the_engine() -> None:
     assert {"docker/requirements.lock", "consumer", "ordering", "sinks"} <= set(sources)
     sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
     assert set(sources) == sent
-    assert all((ROOT / source).exists() for source in sources)
+    assert all(list(ROOT.glob(source)) for source in sources)
 
 
 def pins(lock: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ import yaml
 
 from consumer.demo.shop_load import TOTAL
 from tests.docker.manifests import KUBERNETES, found, kustomized
-from tests.docker.stack import BASE, DOCKER, ROOT, SERVICES, composed
+from tests.docker.stack import BASE, DOCKER, FILES, ROOT, SERVICES, VARIABLE, composed
 from tests.docker.test_kubernetes import SECRET, config_map
 from tests.docs.test_readme import README, check_command_line, words_of
 
@@ -107,6 +107,11 @@ def test_its_addresses_are_those_of_the_services() -> None:
     assert all((DOCKER / "secrets" / name).is_file() for name in re.findall(r"docker/secrets/([a-z-]+)`", TEXT))
     assert {f"shop-{name}" for name in ("mariadb", "postgres")} <= set(re.findall(r"`(shop-\w+)`", TEXT))
     assert str(TOTAL) in TEXT
+
+
+def test_each_port_s_variable_is_named() -> None:
+    variables = {name for file in FILES for name, _ in VARIABLE.findall((DOCKER / file).read_text())}
+    assert variables == set(re.findall(r"`([A-Z]+_PORT)`", TEXT))
 
 
 def test_the_files_that_it_names_exist() -> None:
