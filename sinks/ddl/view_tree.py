@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ordering.events import TableName
+from sinks.ddl.parse.views import from_clause
 
 if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
     from sqlglot import exp
@@ -28,8 +29,7 @@ def scopes(column: "exp.Column") -> "Iterator[exp.Select]":
 
 def sources(select: "exp.Select") -> "Iterator[exp.Expr]":
     """What a query reads from."""
-    begin = select.args.get("from_") or select.args.get("from")
-    for one in (begin, *(select.args.get("joins") or ())):
+    for one in (from_clause(select), *(select.args.get("joins") or ())):
         if one is not None:
             yield one.this
 

@@ -9,28 +9,32 @@ from ordering.events import TableName, folded
 from sinks.rows.values import zone_of
 
 LONGEST_BYTES = 63
-RESERVED = frozenset({"public", "information_schema", "ticdc_reconciler"})
-"""Schemas that are the server's own, or the reconciler's."""
+_RESERVED = frozenset({"public", "information_schema", "ticdc_reconciler"})
 _TABLE_DIGITS = 10
 _INDEX_DIGITS = 6
 
 
 def checked(name: str) -> str:
     """The name, if PostgreSQL can hold it. Raises TargetError."""
+    if fits(name):
+        return name
     size = len(name.encode())
     if size > LONGEST_BYTES:
         raise TargetError(
             f"the name {name!r} has {size} bytes, PostgreSQL's names have {LONGEST_BYTES} at most",
             hint="rename it upstream, leave the table out with filter.rules, or use another target",
         )
-    if "\0" in name or not name:
-        raise TargetError(f"PostgreSQL can't hold the name {name!r}", hint="rename it upstream")
-    return name
+    raise TargetError(f"PostgreSQL can't hold the name {name!r}", hint="rename it upstream")
 
 
 def fits(name: str) -> bool:
     """Whether PostgreSQL can hold a name."""
     return 0 < len(name.encode()) <= LONGEST_BYTES and "\0" not in name
+
+
+def is_reserved(schema: str) -> bool:
+    """Whether a schema is the server's own, or the reconciler's."""
+    return schema.lower() in _RESERVED or schema.lower().startswith("pg_")
 
 
 def quoted(name: str) -> str:

@@ -99,6 +99,7 @@ class Execution:
         return progress
 
     def _keeping(self, ddl: DdlEvent, progress: Progress, left_out: Collection[str], *, is_done: bool) -> Progress:
+        # of tables that are not taken no key is told; what can't be read keeps nothing below
         with suppress(InputError, ConfigError):
             is_done = is_done or self.deciding.is_left_out(ddl)
         return keeping(ddl, progress, left_out, self.target.catalog(), is_done=is_done)

@@ -38,6 +38,10 @@ class DdlKind(Enum):
     OTHER = "other"
 
 
+CHANGING_VIEWS = frozenset({DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE, DdlKind.CREATE_VIEW})
+"""By which the columns under a view may become others, so that what it means here has to be judged again."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableReference:
     """A table as a statement names it; `database` is None where it is not said."""

@@ -303,11 +303,17 @@ def _is_condition(node: "exp.Expr") -> bool:
     return is_joined or isinstance(parent, exp.Where | exp.Having | exp.And | exp.Or | exp.Not)
 
 
+def from_clause(select: "exp.Select") -> "exp.From | None":
+    """A query's FROM, which releases of sqlglot keep under two names."""
+    found: exp.From | None = select.args.get("from_") or select.args.get("from")
+    return found
+
+
 def _leave_dual_out(select: "exp.Select") -> None:
     """Read from nothing where upstream reads from DUAL, which is no table."""
     from sqlglot import exp  # noqa: PLC0415
 
-    begin = select.args.get("from_") or select.args.get("from")
+    begin = from_clause(select)
     source = None if begin is None else begin.this
     is_bare = isinstance(source, exp.Table) and not (source.db or source.this.quoted or source.alias)
     if begin is not None and is_bare and source is not None and source.name.upper() == "DUAL":
@@ -322,7 +328,7 @@ def _join_in_a_row(select: "exp.Select", dialect: str) -> None:
     """
     from sqlglot import exp  # noqa: PLC0415
 
-    begin = select.args.get("from_") or select.args.get("from")
+    begin = from_clause(select)
     if begin is None:
         return
     first, joins = begin.this, list(select.args.get("joins") or ())

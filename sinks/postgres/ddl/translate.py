@@ -22,7 +22,7 @@ from sinks.postgres.ddl.alter_table import PostgresAlteration, column_clause, co
 from sinks.postgres.ddl.indexes import NOTE, created, note
 from sinks.postgres.ddl.partition_condition import CREATE_CRC, PostgresSpeller
 from sinks.postgres.ddl.views import Views
-from sinks.postgres.names import RESERVED, checked, fits, index_name, literal, place, quoted, renamed_index
+from sinks.postgres.names import checked, fits, index_name, is_reserved, literal, place, quoted, renamed_index
 from sinks.postgres.types import column_of
 from sinks.rows.schema import Catalog, Column
 from sinks.rows.values import ValueRules
@@ -116,7 +116,7 @@ class PostgresTranslation:
 
     def _create_database(self) -> Iterator[str]:
         schema = self._statement.database or ""
-        if schema.lower() in RESERVED or schema.lower().startswith("pg_"):
+        if is_reserved(schema):
             hint = "leave the database out with filter.rules, or use another target"
             raise TargetError(f"PostgreSQL keeps the schema {schema!r} for itself or others", hint=hint)
         yield f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"

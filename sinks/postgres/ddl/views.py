@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ordering.errors import TargetError, TargetUnreachableError
 from ordering.events import TableName
 from sinks.ddl.kept_definitions import Definitions, KnownView
-from sinks.ddl.parse.statement import DdlKind, Statement, named
+from sinks.ddl.parse.statement import CHANGING_VIEWS, DdlKind, Statement, named
 from sinks.ddl.parse.views import CannotSayError, View, read_view, tables_of, translated
 from sinks.ddl.view_columns import ViewColumns
 from sinks.postgres.catalog import of_one, read_tables
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl.indexes import note
 from sinks.postgres.ddl.view_order import order_as_upstream
-from sinks.postgres.names import RESERVED, checked, place, quoted
+from sinks.postgres.names import checked, is_reserved, place, quoted
 from sinks.rows.schema import Catalog
 
 if TYPE_CHECKING:  # see `sinks.ddl.parse.views`
@@ -85,11 +85,8 @@ class Views:
             yield note(f"left out: view {name}: {error}")
             return
         sql = f"CREATE VIEW {place(name)} {_columns(view)}AS {query}"
-        self._keep(name, KnownView(sql, frozenset(map(tuple, reads))), there=False)  # type: ignore[arg-type]
+        self._definitions.put(name, KnownView(sql, frozenset(map(tuple, reads)), there=False))  # type: ignore[arg-type]
         self._concerned.add(name)
-
-    def _keep(self, name: TableName, view: KnownView, *, there: bool) -> None:
-        self._definitions.put(name, replace(view, there=there))
 
     def made(self, catalog: Catalog) -> Iterator[str]:
         """Make the views that are concerned and still kept, in whatever order they can be; tells of the others.
@@ -99,22 +96,21 @@ class Views:
         kept = self._definitions.views()
         waiting = {name: kept[name].view for name in sorted(self._concerned & kept.keys())}
         reasons = self._other_than_upstream(waiting, catalog)
-        reasons_before = set(reasons)
+        there = set[TableName]()
         for name, reason in reasons.items():
             del waiting[name]
             yield note(f"left out until its columns are as they were: view {name}: {reason}")
         while made := [name for name, sql in waiting.items() if self._could_make(name, sql, reasons)]:
             yield from (waiting.pop(name) for name in made)
+            there.update(made)
         for name in self._concerned & kept.keys():
-            is_there = name not in waiting and name not in reasons_before
-            if kept[name].there != is_there:
-                self._keep(name, kept[name], there=is_there)
+            if kept[name].there != (name in there):
+                self._definitions.put(name, replace(kept[name], there=name in there))
         yield from (note(f"view {name} waits until it can be made: {reasons[name]}") for name in waiting)
 
     def _other_than_upstream(self, waiting: dict[TableName, str], catalog: Catalog) -> dict[TableName, str]:
         """The views whose columns have other types now, so that they would mean something else here; and why."""
-        kinds = {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE, DdlKind.CREATE_VIEW}
-        if self._kind not in kinds or not waiting:
+        if self._kind not in CHANGING_VIEWS or not waiting:
             return {}
         tables = {name: schema for name, schema in catalog.tables.items() if name not in self._touched}
         for name in self._touched:
@@ -151,7 +147,7 @@ class Views:
 def _check_own(name: TableName, view: View, reads: Iterable[TableName]) -> None:
     """Raise CannotSayError for a view over what the server has under the same name, or that it would call otherwise."""
     for one in reads:
-        if one.database.lower() in RESERVED or one.database.lower().startswith("pg_"):
+        if is_reserved(one.database):
             raise CannotSayError(f"{one.database!r} is the server's own here, and not upstream's")
     _check_length(name.table, *view.columns)
 

@@ -12,7 +12,7 @@ from ordering.events import TableName
 from sinks.ddl.kept_definitions import in_charset
 from sinks.ddl.model import AddIndex, ChangePartitions, ColumnDef, DropIndex, TableDef
 from sinks.ddl.parse.partitions import read_change
-from sinks.ddl.parse.statement import DdlKind, Statement, TableReference, named
+from sinks.ddl.parse.statement import CHANGING_VIEWS, DdlKind, Statement, TableReference, named
 from sinks.ddl.parse.tables import read_changes, read_dropped_index, read_index
 from sinks.ddl.parse.views import CannotSayError, concerned, is_written_here, read_view, tables_of, translated
 from sinks.ddl.rows.default_values import Circumstances
@@ -54,8 +54,7 @@ class SqliteTranslation:
 
     def _without_changed_views(self) -> Iterator[str]:
         """Take views away whose columns have other types now: they would mean something else than upstream's."""
-        kinds = {DdlKind.CREATE_TABLE, DdlKind.ALTER_TABLE, DdlKind.RENAME_TABLE, DdlKind.CREATE_VIEW}
-        if self._statement.kind not in kinds:
+        if self._statement.kind not in CHANGING_VIEWS:
             return
         pairs = (reference for pair in self._statement.renames for reference in pair)
         touched = {named(reference) for reference in (*self._statement.tables, *pairs)}

@@ -26,6 +26,17 @@ def keys(feed: Feed) -> list[int]:
     return sorted(int(row["id"]) for row in feed.cells.tables(["d"])["d.t"][1])
 
 
+def repaired_once_caught_up(feed: Feed, rewind: list[str]) -> None:
+    feed.send([watermark(20, 1)])
+    done = CliRunner().invoke(main, rewind)
+    assert done.exit_code == 0, done.output
+    feed.once()
+    assert (feed.checkpoint(), keys(feed)) == (at(20), [1, 15])
+    feed.send([insert("d.t", 25, 1, id=25, v=1, s="x"), watermark(30, 0), watermark(30, 2)])
+    feed.once()
+    assert feed.checkpoint() == at(20), "its partition holds back again"
+
+
 @pytest.mark.by_turns
 def test_what_a_believed_one_has_lost_comes_back(sqlite_feed: Feed) -> None:
     feed = sqlite_feed
@@ -46,14 +57,7 @@ def test_what_a_believed_one_has_lost_comes_back(sqlite_feed: Feed) -> None:
     refusal = CliRunner().invoke(main, rewind)
     assert refusal.exit_code == 3
     assert "has not caught up" in refusal.output, "rows up to the checkpoint may come yet"
-    feed.send([watermark(20, 1)])
-    done = CliRunner().invoke(main, rewind)
-    assert done.exit_code == 0, done.output
-    feed.once()
-    assert (feed.checkpoint(), keys(feed)) == (at(20), [1, 15])
-    feed.send([insert("d.t", 25, 1, id=25, v=1, s="x"), watermark(30, 0), watermark(30, 2)])
-    feed.once()
-    assert feed.checkpoint() == at(20), "its partition holds back again"
+    repaired_once_caught_up(feed, rewind)
 
 
 def test_one_that_no_clock_refuses_is_forgotten_by_a_rewind(sqlite_feed: Feed) -> None:
@@ -72,14 +76,7 @@ def test_one_that_no_clock_refuses_is_forgotten_by_a_rewind(sqlite_feed: Feed) -
     assert (refusal.exit_code, f"rewind to {at(3)} " in refusal.output) == (2, True), refusal.output
     refusal = CliRunner().invoke(main, rewind)
     assert (refusal.exit_code, "has not caught up" in refusal.output) == (3, True)
-    feed.send([watermark(20, 1)])
-    done = CliRunner().invoke(main, rewind)
-    assert done.exit_code == 0, done.output
-    feed.once()
-    assert (feed.checkpoint(), keys(feed)) == (at(20), [1, 15])
-    feed.send([insert("d.t", 25, 1, id=25, v=1, s="x"), watermark(30, 0), watermark(30, 2)])
-    feed.once()
-    assert feed.checkpoint() == at(20), "its partition holds back again"
+    repaired_once_caught_up(feed, rewind)
 
 
 def test_the_quarantine_takes_a_row_of_the_future(sqlite_feed: Feed) -> None:

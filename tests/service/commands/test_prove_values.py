@@ -3,7 +3,7 @@
 import json
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import pytest
@@ -166,18 +166,26 @@ def test_a_member_without_a_name_is_not_the_invalid_value(every: LocalFeed) -> N
         assert verdicts(prove(every)) == {"t": "different" if is_changed else "equal"}
 
 
+def floats_proven(
+    feed: LocalFeed, kinds: Mapping[str, str], rows: Sequence[Mapping[str, str | None]], *, changed: str
+) -> None:
+    """A table of floats is equal, and different once `g` of its first row is another one."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
+    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    feed.send([ddl("d.t", 2, f"CREATE TABLE `t` (id INT PRIMARY KEY, {columns})")])
+    feed.send(typed(insert("d.t", 3, id=number, **row), **kinds) for number, row in enumerate(rows))
+    feed.send(watermarks(4))
+    feed.apply()
+    assert verdicts(prove(feed)) == {"t": "equal"}
+    feed.cells.run("d", f"UPDATE t SET g = {changed} WHERE id = 0")
+    assert verdicts(prove(feed)) == {"t": "different"}
+
+
 def test_floats_with_a_scale_are_proven_as_the_server_cuts_them(every: LocalFeed) -> None:
     """MySQL and MariaDB hold -0.05 in a DOUBLE(9,2) as another float than TiDB does, and show it as -0.05."""
     kinds = {"g": "double(9,2)", "f": "float(7,2)"}
-    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
-    every.send([ddl("d.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, g DOUBLE(9,2), f FLOAT(7,2))")])
     values = ["-0.05", "-0.01", "0.05", "-1.1", "-99.99", "0", "-0.5", "12345.67", "-12345.67", "-0.99", "0.01"]
-    every.send(typed(insert("d.t", 3, id=n, g=value, f=value), **kinds) for n, value in enumerate(values))
-    every.send(watermarks(4))
-    every.apply()
-    assert verdicts(prove(every)) == {"t": "equal"}
-    every.cells.run("d", "UPDATE t SET g = -0.06 WHERE id = 0")
-    assert verdicts(prove(every)) == {"t": "different"}
+    floats_proven(every, kinds, [{"g": value, "f": value} for value in values], changed="-0.06")
 
 
 def test_a_day_in_a_column_of_moments_is_its_first_moment(every: LocalFeed) -> None:
@@ -232,20 +240,13 @@ def test_event_filters_take_no_question_mark_for_a_member(every: LocalFeed) -> N
 
 def long_floats(feed: LocalFeed) -> None:
     kinds = {"g": "double", "f": "float", "gd": "double(25,20)"}
-    feed.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
-    feed.send([ddl("d.t", 2, "CREATE TABLE `t` (id INT PRIMARY KEY, g DOUBLE, f FLOAT, gd DOUBLE(25,20))")])
     rows = (
         {"g": "-0.00018337809844134914", "f": "-0.0001833781", "gd": "-0.00012207031250000000"},
         {"g": "0.00018337809844134914", "f": "0.0001833781", "gd": "0.00012207031250000000"},
         {"g": "-99999999999999.98", "f": "-0.0001", "gd": "-0.00010000000000000000"},
         {"g": "-0.001000000000000001", "f": "-999999.06", "gd": None},
     )
-    feed.send(typed(insert("d.t", 3, id=number, **row), **kinds) for number, row in enumerate(rows))
-    feed.send(watermarks(4))
-    feed.apply()
-    assert verdicts(prove(feed)) == {"t": "equal"}
-    feed.cells.run("d", "UPDATE t SET g = -0.00018337809844134917 WHERE id = 0")
-    assert verdicts(prove(feed)) == {"t": "different"}
+    floats_proven(feed, kinds, rows, changed="-0.00018337809844134917")
 
 
 def test_floats_of_which_the_sign_makes_a_long_text(every: LocalFeed) -> None:
