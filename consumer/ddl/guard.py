@@ -79,7 +79,7 @@ def _check_reading(ddl: DdlEvent, statement: Statement, events: Sequence[Event])
         raise InputError(f"a DDL is not read as one kind of statement: {ddl.sql[:200]!r}", hint=_HINT)
     if Event.RENAME_TABLE in events and len(events) > 1:
         raise InputError(f"a table is renamed by one of several clauses: {ddl.sql[:200]!r}", hint=_HINT)
-    check_grammar(statement)
+    check_grammar(statement, ddl.sql)
 
 
 def _names(ddl: DdlEvent, statement: Statement) -> Iterator[str]:

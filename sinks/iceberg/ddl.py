@@ -14,6 +14,7 @@ from pyiceberg.types import IcebergType, NestedField
 
 from ordering.errors import TargetError
 from ordering.events import folded
+from sinks.ddl.index_names import check_names
 from sinks.ddl.model import (
     AddColumn,
     AddIndex,
@@ -41,13 +42,14 @@ from sinks.iceberg.encoder import IcebergEncoder
 from sinks.iceberg.session import LakeSession
 from sinks.iceberg.table import COLUMNS, PLAIN, PRIMARY, UNIQUES, LakeTable
 from sinks.iceberg.types import column_of, keeps_rows, maker, type_of
+from sinks.rows.schema import Catalog
 
 _Indexes = dict[str, list[int]]
 """The columns of indexes, by name."""
 
 
 def execute(
-    session: LakeSession, statement: Statement, encoder: IcebergEncoder, filling: Filling, given: str
+    session: LakeSession, statement: Statement, encoder: IcebergEncoder, filling: Filling, given: str, catalog: Catalog
 ) -> list[str]:
     """Do what a statement with the database of every name says; what was done. Raises TargetError for others.
 
@@ -55,6 +57,9 @@ def execute(
     computes.
     """
     notes, sql = list[str](), statement.sql
+    if statement.kind in {DdlKind.ALTER_TABLE, DdlKind.DROP_INDEX}:
+        own = _own(statement, session)
+        check_names(statement, catalog.get(own.name), catalog, lambda index: _may_have(own, folded(index)))
     if statement.kind is DdlKind.ALTER_TABLE:
         table = session.table(named(statement.tables[0]))
         sql = without_those_there(sql, given, lambda index: _may_have(table, index))

@@ -114,7 +114,7 @@ class IcebergDialect:
         statement = read_statement(respelled(ddl.statement, ddl.own_database, catalog))
         own = catalog.database(ddl.own_database)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))
-        return execute(session, placed, self._values, filling_of(ddl, self._rules), ddl.sql)
+        return execute(session, placed, self._values, filling_of(ddl, self._rules), ddl.sql, catalog)
 
     def spelled(self, table: TableName, columns: Sequence[str]) -> tuple[str, list[str]]:
         """Refused: see `consumer.config.model`."""

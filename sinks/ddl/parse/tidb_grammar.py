@@ -31,6 +31,7 @@ _OPTIONS = frozenset({
 })  # fmt: skip
 _NEXT = {"CONVERT": {"TO"}, "EXCHANGE": {"PARTITION"}}
 """What has to follow some of these words."""
+_KEYS = {"PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "COLUMNAR"}
 _NO_QUERY = {DdlKind.CREATE_VIEW, DdlKind.OTHER}
 """What may hold a query, and what is none of ours to send."""
 _ENDS = {
@@ -40,10 +41,13 @@ _ENDS = {
 """Kinds that end with their names, and the one word that may follow."""
 
 
-def check_grammar(statement: Statement) -> None:
-    """Raise InputError for what TiDB could not have printed, and a server might read as something else."""
+def check_grammar(statement: Statement, given: str) -> None:
+    """Raise InputError for what TiDB could not have printed, and a server might read as something else.
+
+    `given`: the statement as it came, with TiDB's own comments.
+    """
     words = Words(statement.sql)
-    if strange := _strange(statement, words):
+    if strange := _strange(statement, words) or _conditional_key(statement, given):
         raise InputError(f"TiDB has no such DDL statement: {strange!r} in {statement.sql[:200]!r}")
 
 
@@ -55,6 +59,25 @@ def _strange(statement: Statement, words: Words) -> str:
         return query
     if statement.kind is DdlKind.ALTER_TABLE:
         return next((clause for clause in map(_strange_clause, _clauses(words)) if clause), "")
+    return ""
+
+
+def _conditional_key(statement: Statement, given: str) -> str:
+    """A key that is made only if there is none of its name: MariaDB has that, TiDB of plain indexes alone.
+
+    Whether upstream made it would be a matter of indexes that the target need not have.
+    """
+    if statement.kind not in {DdlKind.ALTER_TABLE, DdlKind.CREATE_TABLE} or "EXISTS" not in given.upper():
+        return ""
+    words = Words(given, features=True)
+    while not words.ended:
+        start = words.at
+        if words.skip_any(*_KEYS):
+            words.skip_any("KEY", "INDEX")
+            if words.skip("IF", "NOT", "EXISTS"):
+                return " ".join(word.text for word in words.words[start : words.at])
+        else:
+            words.take()
     return ""
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -12,6 +13,7 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, Entered, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.index_names import check_names
 from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.model import ColumnDef, TypeDef
 from sinks.ddl.name_resolution import respelled
@@ -140,6 +142,9 @@ class MysqlDdl:
         self._end_running(lease, recovery.subjects(statement, session))
         sent, catalog = read_statement(ddl.sql), self._at.catalog()
         query, has_partial = self._at.db.query, self._reads_features
+        for name in recovery.subjects(statement, session)[:1]:
+            table = catalog.spelled(name)
+            check_names(statement, catalog.get(table), catalog, partial(kept_indexes.has_index, query, table))
         for left_over in kept_indexes.drops(query, statement, sent, session, catalog, has_partial=has_partial):
             self._change(left_over, lease)
         with self._at.led_transaction(lease):

@@ -60,6 +60,11 @@ def _not_upstreams(table: TableName, index: IndexDef, there: list[Any]) -> Targe
     )
 
 
+def has_index(query: Query, table: TableName, index: str) -> bool:
+    """Whether a table has an index of this name."""
+    return bool(query(_PARTS, (*table, index)))
+
+
 def all_there(query: Query, statement: Statement, session: str | None, catalog: Catalog) -> bool:
     """Whether all that the statement makes is there, as it would be made."""
     clauses = 1 if statement.kind is DdlKind.CREATE_INDEX else len(_changes(statement))

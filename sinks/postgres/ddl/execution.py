@@ -7,6 +7,7 @@ from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
 from sinks.bookkeeping.ddl_log import DdlRecord, DdlState, milliseconds_since
 from sinks.bookkeeping.progress_rows import Lease
+from sinks.ddl.index_names import check_names
 from sinks.ddl.kept_definitions import PlacedDdl
 from sinks.ddl.name_resolution import older_database, respelled, session_of
 from sinks.ddl.parse.left_out import without_those_there
@@ -67,8 +68,10 @@ class PostgresDdl:
         at, catalog = self._at, self._at.catalog()
         statement = read_statement(respelled(ddl.statement, ddl.own_database, catalog))
         own = catalog.database(ddl.own_database)
-        if statement.kind is DdlKind.ALTER_TABLE:
+        if statement.kind in {DdlKind.ALTER_TABLE, DdlKind.DROP_INDEX}:
             name = catalog.spelled(TableName(statement.tables[0].database or own, statement.tables[0].table))
+            check_names(statement, catalog.get(name), catalog, lambda index: has_index(at.db, name, index))
+        if statement.kind is DdlKind.ALTER_TABLE:
             left = without_those_there(statement.sql, ddl.sql, lambda index: has_index(at.db, name, index))
             statement = statement if left == statement.sql else read_statement(left)
         placed = statement.placed(own, lambda old: older_database(statement, old, ddl, catalog))

@@ -8,10 +8,8 @@ import pytest
 from ordering.errors import TargetError
 from sinks.steps import Step
 from tests.service.cells import MariaDbCells, emptied
-from tests.service.lab import Feed
 from tests.service.local import Killed, LocalFeed
-from tests.service.messages import ddl, insert, keyed, watermarks
-from tests.sinks.iceberg_cells import IcebergCells
+from tests.service.messages import ddl, insert, watermarks
 
 pytestmark = pytest.mark.service
 PLAIN = "CREATE TABLE `t` (`id` INT NOT NULL,`note` INT,`created` INT,UNIQUE `k`(`id`))"
@@ -85,22 +83,3 @@ def test_an_index_that_upstream_had_is_not_made_twice(feed: LocalFeed, clause: s
     found = {row["Key_name"]: row["Column_name"] for row in feed.cells.query(INDEXES)}
     assert found == {"PRIMARY": "id", "i": "v", "j": "id"}
     assert feed.cells.tables({"x"})["x.t"] == (["id", "v", "b"], [{"id": 1, "v": 2, "b": 3}])
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "iceberg", "mariadb", "postgres", "tidb"])
-def test_upstreams_plain_index_becomes_no_unique_one(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
-    """Upstream left the clause out, for it had an index of that name; here it became the key, and rows were one."""
-    if kind == "iceberg":
-        catalog = tmp_path / "catalog.db"
-        uri = f"iceberg+sqlite:///{catalog}?warehouse={tmp_path / 'warehouse'}"
-        found: Feed | LocalFeed = LocalFeed.into(uri, IcebergCells(catalog), tmp_path)
-    else:
-        found = request.getfixturevalue(f"{kind}_feed")
-    table = "CREATE TABLE `t` (`a` INT NOT NULL,`b` INT NOT NULL,`c` INT NOT NULL,UNIQUE `u`(`a`,`b`),KEY `K`(`c`))"
-    renamed = "ALTER TABLE `t` RENAME INDEX `k` TO `i`"
-    clause = "ALTER TABLE `t` ADD UNIQUE INDEX /*T! IF NOT EXISTS  */`i`(`c`),ADD COLUMN `x` INT"
-    rows = [keyed(insert("x.t", n, a=1, b=n, c=1, x=None)) for n in (5, 6, 7)]
-    statements = [ddl("x.t", n, sql) for n, sql in enumerate((table, renamed, clause), 2)]
-    found.send([ddl("x.", 1, "CREATE DATABASE `x`"), *statements, *rows, *watermarks(8)])
-    found.once()
-    assert len(found.cells.tables({"x"})["x.t"][1]) == len(rows)
