@@ -4,7 +4,8 @@ Nor is that of others, where a filter or an operator leaves out the DDL that dro
 
 They stand in the progress, so that they are exactly as far as the DDLs are. What they say is about upstream: its table
 has no such index any more. That stays true if the table is dropped, for RECOVER brings it back as it was; it ends when
-the target makes a table or an index of that name as upstream does, or upstream has a key over these columns again.
+the target makes a table or an index of that name as upstream does. If upstream has a key over these columns again, by
+any name, it is not lost until upstream drops that one, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +26,8 @@ class KeptKey:
     """An index that was kept: its columns, in small letters, and the commitTs of the DDL that dropped it upstream.
 
     `stays`: a filter or an operator has left that DDL out, so no later one drops the index here. It goes by upstream's
-    name, which is another one here if the DDL that renamed it was left out: at `NOT_YET`, until upstream drops it.
+    name, which is another one here if the DDL that renamed it was left out, or if upstream has another index over its
+    columns again: at `NOT_YET`, until upstream drops that.
     """
 
     columns: frozenset[str]

@@ -269,14 +269,31 @@ def _altered(
     renamed, gone = _columns_after(changes)
     made = {folded(index.known_as) for index in _made(changes)}
     made |= {folded(change.new) for change in changes if isinstance(change, RenameIndex)}
-    again = [frozenset(folded(part.column) for part in index.parts) for index in _made(changes) if index.kind.unique]
-    after = {
+    found = {
         name: replace(key, columns=frozenset(renamed.get(column, column) for column in key.columns - gone))
         for name, key in found.items()
         if not (is_done and name in made and key.commit_ts != NOT_YET)
-        and not any(columns <= key.columns for columns in again)
     }
-    return {name: key for name, key in after.items() if key.columns}
+    return {name: key for name, key in _had_again(found, changes, schema, catalog).items() if key.columns}
+
+
+def _had_again(
+    keys: Mapping[str, KeptKey], changes: Iterable[Change], schema: TableSchema | None, catalog: Catalog
+) -> dict[str, KeptKey]:
+    """A table's kept keys once upstream has made keys over columns of theirs: one is not lost until that is dropped."""
+
+    def is_taken(name: str) -> bool:
+        return schema is not None and bool(schema.columns_of(_here(name, schema, catalog)))
+
+    made = [index.named(is_taken) for index in _made(changes) if keys and index.kind.unique]
+    found = dict(keys)
+    for name, key in keys.items():
+        within = (folded(i.name) for i in made if {folded(part.column) for part in i.parts} <= key.columns)
+        holder = next((one for one in within if one == name or one not in found), None)
+        if holder is not None and key.commit_ts != NOT_YET:
+            del found[name]
+            found[holder] = replace(key, commit_ts=NOT_YET, stays=True)
+    return found
 
 
 def _staying(
@@ -308,11 +325,18 @@ def _once_renamed(
             continue
         if isinstance(change, RenameIndex):
             found[folded(change.new)] = found.pop(name)
-        elif isinstance(change, DropIndex) and schema.columns_of(_here(name, schema, catalog)):
+        elif isinstance(change, DropIndex) and _is_only_one(_here(name, schema, catalog), known, schema):
             del found[name]  # somebody has renamed it since
         elif isinstance(change, DropIndex):
             found[name] = replace(known, commit_ts=at)
     return found
+
+
+def _is_only_one(index: str, key: KeptKey, schema: TableSchema) -> bool:
+    """Whether the target has an index, and no other one over all columns of a kept key."""
+    names = ["PRIMARY", *schema.unique_indexes]
+    others = (schema.columns_of(name) for name in names if folded(name) != folded(index))
+    return bool(schema.columns_of(index)) and all(set(map(folded, columns)) != key.columns for columns in others)
 
 
 def _columns_after(changes: Iterable[Change]) -> tuple[dict[str, str], set[str]]:

@@ -115,6 +115,7 @@ def test_a_key_that_is_left_out_is_remembered_with_its_columns() -> None:
 
 STAYS: KeptKeys = {T: {"u": KeptKey(frozenset({"u"}), 100, stays=True)}}
 RENAMED: KeptKeys = {T: {"v": KeptKey(frozenset({"u"}), NOT_YET, stays=True)}}
+AGAIN: KeptKeys = {T: {"x": RENAMED[T]["v"]}}
 BOTH: dict[str, tuple[str, ...]] = {"u": ("u",), "w": ("w",)}
 
 
@@ -124,13 +125,15 @@ BOTH: dict[str, tuple[str, ...]] = {"u": ("u",), "w": ("w",)}
         ({}, "ALTER TABLE `t` DROP INDEX `u`", STAYS),
         ({}, "DROP INDEX `U` ON `t`", STAYS),
         ({}, "ALTER TABLE `t` DROP INDEX `u`, ADD UNIQUE `u`(`n`)", STAYS),
-        ({}, "ALTER TABLE `t` DROP INDEX `u`, ADD UNIQUE `x`(`u`)", {}),
+        ({}, "ALTER TABLE `t` DROP INDEX `u`, ADD UNIQUE `x`(`u`)", AGAIN),
         ({}, "ALTER TABLE `t` DROP INDEX `gone`", {}),
         ({}, "ALTER TABLE `t` DROP PRIMARY KEY", {}),  # a primary key that no message names is refused anyway
         (KEPT, "ALTER TABLE `t` DROP INDEX `u`", KEPT),
         (KEPT, "ALTER TABLE `t` ADD UNIQUE `u`(`w`)", KEPT),
         (KEPT, "ALTER TABLE `t` ADD INDEX `u`(`u`)", KEPT),
-        (KEPT, "ALTER TABLE `t` ADD UNIQUE `x`(`U`)", {}),
+        (KEPT, "ALTER TABLE `t` ADD UNIQUE `x`(`U`)", AGAIN),
+        (AGAIN, "ALTER TABLE `t` ADD UNIQUE `y`(`U`)", AGAIN),
+        (AGAIN, "DROP INDEX `X` ON `t`", {T: {"x": STAYS[T]["u"]}}),
         (KEPT, "ALTER TABLE `t` ADD UNIQUE `x`(`u`,`n`)", KEPT),
         (RENAMED, "ALTER TABLE `t` DROP INDEX `v`", {T: {"v": KeptKey(frozenset("u"), 100, stays=True)}}),
         (RENAMED, "ALTER TABLE `t` RENAME INDEX `V` TO `x`", {T: {"x": RENAMED[T]["v"]}}),
