@@ -13,7 +13,12 @@ def page_names() -> dict[str, str]:
     """Each page's name, with its title."""
     pages = next((place for place in _PLACES if place.is_dir()), None)
     found = {} if pages is None else {path.stem: path for path in sorted(pages.glob("*.md")) if path.stem.islower()}
-    return {name: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, path in found.items()}
+    return {name: _title(path.read_text(encoding="utf-8")) for name, path in found.items()}
+
+
+def _title(text: str) -> str:
+    """A page's heading; generated pages have a comment before it."""
+    return next((line.removeprefix("# ") for line in text.splitlines() if line.startswith("# ")), "")
 
 
 def page_text(name: str) -> str:
