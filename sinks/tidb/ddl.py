@@ -14,6 +14,7 @@ from sinks.ddl.model import ChangeColumn
 from sinks.ddl.parse.statement import DdlKind, read_statement
 from sinks.ddl.parse.tables import read_changes
 from sinks.mysql.connection import MysqlConnection
+from sinks.mysql.ddl.conversion_trial import check_nulls
 from sinks.mysql.ddl.execution import MysqlDdl
 from sinks.mysql.ddl.kept_indexes import all_there
 from sinks.mysql.ddl.partitions import unvalidated
@@ -137,8 +138,9 @@ class TidbDdl(MysqlDdl):
         return ()
 
     def _check_conversions(self, sql: str, session: str | None, lease: Lease) -> bool:
-        """It converts as upstream did."""
-        del sql, session, lease
+        """It converts as upstream did, but for moments of its own."""
+        del lease
+        check_nulls(self._at.db, sql, session, self._at.catalog())
         return False
 
     def _change(self, sql: str, lease: Lease) -> None:

@@ -22,7 +22,11 @@ class Known:
 
 
 _ZERO = re.compile(r"'0000-00-00 00:00:00\.?'")
-"""A text that was a moment; PostgreSQL had NULL for it, TiDB forgets its fractions in rows from before the column."""
+"""A text that was a moment, whose fractions TiDB forgets in rows from before the column."""
+_NOTHING = re.compile(r"b?'0000-00-00[ 0:.]*'|datetime\.timedelta\(0\)|Decimal\('0[.0]*'\)|\b0\b|None")
+"""What may become of a zero moment, for which PostgreSQL has NULL."""
+_ZEROS = re.compile(r"\.0+(?=')|(?<=\.\d)0+(?=')")
+"""Behind a number that is a text: MariaDB's JSON has as many as the column had."""
 _MYSQLS = ("mariadb", "mysql")
 _ALL = ("sqlite", "postgres", *_MYSQLS, "tidb")
 KNOWN = (
@@ -33,6 +37,10 @@ KNOWN = (
     Known(_MYSQLS, r"(MariaDB|MySQL) may compute VIRTUAL column", "a VIRTUAL column that may be another there"),
     Known(_ALL, r"without its database, and .* each have one", "an old name that means several tables"),
     Known(_MYSQLS, r"1067 Invalid default value .*(ENUM|SET)\('[^)]*[\U00010000-\U0010ffff]", "a member beyond U+FFFF"),
+    Known(_MYSQLS, r"1067 Invalid default value .*DEFAULT _UTF8MB4'[^']*[^\x00-\xff]", "a default beyond latin1"),
+    Known(_MYSQLS, r"1265 Data truncated for column 'c' at .* (MODIFY|CHANGE) COLUMN", "a member beyond U+FFFF"),
+    Known(_ALL, r"for which upstream has filled in the time of the change", "NULL that became the time of the change"),
+    Known(("postgres",), r"23502 column .* contains null values", "a zero moment, for which PostgreSQL has NULL"),
     Known(_MYSQLS, r"1520 Reorganize of range partitions cannot change total ranges", "a range that ends earlier"),
     Known(_MYSQLS, r"1298 Unknown or incorrect time zone", "a server without time zone tables"),
     Known(("mysql",), r"1064 .* near 'DEFAULT\)'", "MySQL has no DEFAULT partition of a LIST"),
@@ -50,5 +58,17 @@ def why(kind: str, verdict: Verdict, statements: Sequence[str]) -> str:
     for known in KNOWN:
         if kind in known.kinds and is_loose >= known.loose and re.search(known.said, verdict.stopped):
             return known.reason
-    zero = verdict.silent and all(_ZERO.search(line) for line in verdict.silent if " lacks " in line)
-    return "a zero moment that became a text" if zero else ""
+    if not verdict.silent:
+        return ""
+    if all(_ZERO.search(line) for line in verdict.silent if " lacks " in line):
+        return "a zero moment that became a text"
+    if kind == "postgres" and _same(verdict.silent, _NOTHING, "0"):
+        return "a zero moment that became another type"
+    is_json = any("JSON" in line.upper() for line in statements)
+    return "a number that became a JSON" if kind == "mariadb" and is_json and _same(verdict.silent, _ZEROS, "") else ""
+
+
+def _same(lines: Sequence[str], nothing: re.Pattern[str], shown: str) -> bool:
+    """Whether the rows of these lines are the same, whatever stands for nothing in them."""
+    rows = [[nothing.sub(shown, line.partition(w)[2]) for line in lines if w in line] for w in (" lacks ", " has ")]
+    return sorted(rows[0]) == sorted(rows[1]) and sum(map(len, rows)) == len(lines)

@@ -46,7 +46,7 @@ KEYS = (
 OPTIONS = (
     "", "", "", " COMMENT = 'it''s'", " CHARSET = latin1", " DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
     " CHARSET = gbk", " AUTO_INCREMENT = 100", " ENGINE=InnoDB ROW_FORMAT=DYNAMIC", " /*T! SHARD_ROW_ID_BITS = 2 */",
-    " /*T![auto_id_cache] AUTO_ID_CACHE = 1 */", " STATS_PERSISTENT=0", " CHARSET = utf8",
+    " /*T![auto_id_cache] AUTO_ID_CACHE = 100 */", " STATS_PERSISTENT=0", " CHARSET = utf8",
     " COLLATE = utf8mb4_unicode_ci",
 )  # fmt: skip
 PARTITIONS = (

@@ -29,8 +29,8 @@ REALS = {"float", "double"}
 BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 DATES = {"date", "datetime", "timestamp"}
 _ZEROS = {
-    "decimal": "0", "year": "0000", "bit": Number("0"), "enum": "1", "set": "0", "json": "null", "date": "0000-00-00",
-    "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00",
+    "decimal": "0", "year": "0000", "bit": Number("0"), "enum": Number("1"), "set": Number("0"), "json": "null",
+    "date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00",
     **dict.fromkeys(INTEGERS | REALS, "0"),
 }  # fmt: skip
 _YEARS_OF_CENTURY = 100

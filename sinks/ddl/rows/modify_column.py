@@ -37,6 +37,8 @@ _CHARACTER_BYTES = 4
 _MICROSECOND_DIGITS = 6
 _CENTURY, _TURN = 100, 70
 _ALL_BITS = 1 << 64
+_CHARACTERS = {"ascii": "\x7f", "utf8": "\uffff"}
+"""The last one of a character set."""
 _LEAST_PLAIN, _MOST_PLAIN = 1e-15, 1e15
 
 
@@ -50,6 +52,17 @@ def converter(old: TypeDef, new: TypeDef) -> Convert:
         )
     fit = fitting(new)
     return rule if fit is None else (lambda text: fit(rule(text)))
+
+
+def loses_characters(old: TypeDef, new: TypeDef) -> bool:
+    """Whether texts or bytes may hold characters that the new character set lacks."""
+    before, after = _charset(old), _charset(new)
+    return after in _CHARACTERS and before not in {after, "ascii"} and old.base in TEXTS | BYTES and new.base in TEXTS
+
+
+def _charset(kind: TypeDef) -> str:
+    found = kind.charset or kind.collation.partition("_")[0]
+    return "utf8" if found == "utf8mb3" else found
 
 
 def number_of(kind: TypeDef, names: str) -> str:
@@ -70,6 +83,8 @@ def keeps_values(old: TypeDef, new: TypeDef) -> bool:
 
 
 def _fits_in_text(old: TypeDef, new: TypeDef) -> bool:
+    if loses_characters(old, new):
+        return False
     length = old.number(0, 1) if old.base in {"char", "varchar"} else None
     if new.base == "varchar":
         return length is not None and length <= new.number(0, 1)
@@ -176,8 +191,20 @@ def _respelled_json(text: str) -> str:
 
 
 def _to_text(old: TypeDef, new: TypeDef) -> Convert:
-    read, longest = _named(old), new.number(0, 1)
+    read, longest = _in_charset(old, new), new.number(0, 1)
     return (lambda text: read(text)[:longest].rstrip(" ")) if new.base == "char" else read
+
+
+def _in_charset(old: TypeDef, new: TypeDef) -> Convert:
+    """A question mark for each character that the new character set lacks; bytes are read up to the first of these.
+
+    Only a session without strict mode does so, and only to a text. TiDB's latin1 has all characters.
+    """
+    read = _named(old)
+    if not loses_characters(old, new):
+        return read
+    lacking = re.compile(f"[^\\0-{_CHARACTERS[_charset(new)]}]" + (".*" if old.base in BYTES else ""), re.DOTALL)
+    return lambda text: lacking.sub("" if old.base in BYTES else "?", read(text))
 
 
 def _to_bytes(old: TypeDef, new: TypeDef) -> Convert:

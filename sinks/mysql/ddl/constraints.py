@@ -10,6 +10,11 @@ from sinks.mysql.ddl.columns import Edit, is_word
 FOREIGN_KEYS = """
 SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """
+COUNTED = """
+SELECT COLUMN_NAME FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND EXTRA LIKE '%%auto_increment%%'
+"""
+"""The AUTO_INCREMENT column of a table."""
 _FOREIGN_KEY = re.compile(r"CONSTRAINT `((?:[^`]|``)*)` FOREIGN KEY")
 _NAMED_BY_TIDB = re.compile(r"fk_\d+", re.IGNORECASE)
 _NAMED_BY_SERVER = re.compile(r"_ibfk_\d+$")
@@ -30,9 +35,8 @@ def why_constraint_left_out(clause: Sequence[Word], keys: Sequence[str] | None, 
     """Why a clause is left out; "" if it is not. `keys`: see `named_here`; `counted`: see `automatic`."""
     if keys is not None and not keys and _drops_foreign_key(clause):
         return "the table has no foreign key here"
-    is_check = (
-        bool(clause) and is_word(clause[0], "CHECK", "CONSTRAINT") and any(is_word(w, "CHECK") for w in clause[:3])
-    )
+    head = list(clause[1:4] if clause and is_word(clause[0], "ADD") else clause[:3])
+    is_check = bool(head) and is_word(head[0], "CHECK", "CONSTRAINT") and any(is_word(w, "CHECK") for w in head)
     if is_check and any(word.kind is WordKind.NAME and word.text.lower() in counted for word in clause):
         return "no server checks an AUTO_INCREMENT column, and neither does upstream"
     return ""

@@ -6,6 +6,7 @@ differs the DDL is refused. Changes that keep every value are not tried.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,8 +25,9 @@ from sinks.ddl.parse.tables import changed_columns
 from sinks.ddl.parse.words import Words
 from sinks.ddl.rows.default_values import BYTES, INTEGERS, REALS
 from sinks.ddl.rows.modify_column import Convert, converter, keeps_values
+from sinks.ddl.rows.null_moments import fills_in_now, not_sent
 from sinks.ddl.rows.out_of_range import shortest
-from sinks.mysql.catalog import quoted
+from sinks.mysql.catalog import place_of, quoted
 from sinks.mysql.connection import MysqlConnection
 from sinks.mysql.ddl.pre_conversion import prepared
 from sinks.mysql.ddl.translate import upstreams
@@ -35,6 +37,8 @@ _DATABASE = "ticdc_reconciler"
 _COLUMN = "c"
 _PAGE = 5_000
 """Values compared at once."""
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
+"""A JSON that a DOUBLE has become here: 12, which upstream is 12.0; or it is a whole number."""
 _SINGLE = 1e-7
 """How far two texts of one FLOAT may be apart."""
 _HINT = "make the change in the target by hand, with the values that upstream shows, and leave this DDL out"
@@ -67,6 +71,7 @@ def check_conversions(db: MysqlConnection, changefeed: str, sql: str, session: s
     TargetError with the value that the server would convert in another way than TiDB.
     """
     copy = TableName(_DATABASE, f"conversion_{xxhash.xxh3_64_hexdigest(changefeed.encode())}")
+    check_nulls(db, sql, session, catalog)
     loose = False
     for conversion in _conversions(db, sql, session, catalog, copy):
         with _copied(db, conversion):
@@ -77,6 +82,16 @@ def check_conversions(db: MysqlConnection, changefeed: str, sql: str, session: s
 def _conversions(
     db: MysqlConnection, sql: str, session: str | None, catalog: Catalog, copy: TableName
 ) -> Iterator[_Conversion]:
+    charset = ""
+    for table, column, change, source in _changes(sql, session, catalog):
+        charset = charset or _charset(db, table)
+        old, changed = type_there(column), in_charset(change, upstreams(charset.rpartition(" ")[2]))
+        if isinstance(changed, ChangeColumn) and not _keeps(old, changed):
+            yield _Conversion(table, column, old, changed.column.type, source, copy, charset)
+
+
+def _changes(sql: str, session: str | None, catalog: Catalog) -> Iterator[tuple[TableName, Column, ChangeColumn, str]]:
+    """The columns that an ALTER TABLE changes, as they are there; see `changed_columns`."""
     statement = read_statement(sql)
     if statement.kind is not DdlKind.ALTER_TABLE:
         return
@@ -85,13 +100,17 @@ def _conversions(
     if schema is None:
         return
     own = {column.name.lower(): column for column in schema.columns if not column.generated}
-    charset = ""
     for change, source in changed_columns(sql):
         if (column := own.get(change.old.lower())) is not None:
-            charset = charset or _charset(db, schema.name)
-            old, changed = type_there(column), in_charset(change, upstreams(charset.rpartition(" ")[2]))
-            if isinstance(changed, ChangeColumn) and not _keeps(old, changed):
-                yield _Conversion(schema.name, column, old, changed.column.type, source, copy, charset)
+            yield schema.name, column, change, source
+
+
+def check_nulls(db: MysqlConnection, sql: str, session: str | None, catalog: Catalog) -> None:
+    """Raises TargetError where upstream has filled in the time of the change: see `fills_in_now`."""
+    for table, column, change, _ in _changes(sql, session, catalog):
+        look = f"SELECT EXISTS (SELECT 1 FROM {place_of(table)} WHERE {quoted(column.name)} IS NULL)"  # noqa: S608 quoted
+        if fills_in_now(type_there(column).base, change.column) and db.value(look):
+            raise not_sent(table, column.name)
 
 
 def _charset(db: MysqlConnection, table: TableName) -> str:
@@ -158,6 +177,8 @@ def _check(db: MysqlConnection, conversion: _Conversion) -> bool:
     after = dict(_values(db, conversion, conversion.new))
     for number, text in before:
         _compare(conversion, convert, text, after.get(number, ""))
+        if conversion.old.base == "json" != conversion.new.base and _WHOLE.fullmatch(text):
+            raise _other(conversion, text, after.get(number, ""), f"makes {text + '.0'!r} if it once was a DOUBLE")
     return loose
 
 
@@ -209,12 +230,16 @@ def _compare(conversion: _Conversion, convert: Convert, before: str, after: str)
     except (ArithmeticError, LookupError, ValueError):
         wanted = None
     if wanted is None or not is_same(conversion.new, wanted, after):
-        upstream = "is not known here" if wanted is None else f"makes {wanted[:100]!r}"
-        raise TargetError(
-            f"column {conversion.column.name!r} of {conversion.table}: of {before[:100]!r} the server makes"
-            f" {after[:100]!r} by the change from {conversion.old} to {conversion.new}, what TiDB {upstream}",
-            hint=_HINT,
-        )
+        raise _other(conversion, before, after, "is not known here" if wanted is None else f"makes {wanted[:100]!r}")
+
+
+def _other(conversion: _Conversion, before: str, after: str, upstream: str) -> TargetError:
+    """`upstream`: what is known of what TiDB makes of the value."""
+    return TargetError(
+        f"column {conversion.column.name!r} of {conversion.table}: of {before[:100]!r} the server makes"
+        f" {after[:100]!r} by the change from {conversion.old} to {conversion.new}, what TiDB {upstream}",
+        hint=_HINT,
+    )
 
 
 def is_json(text: str) -> bool:

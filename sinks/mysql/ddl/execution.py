@@ -25,7 +25,7 @@ from sinks.mysql.catalog import place_of, quoted, read_table
 from sinks.mysql.connection import ROUNDING_MODE, MysqlConnection
 from sinks.mysql.ddl import kept_indexes, recovery
 from sinks.mysql.ddl.columns import lasting_members
-from sinks.mysql.ddl.constraints import FOREIGN_KEYS, foreign_keys_in
+from sinks.mysql.ddl.constraints import COUNTED, FOREIGN_KEYS, foreign_keys_in
 from sinks.mysql.ddl.conversion_trial import check_conversions
 from sinks.mysql.ddl.global_indexes import plain_globals
 from sinks.mysql.ddl.partitions import by_key
@@ -232,6 +232,9 @@ class MysqlDdl:
         statement = read_statement(sql)
         if (table := self._altered(statement, ddl)) is not None:
             server = replace(server, types=self._types(table), foreign_keys=self._foreign_keys(sql, table))
+            if "CHECK" in sql.upper():
+                counted = frozenset(str(name).lower() for (name,) in self._at.db.query(COUNTED, table))
+                server = replace(server, automatic=counted)
         if may_compute(sql):
             collation = self._at.db.value(TABLE_COLLATION, table) if table else self._collation(statement, ddl)
             server = replace(server, collation=str(collation or ""))

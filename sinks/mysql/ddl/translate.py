@@ -115,7 +115,7 @@ def adapted(sql: str, server: Server) -> Adapted:
     edits: list[Edit] = []
     server = replace(server, types={**server.types, **_types_in(sql, server.collation)})
     for clauses in _lists(words):
-        kept, server = 0, replace(server, automatic=automatic(clauses))
+        kept, server = 0, replace(server, automatic=server.automatic | automatic(clauses))
         for at, clause in enumerate(clauses):
             reason = _left_out(clause, server, alters=_is(words[0], "ALTER"))
             if reason:

@@ -24,6 +24,7 @@ from sinks.ddl.model import (
 )
 from sinks.ddl.rows.default_values import DATES, Filling, shown
 from sinks.ddl.rows.modify_column import keeps_values
+from sinks.ddl.rows.null_moments import fills_in_now, not_sent
 from sinks.postgres.catalog import members_check, members_of
 from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl.convert_column import PADDED, converted, guessed
@@ -117,6 +118,10 @@ class PostgresAlteration:
     def _has_rows(self) -> bool:
         return bool(self._db.value(f"SELECT EXISTS (SELECT FROM {place(self._table)})"))  # noqa: S608 quoted
 
+    def _has_null(self, column: str) -> bool:
+        look = f"SELECT EXISTS (SELECT FROM {place(self._table)} WHERE {quoted(column)} IS NULL)"  # noqa: S608 quoted
+        return bool(self._db.value(look))
+
     def _add_index(self, index: IndexDef) -> Iterator[str]:
         if index.if_missing and self._is_there(index.name):
             yield note(f"left out: index {index.name!r}, which is there")
@@ -160,10 +165,12 @@ class PostgresAlteration:
             yield note(f"left out: virtual column {old!r}")
             return
         after = column_of(column)
+        known = self._known.type_of(old) if self._known else None
+        if fills_in_now((known or guessed(before)).base, column) and self._has_null(old):
+            raise not_sent(self._table, old)
         yield self._default(old, None)
         if before.members != after.members or before.shape is not after.shape:
             yield from self._drop_members(old)
-        known = self._known.type_of(old) if self._known else None
         moves = before.type != after.type or before.shape is not after.shape or column.type.base in PADDED
         if moves or not (known is None or keeps_values(known, column.type)):
             yield from self._retyped(before, column, after.type, known)

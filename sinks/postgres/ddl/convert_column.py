@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from sinks.ddl.model import TypeDef
 from sinks.ddl.rows.default_values import BYTES, INTEGERS, REALS
-from sinks.ddl.rows.modify_column import keeps_values
+from sinks.ddl.rows.modify_column import keeps_values, loses_characters
 from sinks.ddl.rows.out_of_range import bytes_held, number_range
 from sinks.postgres.catalog import base_type
 from sinks.postgres.names import literal, zone
@@ -38,6 +38,8 @@ def converted(old: Column, kind: TypeDef, source: str, time_zone: str, known: Ty
     """
     if known is not None and keeps_values(known, kind) and kind.base not in PADDED:
         return f"{source}::{type_of(kind)}"
+    if loses_characters(known or guessed(old), kind):
+        return None
     rule = _RULES.get(old.shape, _of_scalar)
     return rule(source, old, kind, time_zone)
 

@@ -29,6 +29,7 @@ from sinks.ddl.model import (
 )
 from sinks.ddl.rows.default_values import Filling, shown
 from sinks.ddl.rows.modify_column import keeps_values
+from sinks.ddl.rows.null_moments import fills_in_now, not_sent
 from sinks.rows.schema import Column, Shape
 from sinks.sqlite.catalog import index_name, place_of
 from sinks.sqlite.ddl.indexes import created, index_place, left_out, made_again, noted, remade
@@ -130,6 +131,8 @@ class SqliteAlteration:
             yield left_out(f"virtual column {old!r}")
             return
         kind = self._type_of(before)
+        if fills_in_now(kind.base, column) and self._site.has_null(self._table, before.name):
+            raise not_sent(self._table, before.name)
         if before.name != column.name:
             yield f"{self._head} RENAME COLUMN {quoted(before.name)} TO {quoted(column.name)}"
         table = self._text()

@@ -11,6 +11,7 @@ from sinks.ddl.kept_definitions import Definitions, Known
 from sinks.rows.schema import TableSchema
 from sinks.rows.values import ValueRules
 from sinks.sqlite.catalog import index_name, place_of, quoted_database, read_table, texts_of
+from sinks.sqlite.ddl.schema_text import quoted
 from sinks.sqlite.encoder import SqliteEncoder
 
 _VIEW = re.compile(
@@ -86,3 +87,8 @@ class Site:
         """Whether a table holds any row."""
         found: Any = self.run(f"SELECT EXISTS (SELECT 1 FROM {place_of(table)})").fetchone()[0]  # noqa: S608 quoted
         return bool(found)
+
+    def has_null(self, table: TableName, column: str) -> bool:
+        """Whether a column holds NULL in any row."""
+        look = f"SELECT EXISTS (SELECT 1 FROM {place_of(table)} WHERE {quoted(column)} IS NULL)"  # noqa: S608 quoted
+        return bool(self.run(look).fetchone()[0])
