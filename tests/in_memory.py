@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 _MEMORY = Path("/dev/shm")
-_NAME = "ticdc-reconciler-tests."
+_NAME = "ticdc-tests."
 _FREE_BYTES = 6 << 30
 """What has to be free, there and in the whole machine; a run takes less than half of it."""
 

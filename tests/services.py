@@ -6,8 +6,10 @@ purpose starts one of its own instead of breaking everyone's.
 """
 
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 from uuid import uuid4
 
@@ -102,12 +104,14 @@ def database_prefix() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
+def spark() -> Iterator[SparkContext]:
     """Spark as the reconciler starts it; a process has one. Its workers are warmed up once, not for every run."""
     logs.set_up(json=False, verbose=False)
-    context = start_spark("tests", SparkSection(master="local[2]"), tmp_path_factory.mktemp("spark"))
-    warm_up(context)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "warm_up", lambda _: None)
-        yield context
-    stop_spark(context)
+    # no place of pytest's: these are too long for the names of sockets
+    with tempfile.TemporaryDirectory(prefix="spark-") as scratch:
+        context = start_spark("tests", SparkSection(master="local[2]"), Path(scratch))
+        warm_up(context)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runner, "warm_up", lambda _: None)
+            yield context
+        stop_spark(context)

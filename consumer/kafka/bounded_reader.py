@@ -123,7 +123,7 @@ class BoundedReader:
                 if p in found:
                     yield from self._taken(p, start, found[p], is_first=not number)
             waiting = sorted(self._stops, key=lambda p: self._next[p] != asked[p])  # who got nothing is asked first
-            if not waiting or self._next[waiting[-1]] != asked[waiting[-1]]:
+            if any(self._next[p] != start for p, start in asked.items()):  # also who got all that was wanted of it
                 size, silent_s = min(2 * size, _LARGEST_FETCH), 0.0
                 continue
             silent_s += took_s + _PAUSE_S

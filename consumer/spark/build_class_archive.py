@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from consumer.config.model import SparkSection
 from consumer.runtime import logs
 from consumer.runtime.file_locks import try_lock
+from consumer.runtime.scratch import scratch_directory
 from consumer.spark.class_archive import MAKING, place_to_make
 from consumer.spark.context import ensure_java, start_spark, warm_up
 from consumer.spark.jobs import shuffled
@@ -43,7 +44,11 @@ def make(place: Path) -> None:
 
 def exercise() -> None:
     """Do what a window does, in the JVM that archives its classes when it ends."""
-    context = start_spark("class-archive", SparkSection())
+    with scratch_directory() as scratch:
+        _exercise(start_spark("class-archive", SparkSection(), scratch))
+
+
+def _exercise(context: SparkContext) -> None:
     warm_up(context)
     records = context.parallelize(range(4), 2).mapPartitions(_records)
     rows = shuffled(records, 3)

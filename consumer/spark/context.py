@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import resources
@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext, java_gateway
-from pyspark.accumulators import AccumulatorTCPServer
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkException
 
 from consumer.config.model import SparkSection
@@ -57,6 +57,8 @@ _LOCAL = {
     "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
 }
 """What is set besides where Spark runs in one process."""
+_LONGEST_PLACE = (107 if sys.platform == "linux" else 103) - len("/.8e6b4ff2-7c9b-4a9e-a5dc-0f8ab3f1b1b7.sock")
+"""Bytes of a directory in which a socket may lie, by what its whole name may take."""
 FAILURES = (Py4JError, PySparkException, OSError, EOFError)
 """What a call into Spark's JVM raises. Once a SparkSession was made in a process, PySpark raises classes of its own in
 the place of Py4JJavaError."""
@@ -138,7 +140,7 @@ def start_spark(
     close_interrupted_calls(context)
     context.setLogLevel("OFF")
     # where the JVM dies, this thread's traceback says nothing that the failed job does not say
-    AccumulatorTCPServer.handle_error = _log_accumulator_error
+    AccumulatorTCPServer.handle_error = AccumulatorUnixServer.handle_error = _log_accumulator_error
     make_in_background()
     return context
 
@@ -180,14 +182,29 @@ def _prepare(config: SparkSection) -> None:
 def _conf(changefeed: str, config: SparkSection, scratch: Path | None = None) -> SparkConf:
     conf = SparkConf(loadDefaults=False).setAppName(f"ticdc-reconciler {changefeed}").setMaster(config.master)
     logging = resources.files("consumer.spark").joinpath("log4j2.properties")
-    local = _LOCAL if config.master.startswith("local") else {}
-    files = {} if scratch is None else {"spark.local.dir": str(scratch)}
-    traffic = traffic_settings(config.master, config.settings)
-    for key, value in {**_DEFAULTS, **local, **traffic, **files, **config.settings}.items():
+    for key, value in settings_of(config, scratch).items():
         conf.set(key, value)
     more = config.settings.get("spark.driver.extraJavaOptions", "")
     options = f"{java_flags()} -Dlog4j2.configurationFile={logging} {more}"
     return conf.set("spark.driver.extraJavaOptions", options)
+
+
+def settings_of(config: SparkSection, scratch: Path | None = None) -> dict[str, str]:
+    """Spark's settings: ours, and those of the config in their place; `scratch` is where its local files lie."""
+    local = {**_LOCAL, **_sockets(scratch)} if config.master.startswith("local") else {}
+    files = {} if scratch is None else {"spark.local.dir": str(scratch)}
+    return {**_DEFAULTS, **local, **traffic_settings(config.master, config.settings), **files, **config.settings}
+
+
+def _sockets(scratch: Path | None) -> Mapping[str, str]:
+    """Have Java and Python talk through sockets in a directory of ours, which nobody else may enter.
+
+    Over TCP each task and each answer waits about 40 ms: Java sends it in pieces without TCP_NODELAY, and the system
+    holds the second one back until the first is acknowledged (RFC 1122, 4.2.3.2 and 4.2.3.4).
+    """
+    if scratch is None or len(os.fsencode(scratch)) > _LONGEST_PLACE:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(scratch)}
 
 
 def ensure_java() -> None:
@@ -223,7 +240,7 @@ def _launched_as(child: _Child) -> Iterator[None]:
         java_gateway.Popen = before
 
 
-def _log_accumulator_error(_server: AccumulatorTCPServer, _request: Any, _address: Any) -> None:
+def _log_accumulator_error(_server: AccumulatorTCPServer | AccumulatorUnixServer, _request: Any, _address: Any) -> None:
     log.debug("spark's accumulator connection broke")
 
 

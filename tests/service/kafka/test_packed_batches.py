@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from consumer.kafka import bounded_reader
 from consumer.kafka.admin import KafkaAdmin
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.properties import reader_settings
@@ -86,6 +87,21 @@ def test_both_readers_give_the_same(sqlite_feed: Feed, control: KafkaAdmin, othe
     for start in range(1_500, ends[places[1]], 7):
         span = (places[1], start, min(start + 9, ends[places[1]]))
         assert messages(bounded, span) == messages(other, span), start
+
+
+def test_the_ends_of_partitions_are_read_without_a_pause(
+    sqlite_feed: Feed, control: KafkaAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where batches are large, an answer holds one partition's alone: it is done with, and the others got nothing."""
+    feed = sqlite_feed
+    feed.make_topic()
+    for partition in range(PARTITIONS):
+        packed(feed, "none", partition, *(bytes(1_000) for _ in range(300)))
+    places = [Partition(feed.topic, n) for n in range(PARTITIONS)]
+    ends = control.ends(places)
+    monkeypatch.setattr(bounded_reader, "_PAUSE_S", -1.0)  # nobody can sleep that long
+    found = messages(BoundedReader(control, 1 << 20), *((p, ends[p] - 10, ends[p]) for p in places))
+    assert [len(some) for some in found.values()] == [10] * PARTITIONS
 
 
 @pytest.fixture
