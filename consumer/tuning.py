@@ -37,6 +37,8 @@ class Tuning:
     """Messages of all topics together that are looked through at first for the DDLs with which topics begin."""
     small_topic: int = 2_000
     """Messages of a partition up to which its topic may have ended before any watermark was due."""
+    rests_s: float = 1.0
+    """Seconds after a commit in which watermarks alone bring no other."""
     looks_back_s: float = 10.0
     """Seconds after which a run that reads an archive looks again whether the topics hold all that follows."""
     ledger: LedgerSizes = MEASURED_LEDGER

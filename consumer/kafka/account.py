@@ -26,18 +26,36 @@ class EpochTrail:
 
     def __init__(self) -> None:
         self._turns: dict[Partition, list[tuple[int | None, int]]] = {}
+        self._behind: dict[Partition, int] = {}
+        """The offset behind the last message that was noted."""
 
-    def note(self, partition: Partition, epoch: int | None, offset: int) -> None:
-        """Note what wrote the message at an offset."""
-        turns = self._turns.setdefault(partition, [])
+    def note(self, partition: Partition, epoch: int | None, first: int, last: int | None = None) -> None:
+        """Note what wrote the messages at these offsets.
+
+        Whose the marks of transactions between two leaders' messages are, nothing tells: they get a turn without epoch.
+        """
+        turns, behind = self._turns.setdefault(partition, []), self._behind.get(partition, first)
+        if turns and turns[-1][0] not in (None, epoch) and behind < first:
+            turns.append((None, behind))
         if not turns or turns[-1][0] != epoch:
-            turns.append((epoch, offset))
+            turns.append((epoch, first))
+        self._behind[partition] = (first if last is None else last) + 1
 
     def note_run(self, partition: Partition, run: Sequence[Any]) -> None:
         """Note a run of messages at rising offsets. Epochs rise with them, so the first and the last tell of all."""
         first, last = run[0].leader_epoch(), run[-1].leader_epoch()
-        for message in run[:1] if first == last else run:
+        if first == last:
+            self.note(partition, first, run[0].offset(), run[-1].offset())
+            return
+        for message in run:
             self.note(partition, message.leader_epoch(), message.offset())
+
+    def join(self, later: "EpochTrail", partition: Partition) -> None:
+        """Take what another one has noted of what follows in a partition."""
+        if turns := later._turns.get(partition):  # noqa: SLF001 its own class
+            self.note(partition, *turns[0])
+            self._turns[partition] += turns[1:]
+            self._behind[partition] = later._behind[partition]  # noqa: SLF001
 
     def of(self, partition: Partition) -> Epochs:
         """What was noted of a partition."""

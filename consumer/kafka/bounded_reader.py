@@ -169,7 +169,7 @@ class BoundedReader:
             if run:
                 self._next[partition] = run[-1].at + 1
                 self._given[partition] += len(run)
-                self._epochs.note(partition, _epoch_of(batch), run[0].at)
+                self._epochs.note(partition, _epoch_of(batch), run[0].at, run[-1].at)
                 yield partition, run
             if some[-1].at >= stop - 1:
                 self._pass(partition, stop)

@@ -183,8 +183,7 @@ class RangeReader(ClientHolder):
                 reached = fresh.reached(partition)
                 self._next[partition] = reached.offset
                 self._given[partition] += reached.messages
-                for epoch, offset in reached.epochs:
-                    self._epochs.note(partition, epoch, offset)
+                self._epochs.join(fresh._epochs, partition)  # noqa: SLF001 of its own class
             fresh.close()
 
     def reached(self, partition: Partition) -> Reached:

@@ -44,7 +44,7 @@ def read_whole(session: Session, window: Window, *, once: bool = False) -> Windo
     spread = _spread(session, window)
     while True:
         spec = read_spec(session, window, spread)
-        reports, rows = _run(session, _job(session, spec), spec, order)
+        reports, rows = _run(session, spec, order)
         check_whole(window.ranges, [report.range for report in reports])
         new = session.schemas.learn(schema for report in reports for schema in report.schemas)
         reports = counted(kept_reports(reports), session.progress)
@@ -118,9 +118,11 @@ def _job(session: Session, spec: ReadSpec) -> Job:
     return session.jobs.job(spec.window.ranges, spec)
 
 
-def _run(
-    session: Session, job: Job, spec: ReadSpec, order: OrderTask
-) -> tuple[list[Report], Iterator[Outcome] | Waiting]:
+def _run(session: Session, spec: ReadSpec, order: OrderTask) -> tuple[list[Report], Iterator[Outcome] | Waiting]:
+    known = session.source.reports(spec)
+    if known is not None:
+        return known, iter(())
+    job = _job(session, spec)
     doubtful = None if spec.window.to_end or spec.window == session.progress.window else spec.window
     order = replace(order, whole_transactions=spec.whole_transactions, doubtful=doubtful)
     if spec.buckets == 1:

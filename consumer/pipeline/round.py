@@ -1,5 +1,6 @@
 """A round: probe, plan, read, judge, apply, DDL, publish. After any failure a new session goes on from the target."""
 
+import time
 from dataclasses import dataclass, replace
 
 from consumer.pipeline.advance import carried
@@ -25,26 +26,29 @@ class Round:
 
     session: Session
 
-    def run(self, caps: Caps = None, *, to_end: bool = False) -> bool:
+    def run(self, caps: Caps = None, *, to_end: bool = False, unhurried: bool = False) -> bool:
         """Do one window. False if there is none to do.
 
         `to_end`: where nothing more is resolved, look through what was not read yet, for repetitions and DDLs.
+        `unhurried`: watermarks alone move the checkpoint at most once in `Tuning.rests_s`; rows never wait.
         """
+        if unhurried and self.rests():
+            return False
         while True:
             try:
-                return self._run(caps, to_end=to_end)
+                return self._run(caps, to_end=to_end, unhurried=unhurried)
             except RowQuarantined:  # a row of it: the window is read again, without it
                 self.session.kept = None
             except SchemaAwaited:
                 return self.session.awaited.look_further(self.session.probe)
 
-    def _run(self, caps: Caps, *, to_end: bool) -> bool:
+    def _run(self, caps: Caps, *, to_end: bool, unhurried: bool) -> bool:
         # what is read may end before the planned window, at a DDL: `read.window` counts from there on. Its rows are put
         # in order and encoded as `apply_window` asks for them, which also begins to read what comes next
         read = self.segment()
         if read is None:
             window = self.plan(caps, to_end=to_end)
-            if window is None:
+            if window is None or (unhurried and self.may_wait(window)):
                 return False
             read = self.read(window)
         if read is None:
@@ -55,6 +59,26 @@ class Round:
             ddls.settle(ddl)
         self.publish(read)
         return True
+
+    def rests(self) -> bool:
+        """Whether the checkpoint moved a moment ago, and nothing but watermarks came since."""
+        session, probe = self.session, self.session.probe
+        if probe is None or session.kept or session.ahead or not self._may_rest():
+            return False
+        read_to = {p: at.start for p, at in session.progress.partitions.items()}
+        behind = any(read_to.get(p) != found.end for p, found in probe.partitions.items())
+        return not behind and session.source.rests(probe.partitions.keys())
+
+    def may_wait(self, window: Window) -> bool:
+        """Whether a window only moves the checkpoint, which it did a moment ago."""
+        session = self.session
+        alone = window.high == window.resolved and not window.to_end and window != session.progress.window
+        return alone and self._may_rest() and session.source.holds_only_watermarks(window.ranges)
+
+    def _may_rest(self) -> bool:
+        session = self.session
+        moved = time.monotonic() - session.committed_at < session.tuning.rests_s
+        return moved and not session.planner.pending(session.progress)
 
     def segment(self) -> WindowRead | None:
         """The next segment of a window that was read before; None where there is none."""

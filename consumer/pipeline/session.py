@@ -1,5 +1,6 @@
 """A changefeed while this process leads it: its parts, and the progress that each commit moves."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -52,6 +53,8 @@ class Session:
     """What the last probe found."""
     probed_at: float | None = None
     """When that was, in monotonic seconds."""
+    committed_at: float = 0.0
+    """When the target's progress last moved, in monotonic seconds."""
     kept: SegmentReading | None = None
     """A window that was read, of which segments wait for their turn."""
     ahead: WindowAhead | None = None
@@ -142,7 +145,7 @@ class Session:
 
     def committed(self, progress: Progress) -> None:
         """The target holds this progress now. Raises DriftError, see `DriftJudge.tell`."""
-        before, self.progress = self.progress, progress
+        before, self.progress, self.committed_at = self.progress, progress, time.monotonic()
         self.awaited.applied()
         self.drifting.tell(before, progress)
 

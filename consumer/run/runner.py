@@ -51,7 +51,9 @@ from sinks.steps import Observer, Step
 from sinks.target import Target
 
 POLL_S = 0.2
-"""How often new watermarks are looked for."""
+"""How often new watermarks are looked for at rest."""
+BUSY_POLL_S, BUSY_S = 0.04, 2.0
+"""The same while rows come in, and for how long after the last ones; files are not listed more often."""
 
 REST_S = 2.0
 """So long without a window, and what lies behind the watermarks is looked through."""
@@ -333,15 +335,17 @@ class Runner:
         self._connected()
         if self._beside is not None:
             self._beside.start(lambda: self.leads)
-        idle_since = time.monotonic()
+        idle_since, busy_until = time.monotonic(), 0.0
         while not self.stopping.is_set():
             if self._beside is not None:
                 self._beside.check()
-            rested = time.monotonic() - idle_since > REST_S
+            rested, events = time.monotonic() - idle_since > REST_S, self.outcome.counts.events
             if self._one(to_end=rested):
                 idle_since = time.monotonic()
+                busy_until = idle_since + BUSY_S if self.outcome.counts.events > events else busy_until
             else:
-                self.stopping.wait(POLL_S)
+                is_busy = time.monotonic() < busy_until and not self.config.source.storage
+                self.stopping.wait(BUSY_POLL_S if is_busy else POLL_S)
 
     def _one(self, *, to_end: bool) -> bool:
         session, begun = self._connected(), time.monotonic()
@@ -353,7 +357,7 @@ class Runner:
                 self._give_up(Stopped())
                 return True
             try:
-                more = Round(session).run(self._caps, to_end=to_end)
+                more = Round(session).run(self._caps, to_end=to_end, unhurried=not self._once)
             except BeginningLostError as lost:
                 self._give_up(Stopped())
                 self._sides.go_to_archive(self._connected(), lost)

@@ -10,7 +10,7 @@ for. Only the store's own clock is compared with itself there; with upstream's i
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -22,6 +22,7 @@ from consumer.storage.layout import METADATA, Listing, RowFile, SchemaFileName
 from consumer.storage.place import GoneError, StorageRoot, Vouched
 from consumer.storage.reader import LENGTH
 from consumer.storage.schema_file import FileDdl, TableFile, ddls_of, table_file
+from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import RawDdl, Report
 from ordering.errors import InputError, SourceError, SourceUnreachableError
 from ordering.events import Partition, Position
@@ -30,6 +31,7 @@ from ordering.sources.archive import FILES, is_half_done
 from ordering.sources.retention import CLOCK_SLACK_MS
 from ordering.timestamps import ResolvedTs, physical_ms, utc_text
 from ordering.watermark import Resolved
+from ordering.window import Range
 
 SCHEMAS = Partition("metadata", 0)
 """Stands for the schema files: always there, and never read by tasks."""
@@ -114,6 +116,18 @@ class FileSource:
 
     def saw(self, report: Report) -> None:
         """See `ChangeSource.saw`."""
+
+    def holds_only_watermarks(self, ranges: Iterable[Range]) -> bool:
+        """See `ChangeSource.holds_only_watermarks`: files hold none."""
+        return not any(ranges)
+
+    def rests(self, _partitions: Collection[Partition]) -> bool:
+        """See `ChangeSource.rests`."""
+        return False
+
+    def reports(self, _spec: ReadSpec) -> list[Report] | None:
+        """See `ChangeSource.reports`."""
+        return None
 
     def reach(self) -> None:
         """See `ChangeSource.reach`."""

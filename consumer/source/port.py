@@ -3,19 +3,21 @@
 Whatever it is, it offers partitions with offsets, and a commitTs up to which every row lies below their ends.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from consumer.config.model import Config
 from consumer.source.file_source import FileSource
 from consumer.source.offer import Kept, Probe
 from consumer.source.probe import Source
+from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import Report
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import storage_of
 from ordering.events import Partition, Position
 from ordering.progress import Progress, TopicProgress
 from ordering.timestamps import ResolvedTs
+from ordering.window import Range
 
 
 class ChangeSource(Protocol):
@@ -43,6 +45,18 @@ class ChangeSource(Protocol):
 
     def probe(self, progress: Progress, caps: Mapping[Partition, int] | None = None) -> Probe:
         """What there is to read now. `caps`: no further than `ends` said."""
+        ...
+
+    def holds_only_watermarks(self, ranges: Iterable[Range]) -> bool:
+        """Whether it is known that these ranges hold nothing else."""
+        ...
+
+    def rests(self, partitions: Collection[Partition]) -> bool:
+        """Whether nothing but watermarks came to these partitions since they were probed; asked cheaply."""
+        ...
+
+    def reports(self, spec: ReadSpec) -> list[Report] | None:
+        """The reports of a window that holds only watermarks; None where tasks have to read it."""
         ...
 
     def reach(self) -> None:

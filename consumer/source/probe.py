@@ -5,9 +5,9 @@ partition. What it has looked through once it does not look through again.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import structlog
 
@@ -15,7 +15,7 @@ from consumer.config.model import Config
 from consumer.kafka.admin import End, KafkaAdmin, Topic, require, retired_ends
 from consumer.kafka.bounded_reader import BoundedReader
 from consumer.kafka.reader import Messages
-from consumer.source.clock import check_clock, check_mark, ignored_marks, latest_believed
+from consumer.source.clock import check_clock, latest_believed
 from consumer.source.continuity import (
     NONE_KNOWN,
     check_beginnings,
@@ -28,10 +28,11 @@ from consumer.source.continuity import (
     first_times,
 )
 from consumer.source.equal_rows import check_sent_once
-from consumer.source.first_ddls import first_ddls
-from consumer.source.first_messages import check_protocol
+from consumer.source.first_messages import check_protocol, first_ddls
 from consumer.source.offer import Holding, Kept, Memory, PartitionProbe, Probe, has_a_say, retired_end, topics_now
 from consumer.source.outside_watermark import OutsideWatermark, outside_of
+from consumer.source.watermarks import Watermarks
+from consumer.tasks.read_spec import ReadSpec
 from consumer.tasks.report import RawDdl, Report
 from consumer.tuning import MEASURED, Tuning
 from consumer.wiring import format_of
@@ -41,7 +42,7 @@ from ordering.progress import PartitionProgress, Progress, TopicProgress
 from ordering.sources.retention import lacking
 from ordering.timestamps import ResolvedTs
 from ordering.watermark import global_resolved, raised
-from ordering.window import budget, shares
+from ordering.window import Range, budget, shares
 
 _LARGEST_CHUNK = 8_192
 _LOOK_BACK = 32_768
@@ -78,9 +79,11 @@ class Source:
     _committed: dict[Partition, int] = field(default_factory=dict)
     _committed_at: float = 0.0
     outside: OutsideWatermark = field(init=False)
+    watermarks: Watermarks = field(init=False)
 
     def __post_init__(self) -> None:
         self.outside = outside_of(self.config)
+        self.watermarks = Watermarks(lambda: self.config, self._reader, self.average_bytes)
 
     @classmethod
     def of(cls, config: Config, tuning: Tuning = MEASURED) -> Self:
@@ -90,6 +93,7 @@ class Source:
     def begin_anew(self) -> None:
         """Forget what was seen: another source is read meanwhile, and then the topics from where they begin."""
         self._memory, self._starts, self._spoken, self._first_ddls = {}, {}, set(), None
+        self.watermarks.forget()
 
     def _reader(self) -> Messages:
         if self.marks is None:
@@ -109,6 +113,18 @@ class Source:
     def vouches(self) -> bool:
         """See `ChangeSource.vouches`: a topic that appears may hold what was never applied."""
         return False
+
+    def holds_only_watermarks(self, ranges: Iterable[Range]) -> bool:
+        """See `ChangeSource.holds_only_watermarks`."""
+        return self.watermarks.are_all_in(ranges)
+
+    def rests(self, partitions: Collection[Partition]) -> bool:
+        """See `ChangeSource.rests`: two requests, where a probe takes five."""
+        return self.watermarks.rest(partitions, self.control.stable_ends, self.tuning.first_chunk)
+
+    def reports(self, spec: ReadSpec) -> list[Report] | None:
+        """See `ChangeSource.reports`."""
+        return self.watermarks.reports(spec)
 
     def reach(self) -> None:
         """See `ChangeSource.reach`."""
@@ -155,7 +171,7 @@ class Source:
 
     def marks_before(self, spans: Mapping[Partition, tuple[int, int]]) -> dict[Partition, ResolvedTs]:
         """The highest of the watermarks shortly before the end of each [low, high), where there are any."""
-        return self._read_marks([(p, max(low, high - _LARGEST_CHUNK), high) for p, (low, high) in spans.items()])
+        return self.watermarks.read([(p, max(low, high - _LARGEST_CHUNK), high) for p, (low, high) in spans.items()])
 
     def message(self, position: Position) -> Kept:
         """One message. Raises SourceError if it is gone."""
@@ -239,6 +255,7 @@ class Source:
         self._ids[topic.name], self._first_ddls = topic.id, None
         self.dead_at.pop(topic.name, None)
         self.outside.forget(topic.name)
+        self.watermarks.forget(topic.name)
         for memory in (self._memory, self._starts):
             for p in [p for p in memory if p.topic == topic.name]:
                 del memory[p]
@@ -358,7 +375,7 @@ class Source:
                 tops[p] = (floor, high)
         size = self.tuning.first_chunk
         while tops:
-            found = self._read_marks([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
+            found = self.watermarks.read([(p, max(low, top - size), top) for p, (low, top) in tops.items()])
             for p, ts in found.items():
                 self._memory[p].watermark = raised(self._memory[p].watermark, ts)
             for p, (low, top) in tops.items():
@@ -368,27 +385,11 @@ class Source:
                 self._memory[p].looked_to = max(self._memory[p].looked_to, spans[p][1])
             tops, size = left, min(size * self.tuning.chunk_growth, _LARGEST_CHUNK)
 
-    def _read_marks(self, spans: Iterable[tuple[Partition, int, int]]) -> dict[Partition, ResolvedTs]:
-        found: dict[Partition, ResolvedTs] = {}
-        ignored = ignored_marks(self.config)
-        for partition, run in self._reader().read(list(spans)):
-            self.average_bytes.setdefault(partition, float(len(run[0].value() or b" ")))
-            for message in run:
-                ts = self._watermark_ts(message)
-                if ts is not None and Position(*partition, message.offset()) not in ignored:
-                    check_mark(ts, self.config.limits, partition, message)
-                    found[partition] = max(ts, found.get(partition, ts))
-        return found
-
-    def _watermark_ts(self, message: Any) -> ResolvedTs | None:
-        told = format_of(self.config)
-        return told.watermark_in(told.content(message.key(), message.value()), self.config.limits.message_bytes)
-
     def saw(self, report: Report) -> None:
         """See `ChangeSource.saw`."""
         partition, at = report.range.partition, report.marked_at
         check_clock(report.watermark or 0, self.config.limits, f"{partition} offset={at}")
         memory = self._memory.setdefault(partition, Memory())
         for offset in memory.doubted(report, self.config.limits):
-            self._read_marks([(partition, offset, offset + 1)])
+            self.watermarks.read([(partition, offset, offset + 1)])
         memory.take(report.watermark, report.stop)

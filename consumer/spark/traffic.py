@@ -1,8 +1,8 @@
 """What passes between Spark's processes on a cluster: rows, and the logins that tasks get with their work.
 
-On one machine all of it stays on loopback, in pipes or in sockets of a private directory. On a cluster Spark neither encrypts nor asks who speaks by
-itself (Spark documentation, "Security"). YARN and Kubernetes hand the secret that it takes to the executors; a
-standalone cluster's master, workers and applications have to be given the same one.
+On one machine all of it stays on loopback, in pipes or in sockets of a private directory. On a cluster Spark neither
+encrypts nor asks who speaks by itself (Spark documentation, "Security"). YARN and Kubernetes hand the secret that it
+takes to the executors; a standalone cluster's master, workers and applications have to be given the same one.
 """
 
 from collections.abc import Mapping

@@ -157,7 +157,13 @@ class ArchiveWorld(World):
             self.archive(1_000_000)
         super()._until_done(None)
 
-    def _round(self, caps: dict[Partition, int] | None, *, to_end: bool) -> bool:  # noqa: ARG002
+    def _round(
+        self,
+        caps: dict[Partition, int] | None,  # noqa: ARG002
+        *,
+        to_end: bool,
+        unhurried: bool = False,  # noqa: ARG002
+    ) -> bool:
         self.rounds += 1
         try:
             return self._one(to_end=to_end)

@@ -182,7 +182,7 @@ class World:
             self._until_done(self.log.ends(list(self.log.held)))
             return
         for _ in range(self.chance.randrange(1, 4)):
-            self._round(None, to_end=self.chance.random() < 0.3)
+            self._round(None, to_end=self.chance.random() < 0.3, unhurried=self.chance.random() < 0.5)
 
     def _until_done(self, caps: dict[Partition, int] | None) -> None:
         limit = self.rounds + 3 * len(self.messages) + 100
@@ -190,11 +190,11 @@ class World:
             if self.rounds > limit:
                 raise Wrong(f"no end after {self.rounds} rounds")
 
-    def _round(self, caps: dict[Partition, int] | None, *, to_end: bool) -> bool:
+    def _round(self, caps: dict[Partition, int] | None, *, to_end: bool, unhurried: bool = False) -> bool:
         """One round; True if there was something to do, or a fault."""
         self.rounds += 1
         try:
-            return Round(self._connected()).run(caps, to_end=to_end)
+            return Round(self._connected()).run(caps, to_end=to_end, unhurried=unhurried)
         except TRANSIENT:
             self.session = None
         except Crash:
