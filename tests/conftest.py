@@ -57,6 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long tests too (marked soak)")
     parser.addoption("--sparse", action="store_true", help="a third of the parameters of each test, at least one")
     parser.addoption("--recorder", help="a program as in tests.histories: run the tests marked recorder too")
+    parser.addoption("--containers", action="store_true", help="run the tests that build and run images too")
     parser.addoption("--cpu-seconds", type=Path, help="a new file for the CPU seconds of each test; folders are listed")
     for needed in NEEDED:
         parser.addoption(needed.option, action="store_true", help=f"fail where there is no {needed.said.lower()}")
@@ -85,6 +86,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _leave_out(config, items, "soak")
     if not config.getoption("--recorder"):
         _leave_out(config, items, "recorder")
+    if not config.getoption("--containers"):
+        _leave_out(config, items, "containers")
     lacking = [needed.marker for needed in NEEDED if needed.find() is None]
     config.stash[LEFT_OUT] = {marker: _leave_out(config, items, marker) for marker in lacking}
     yield
