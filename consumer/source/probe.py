@@ -295,6 +295,7 @@ class Source:
         self._check_kept(known, found)
         ends = {p: end.offset for p, end in found.items()}
         starts = {p: at.start for p, at in known.partitions.items()}
+        self.watermarks.forget_below(starts)
         tops = {p: min(end, caps.get(p, end), retired_end(known, p, starts[p], end)) for p, end in ends.items()}
         waiting = {p: max(0, tops[p] - max(at.start, at.read_to)) for p, at in known.partitions.items()}
         share = self._share(waiting)

@@ -26,7 +26,7 @@ from ordering.window import Range
 Ends = Callable[[Iterable[Partition]], Mapping[Partition, End]]
 Span = tuple[Partition, int, int]
 """The offsets [low, high) of a partition."""
-_MOST = 200
+_MOST = 32
 """Messages that are kept of a partition; a stretch begins behind those that are not."""
 
 
@@ -53,6 +53,13 @@ class Stretch:
             messages = messages[-_MOST:]
             low = messages[0][0].offset()
         return Stretch(low, later.high, messages)
+
+    def above(self, offset: int) -> "Stretch":
+        """What of it lies at an offset or behind it."""
+        if offset <= self.low:
+            return self
+        kept = tuple(one for one in self.messages if one[0].offset() >= offset)
+        return Stretch(offset, max(offset, self.high), kept)
 
     def holds(self, part: Range) -> bool:
         """Whether it holds all of a range."""
@@ -99,6 +106,10 @@ class Watermarks:
 
     def _keep(self, partition: Partition, new: Stretch) -> None:
         self._alone[partition] = self._alone.get(partition, Stretch(new.low, new.low)).joined(new)
+
+    def forget_below(self, starts: Mapping[Partition, int]) -> None:
+        """Keep nothing that no window will hold any more: of thousands of partitions that is much."""
+        self._alone = {p: kept.above(starts[p]) for p, kept in self._alone.items() if p in starts}
 
     def rest(
         self,

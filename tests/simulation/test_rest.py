@@ -113,3 +113,16 @@ def test_after_a_while_they_move_the_checkpoint() -> None:
     script.mark(5)
     assert Round(script.session).run(unhurried=True)
     assert script.stored.checkpoint_ts == 5
+
+
+def test_nothing_is_kept_that_no_window_will_hold() -> None:
+    script = begun(rests_s=0.0)
+    for ts in range(4, 200):
+        script.mark(ts)
+        assert Round(script.session).run(unhurried=True)
+        kept = script.source.watermarks._alone.values()
+        assert all(len(stretch.messages) <= 1 for stretch in kept)
+    for ts in range(200, 300):
+        script.mark(ts, only=1)
+        script.source.probe(script.session.progress)
+    assert {len(stretch.messages) for stretch in script.source.watermarks._alone.values()} == {0, 32}
