@@ -41,6 +41,12 @@ class Engine:
         done = _run([*self.building, "--format", "docker", *map(str, words)], seconds)
         assert done.returncode == 0, f"{shlex.join(map(str, words))}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
 
+    def version(self) -> tuple[int, ...]:
+        """Its release, as podman counts."""
+        found = re.search(r"(\d+)\.(\d+)", self("--version"))
+        assert found is not None
+        return tuple(map(int, found.groups()))
+
     def has(self, image: str) -> bool:
         """Whether the image is on this machine."""
         return self.tried("image", "exists", image).returncode == 0
