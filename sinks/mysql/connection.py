@@ -156,7 +156,8 @@ class MysqlConnection:
 
     def holds_text(self, charset: str, text: str) -> bool:
         """Whether a character set has all letters of a text; one that the server does not know is not used."""
-        if not charset.isalnum() or not self.value("SHOW CHARACTER SET LIKE %s", (charset,)):
+        look = "SHOW CHARACTER SET WHERE Charset IN (%s, %s)"  # newer servers list no utf8, which they know
+        if not charset.isalnum() or not self.value(look, (charset, "utf8mb3" if charset == "utf8" else charset)):
             return True
         there_and_back = f"CONVERT(CONVERT(%s USING {charset}) USING utf8mb4)"
         return bool(self.value(f"SELECT HEX({there_and_back}) = HEX(%s)", (text, text)))

@@ -31,10 +31,13 @@ from sinks.postgres.ddl.convert_column import PADDED, converted, guessed
 from sinks.postgres.ddl.indexes import created, has_index, note
 from sinks.postgres.ddl.rewrite_rows import rewritten
 from sinks.postgres.encoder import spelling
-from sinks.postgres.names import index_name, literal, place, quoted
+from sinks.postgres.names import index_name, literal, place, quoted, renamed_index
 from sinks.postgres.types import column_of, default_of, type_of, value_of
 from sinks.rows.schema import Column, Shape
 from sinks.rows.values import ValueRules
+
+_TEXTS = ("text", "character")
+"""How the types of texts begin."""
 
 
 def column_clause(column: ColumnDef, rules: ValueRules, *, in_key: bool) -> str:
@@ -189,12 +192,28 @@ class PostgresAlteration:
     def _retyped(self, before: Column, column: ColumnDef, goal: str, known: TypeDef | None) -> Iterator[str]:
         """Convert rows: by a cast where that is exact, else by way of their texts; an empty table has none."""
         name = quoted(before.name)
+        is_text, becomes_text = (kind.startswith(_TEXTS) for kind in (before.type, goal))
+        if is_text != becomes_text and (is_text or before.shape is Shape.BYTES):
+            yield from self._without_beginnings(before.name)
         using = converted(before, column.type, name, self._rules.time_zone, known)
         if using is None and self._has_rows():
             kind = known or guessed(before)
             source = replace(before, name=name)
             yield from rewritten(place(self._table), source, kind, column, self._db, self._rules)
         yield f"{self._head} ALTER COLUMN {name} TYPE {goal} USING {using or f'{name}::text::{goal}'}"
+
+    def _without_beginnings(self, column: str) -> Iterator[str]:
+        """Drop plain indexes over the beginning of a text or of bytes: the new type may have none."""
+        look = (
+            "SELECT DISTINCT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " JOIN pg_depend d ON d.objid = i.indexrelid AND d.refobjid = i.indrelid"
+            " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = d.refobjsubid"
+            " WHERE i.indrelid = %s::regclass AND i.indexprs IS NOT NULL AND NOT i.indisunique AND a.attname = %s"
+        )
+        found = [str(index) for (index,) in self._db.query(look, (place(self._table), column))]
+        for index in (one for one in found if renamed_index(one, self._table, self._table) is not None):
+            yield f"DROP INDEX {self._in_schema(index)}"
+            yield note(f"left out: index {index!r} over the beginning of {column!r}, whose type changes")
 
     def _in_key(self, name: str, *, primary: bool = False) -> bool:
         """Whether a column is in a unique key, or in the primary one."""
