@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from consumer.codec import canal_json
 from consumer.codec.canal_json import KINDS, Envelope, Extension, Image, decode_image
-from consumer.proof.keyless import KeylessCopies, PassOrder, Place
+from consumer.proof.keyless import KeylessCopies, PassOrder, Place, content
 from consumer.proof.pieces import TablePass
 from ordering.events import Kind, Partition, Position, RowOp, TableName
 from ordering.rows.content_sums import IntervalSums, step
@@ -79,9 +79,10 @@ class TableInterval:
     def count(self, kind: Kind, commit_ts: CommitTs, image: Image, old: Image | None, place: Place) -> None:
         """Take a row event of a table without a key; what it comes to is known by `settle`."""
         with self._telling(kind):
-            halves = [(half, self.rows.digest(side)) for half, side in _halves(kind, image, old)]
+            sides, name = list(_halves(kind, image, old)), self.rows.schema.name
+            halves = [(half, content(name, self.rows.digest(side), side)) for half, side in sides]
             for (half, row), (_, other) in zip(halves, reversed(halves), strict=True):
-                self.copies.add(row, ordinal(commit_ts, half), place, other if len(halves) > 1 else None)
+                self.copies.add(row, ordinal(commit_ts, half), place, other if len(halves) > 1 else b"")
 
     def settle(self) -> None:
         """Take the rows without a key that were counted."""

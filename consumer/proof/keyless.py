@@ -5,16 +5,20 @@ Copies and repetitions are told apart as a run does it, by the passes of each pa
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import chain
 from struct import Struct
 from typing import NamedTuple
 
-from consumer.codec.canal_json import Envelope
+from consumer.codec.canal_json import Envelope, Image
 from ordering.events import Partition, TableName
 from ordering.rows.content_sums import RowDigest
+from ordering.rows.identity import row_key
 from ordering.rows.keyless_rows import CopyCounter, EventHalf, Passes, merged
 
 _PACKED = Struct(">BQQ")
+_TEXTS = 16
+"""Bytes of a digest of a row's texts."""
 
 
 class Place(NamedTuple):
@@ -51,19 +55,27 @@ class PassOrder:
         return self._passes[partition]
 
 
+def content(name: TableName, digest: RowDigest, image: Image) -> bytes:
+    """What tells a row's events apart: its texts as they came, as in a run.
+
+    Rows of one digest may be spelled in several ways (JSON's 1 and 1.0, 0 and -0): two events, in two partitions too.
+    """
+    texts = row_key(name, [part for item in sorted(image.items()) for part in item])
+    return _PACKED.pack(*digest) + sha256(texts).digest()[:_TEXTS]
+
+
 @dataclass(slots=True)
 class KeylessCopies:
     """How often each event of one table has happened."""
 
     _counters: dict[Partition, CopyCounter] = field(default_factory=dict)
 
-    def add(self, row: RowDigest, order: int, place: Place, other: RowDigest | None = None) -> None:
-        """Count a half of an event. `other`: the row of an UPDATE's other half."""
+    def add(self, row: bytes, order: int, place: Place, other: bytes = b"") -> None:
+        """Count a half of an event, by its `content`. `other`: that of an UPDATE's other half."""
         counter = self._counters.setdefault(place.partition, CopyCounter())
-        half = EventHalf(_PACKED.pack(*row), order, place.mark, b"" if other is None else _PACKED.pack(*other))
-        counter.add(half, place.in_pass)
+        counter.add(EventHalf(row, order, place.mark, other), place.in_pass)
 
     def found(self) -> Iterator[tuple[RowDigest, int, int]]:
         """The rows, their ordinals, and how many copies of each came or went."""
         for half, times in merged(chain.from_iterable(one.found() for one in self._counters.values())):
-            yield RowDigest(*_PACKED.unpack(half.content)), half.order, times
+            yield RowDigest(*_PACKED.unpack_from(half.content)), half.order, times

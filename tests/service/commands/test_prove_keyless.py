@@ -172,3 +172,23 @@ def test_an_ignored_watermark_parts_no_copies(feed: LocalFeed) -> None:
     feed.apply()
     assert len(feed.cells.tables(["d"])["d.t"][1]) == 5
     assert verdicts(prove(feed)) == {"t": "equal"}
+
+
+@pytest.mark.parametrize(("kind", "spelled"), [("json", ("1", "1.0")), ("double", ("0", "-0")), ("float", ("-0", "0"))])
+def test_rows_of_one_meaning_that_are_spelled_in_two_ways(
+    every: LocalFeed, kind: str, spelled: tuple[str, str]
+) -> None:
+    """With `columns` as the dispatcher they go to two partitions, and no repetition is spelled in another way."""
+    every.with_(filter=FORCED, source={"equal-rows": "count"})
+    every.send([ddl("d.", 1, "CREATE DATABASE `d`", kind="QUERY")])
+    every.send([ddl("d.n", 2, f"CREATE TABLE `n` (x INT, g {kind})"), *watermarks(3)])
+    every.apply()
+    prove(every)
+    every.send(keyed(typed(insert("d.n", 5, at, x=1, g=text), g=kind)) for at, text in enumerate(spelled))
+    every.send(watermarks(6))
+    every.apply()
+    assert len(every.cells.tables({"d"})["d.n"][1]) == len(spelled)
+    assert verdicts(prove(every)) == {"n": "equal"}
+    every.send([keyed(typed(delete("d.n", 7, 1, x=1, g=spelled[1]), g=kind)), *watermarks(8)])
+    every.apply()
+    assert verdicts(prove(every)) == {"n": "equal"}
