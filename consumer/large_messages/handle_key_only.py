@@ -27,6 +27,8 @@ from sinks.mysql.tls import HINT, is_tls_fault
 from sinks.mysql.wire import Line
 from sinks.uri import TargetUri
 
+_SETTINGS = "SET SESSION time_zone = %s, sql_mode = '', sql_select_limit = 18446744073709551615"
+"""A server that is set otherwise leaves out rows, and columns of SHOW COLUMNS, without a word."""
 _TOGETHER = 16
 """Rows of one transaction that one SELECT fetches: each may be as large as a transaction of TiDB."""
 _COLLECTED = {8055, 9006}
@@ -64,7 +66,10 @@ class UpstreamRows:
         try:
             connection = Line(self.uri, conv=pymysql.converters.encoders)  # no decoders: values stay texts
             with connection.cursor() as cursor:
-                cursor.execute("SET SESSION time_zone = %s", (zone,))
+                cursor.execute(_SETTINGS, (zone,))
+                if cursor.execute("SHOW VARIABLES LIKE 'tidb_enable_external_ts_read'"):
+                    # as of a moment for all readers, whatever `tidb_snapshot` says
+                    cursor.execute("SET SESSION tidb_enable_external_ts_read = 0")
         except pymysql.MySQLError as error:
             raise _as_error(error, self.uri.place, first) from error
         return connection

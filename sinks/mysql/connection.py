@@ -60,6 +60,9 @@ _UNENDING = {
     "tidb_idle_transaction_timeout": 0,
 }
 """Leadership is a named lock of the session, and it may rest for hours; 0 is without end."""
+_OFF = ("tidb_enable_external_ts_read", "tidb_low_resolution_tso", "sql_if_exists")
+"""Reads of the past, in which TiDB writes nothing: a target of syncpoints may be set so, for its readers. MariaDB's IF
+EXISTS in statements that say none: a DDL that finds nothing would be done."""
 _WARNINGS = 64
 """So many of a statement are kept at least."""
 _ROW_ALIAS = (8, 0, 20)
@@ -134,9 +137,9 @@ class MysqlConnection:
             hint = f"write target.uri = {right}://... for it"
             raise TargetError(f"the target is another server: {self.version}", where=self.where, hint=hint)
         self.is_mariadb = "mariadb" in self.version.lower()
-        self.has_full_collation_names = self.is_mariadb and self._has_full_collation_names()
         self.has_row_alias = not (self._is_tidb or self.is_mariadb) and _number_of(self.version) >= _ROW_ALIAS
         self._set_up()
+        self.has_full_collation_names = self.is_mariadb and self._has_full_collation_names()
         ((local_infile, packet),) = self.query("SELECT @@local_infile, @@max_allowed_packet")
         self.takes_load_data = local_infile == 1
         self.statement_bytes = int(packet) - _PACKET_MARGIN
@@ -186,6 +189,7 @@ class MysqlConnection:
             self.run("SET SESSION check_constraint_checks = 0")
         self.run("SET SESSION innodb_lock_wait_timeout = %s", (_LOCK_WAIT_S,))
         self._stay()
+        self._read_the_present()
 
     def _stay(self) -> None:
         """Set off what ends a session, its transaction or a long statement by itself, where the server has it."""
@@ -194,6 +198,13 @@ class MysqlConnection:
             # TiDB lists MariaDB's max_statement_time with nothing in it
             if value and float(value) != _UNENDING[name.lower()]:
                 self.run(f"SET SESSION {name.lower()} = {_UNENDING[name.lower()]:d}")
+
+    def _read_the_present(self) -> None:
+        """Set off what makes statements mean something else, where the server has it."""
+        marks = ", ".join(["%s"] * len(_OFF))
+        for name, value in self.query(f"SHOW VARIABLES WHERE Variable_name IN ({marks})", _OFF):
+            if str(value).upper() not in {"OFF", "0"}:
+                self.run(f"SET SESSION {name.lower()} = 0")
 
     def run(self, sql: str, parameters: Iterable[Any] | None = None) -> int:
         """Execute a statement; rows affected."""

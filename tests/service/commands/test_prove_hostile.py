@@ -305,3 +305,28 @@ def test_a_server_that_answers_with_few_rows_only(every: LocalFeed) -> None:
         assert set(verdicts(prove(every)).values()) == {"equal"}
     finally:
         every.cells.query("SET GLOBAL sql_select_limit = DEFAULT")
+
+
+@pytest.mark.parametrize(
+    ("every", "setting"),
+    [("tidb", "tidb_enable_external_ts_read"), ("tidb", "tidb_low_resolution_tso"), ("mariadb", "sql_if_exists")],
+    indirect=["every"],
+)
+def test_a_server_that_reads_the_past_or_takes_if_exists_as_said(every: LocalFeed, setting: str) -> None:
+    """A TiDB that readers are to see as of a syncpoint is still written to, and proven as it is."""
+    proven(every)
+    query = every.cells.query
+    if setting == "tidb_enable_external_ts_read":
+        query("BEGIN")
+        (now,) = query("SELECT @@tidb_current_ts AS ts")
+        query("ROLLBACK")
+        query(f"SET GLOBAL tidb_external_ts = {now['ts']}")
+    query(f"SET GLOBAL {setting} = ON")
+    try:
+        every.send([*changes(5), *watermarks(20)])
+        every.apply()
+        assert set(verdicts(prove(every)).values()) == {"equal"}
+        every.cells.run("d", "UPDATE t SET s = 'z' WHERE id = 1")
+        assert verdicts(prove(every))["t"] == "different"
+    finally:
+        query(f"SET GLOBAL {setting} = OFF")

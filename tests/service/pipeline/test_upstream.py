@@ -130,6 +130,27 @@ def test_values_are_what_ticdc_sends(fed: Feed, origin: Origin) -> None:
     assert fetched["v"] == SENT["v"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tidb_enable_external_ts_read", "ON"), ("sql_mode", "'PAD_CHAR_TO_FULL_LENGTH'"), ("sql_select_limit", "1")],
+)
+def test_whatever_the_upstream_is_set_to(fed: Feed, origin: Origin, name: str, value: str) -> None:
+    """A read of the past comes before `tidb_snapshot` there; a limit cuts answers off, columns too."""
+    created = origin.create("CREATE TABLE {}.t (id INT PRIMARY KEY, c CHAR(5))", "t")
+    first = origin.run(f"INSERT INTO {origin.database}.t VALUES (1, 'x'), (2, 'y')")
+    past = origin.clock()
+    then = origin.run(f"UPDATE {origin.database}.t SET c = 'z' WHERE id = 1")
+    sent = [origin.message("INSERT", "t", first, {"id": str(key)}) for key in (1, 2)]
+    fed.send([created, *sent, origin.message("UPDATE", "t", then, {"id": "1"}, {"id": "1"}), *origin.watermarks()])
+    origin.run(f"SET GLOBAL tidb_external_ts = {past}")
+    origin.run(f"SET GLOBAL {name} = {value}")
+    try:
+        fed.once()
+    finally:
+        origin.run(f"SET GLOBAL {name} = {'OFF' if value == 'ON' else 'DEFAULT'}")
+    assert sorted((row["id"], row["c"]) for row in rows(fed, origin)) == [(1, "z"), (2, "y")]
+
+
 def test_the_row_as_of_its_commit_not_as_it_is_now(fed: Feed, origin: Origin) -> None:
     created = origin.create("CREATE TABLE {}.t (id INT PRIMARY KEY, v INT, s TEXT)", "t")
     first = origin.run(f"INSERT INTO {origin.database}.t VALUES (1, 1, 'first'), (2, 1, 'two')")
