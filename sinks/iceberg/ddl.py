@@ -59,7 +59,9 @@ def execute(
     notes, sql = list[str](), statement.sql
     if statement.kind in {DdlKind.ALTER_TABLE, DdlKind.DROP_INDEX}:
         own = _own(statement, session)
-        check_names(statement, catalog.get(own.name), catalog, lambda index: _may_have(own, folded(index)))
+        check_names(
+            statement, catalog.get(own.name), catalog, lambda index: _may_have(own, folded(index)), lambda _: True
+        )
     if statement.kind is DdlKind.ALTER_TABLE:
         table = session.table(named(statement.tables[0]))
         sql = without_those_there(sql, given, lambda index: _may_have(table, index))

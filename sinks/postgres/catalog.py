@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ordering.events import TableName
-from sinks.postgres.names import index_name, literal, place, quoted
+from sinks.postgres.names import index_name, is_of_ddl, literal, place, quoted
 from sinks.rows.column_fit import Holds
 from sinks.rows.schema import (
     Catalog,
@@ -151,7 +151,7 @@ def read_catalog(
 ) -> Catalog:
     """All tables of the schemas that mirror databases. `unfit`: those that can't be written; `triggers`: that fire."""
     tables = read_tables(query, unfit, triggers)
-    return Catalog(tables, index_name, frozenset(schema for (schema,) in query(_SCHEMAS)), holds)
+    return Catalog(tables, index_name, frozenset(schema for (schema,) in query(_SCHEMAS)), holds, is_of_ddl=is_of_ddl)
 
 
 def read_tables(

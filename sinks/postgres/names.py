@@ -78,6 +78,11 @@ def renamed_index(name: str, old: TableName, new: TableName) -> str | None:
     return name.removesuffix(table_mark(old)) + table_mark(new) if name.endswith(table_mark(old)) else None
 
 
+def is_of_ddl(table: TableName, index: str) -> bool:
+    """Whether a DDL has made an index, by its name here."""
+    return index.endswith(table_mark(table))
+
+
 def table_mark(table: TableName) -> str:
     """How the names of a table's indexes end."""
     return "_" + _digits(f"{table.database}\0{table.table}", _TABLE_DIGITS)

@@ -199,6 +199,10 @@ def handle_key_of(schema: TableSchema) -> tuple[str, ...]:
     return schema.handle_key
 
 
+def _of_ddl(_: TableName, index: str) -> bool:  # noqa: ARG001
+    return True
+
+
 def _as_upstream(_: TableName, index: str) -> str:
     return index
 
@@ -237,6 +241,8 @@ class Catalog:
     """What the values of a column mean to this target."""
     computes_alike: bool = False
     """The target's stored generated columns hold what upstream's do: both are TiDB."""
+    is_of_ddl: Callable[[TableName, str], bool] = _of_ddl
+    """Whether a DDL has made an index, by its name here; where upstream's names are kept, that is not told."""
     shows_members: bool = True
     """Whether names of ENUM and SET members are as they are; else a ? may stand for another character."""
 

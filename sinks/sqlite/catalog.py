@@ -89,7 +89,7 @@ def databases_in(directory: Path) -> list[str]:
 def read_catalog(connection: sqlite3.Connection, databases: Collection[str]) -> Catalog:
     """All tables of these attached databases."""
     tables = {name: table for database in databases for name, table in read_tables(connection, database).items()}
-    return Catalog(tables, index_name, frozenset(databases), holds)
+    return Catalog(tables, index_name, frozenset(databases), holds, is_of_ddl=is_of_ddl)
 
 
 def read_tables(connection: sqlite3.Connection, database: str, only: str | None = None) -> dict[TableName, TableSchema]:
@@ -154,6 +154,11 @@ def read_table(connection: sqlite3.Connection, table: TableName) -> TableSchema:
 def index_name(table: TableName, index: str) -> str:
     """The name of an upstream index: in SQLite the names of indexes are global to a file."""
     return f"{table.table}.{index}"
+
+
+def is_of_ddl(table: TableName, index: str) -> bool:
+    """Whether a DDL has made an index, by its name here."""
+    return index.lower().startswith(index_name(table, "").lower())
 
 
 def texts_of(connection: sqlite3.Connection, table: TableName) -> dict[str, str]:

@@ -8,7 +8,8 @@ import structlog
 from consumer.config.changefeed_filter import ChangefeedFilter
 from consumer.config.routes import Routes
 from consumer.ddl.guard import reading, refuse_what_is_not_theirs
-from consumer.ddl.lost_keys import WHY_KEPT, dropped_indexes, kept_after
+from consumer.ddl.kept_after import kept_after
+from consumer.ddl.lost_keys import WHY_KEPT, dropped_indexes
 from consumer.ddl.moved_columns import refuse_moved_columns
 from consumer.ddl.never_made import may_mean_another, tables_of, was_never_made
 from consumer.ddl.policy import (

@@ -144,7 +144,8 @@ class MysqlDdl:
         query, has_partial = self._at.db.query, self._reads_features
         for name in recovery.subjects(statement, session)[:1]:
             table = catalog.spelled(name)
-            check_names(statement, catalog.get(table), catalog, partial(kept_indexes.has_index, query, table))
+            has_index = partial(kept_indexes.has_index, query, table)
+            check_names(statement, catalog.get(table), catalog, has_index, lambda _: False)
         for left_over in kept_indexes.drops(query, statement, sent, session, catalog, has_partial=has_partial):
             self._change(left_over, lease)
         with self._at.led_transaction(lease):

@@ -18,6 +18,7 @@ from sinks.postgres.connection import PostgresConnection
 from sinks.postgres.ddl import concurrent_indexes
 from sinks.postgres.ddl.indexes import has_index
 from sinks.postgres.ddl.translate import PostgresTranslation, definitions_in
+from sinks.postgres.names import is_of_ddl
 from sinks.postgres.preconditions import firing_triggers, unfit_tables
 from sinks.postgres.types import column_of
 from sinks.rows.schema import TableSchema
@@ -70,7 +71,8 @@ class PostgresDdl:
         own = catalog.database(ddl.own_database)
         if statement.kind in {DdlKind.ALTER_TABLE, DdlKind.DROP_INDEX}:
             name = catalog.spelled(TableName(statement.tables[0].database or own, statement.tables[0].table))
-            check_names(statement, catalog.get(name), catalog, lambda index: has_index(at.db, name, index))
+            is_ours = partial(is_of_ddl, name)
+            check_names(statement, catalog.get(name), catalog, partial(has_index, at.db, name), is_ours)
         if statement.kind is DdlKind.ALTER_TABLE:
             left = without_those_there(statement.sql, ddl.sql, lambda index: has_index(at.db, name, index))
             statement = statement if left == statement.sql else read_statement(left)

@@ -1,6 +1,7 @@
 """Executes DDL in SQLite: in the transaction of the progress, but for databases, which are files."""
 
 import time
+from functools import partial
 
 from ordering.events import DdlEvent, TableName
 from ordering.progress import Progress
@@ -14,7 +15,7 @@ from sinks.ddl.parse.statement import DdlKind, Statement, read_statement
 from sinks.ddl.rows.default_values import Circumstances, filling_of
 from sinks.rows.schema import TableSchema
 from sinks.rows.values import ValueRules
-from sinks.sqlite.catalog import make_database, read_tables, remove_database
+from sinks.sqlite.catalog import is_of_ddl, make_database, read_tables, remove_database
 from sinks.sqlite.ddl.live_schema import Site
 from sinks.sqlite.ddl.translate import SqliteTranslation
 from sinks.sqlite.encoder import SqliteEncoder
@@ -75,7 +76,7 @@ class SqliteDdl:
         site = Site(db.connection, db.execute, self._definitions(lease), self._encoder, self._rules)
         if statement.kind in {DdlKind.ALTER_TABLE, DdlKind.DROP_INDEX}:
             name = catalog.spelled(TableName(statement.tables[0].database or own, statement.tables[0].table))
-            check_names(statement, catalog.get(name), catalog, lambda index: site.has_index(name, index))
+            check_names(statement, catalog.get(name), catalog, partial(site.has_index, name), partial(is_of_ddl, name))
         if statement.kind is DdlKind.ALTER_TABLE:
             left = without_those_there(statement.sql, ddl.sql, lambda index: site.has_index(name, index))
             statement = statement if left == statement.sql else read_statement(left)

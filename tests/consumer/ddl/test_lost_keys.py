@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from consumer.ddl.lost_keys import dropped_indexes, kept_after, lost_keys, without
+from consumer.ddl.kept_after import kept_after
+from consumer.ddl.lost_keys import dropped_indexes, lost_keys, without
 from consumer.ddl.policy import understood
 from consumer.tasks.report import RawDdl
 from ordering.errors import TargetError
