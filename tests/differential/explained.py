@@ -40,6 +40,7 @@ KNOWN = (
     Known(_MYSQLS, r"1067 Invalid default value .*DEFAULT _UTF8MB4'[^']*[^\x00-\xff]", "a default beyond latin1"),
     Known(_MYSQLS, r"1265 Data truncated for column 'c' at .* (MODIFY|CHANGE) COLUMN", "a member beyond U+FFFF"),
     Known(_MYSQLS, r"1366 Incorrect string value", "a text in latin1, where TiDB stores any"),
+    Known(("mariadb",), r"1030 Got error 174 .* ENUM", "a partitioned table and a member beyond U+FFFF"),
     Known(("postgres",), r"22021 invalid byte sequence for encoding \"UTF8\": 0x00", "U+0000 in a text"),
     Known(_ALL, r"for which upstream has filled in the time of the change", "NULL that became the time of the change"),
     Known(("postgres",), r"23502 column .* contains null values", "a zero moment, for which PostgreSQL has NULL"),
