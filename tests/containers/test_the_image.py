@@ -125,7 +125,7 @@ def serving(engine: Engine, image: str, *options: str) -> Iterator[str]:
     try:
         yield container
     finally:
-        engine.tried("rm", "--force", container)
+        engine.tried("rm", "--force", "--volumes", container)
 
 
 def test_it_serves_and_is_healthy(engine: Engine, image: str, changefeed: Path) -> None:
