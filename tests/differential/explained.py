@@ -25,7 +25,7 @@ _ZERO = re.compile(r"'0000-00-00 00:00:00\.?'")
 """A text that was a moment, whose fractions TiDB forgets in rows from before the column."""
 _NOTHING = re.compile(r"b?'0000-00-00[ 0:.]*'|datetime\.timedelta\(0\)|Decimal\('0[.0]*'\)|\b0\b|None")
 """What may become of a zero moment, for which PostgreSQL has NULL."""
-_ZEROS = re.compile(r"\.0+(?=')|(?<=\.\d)0+(?=')")
+_ZEROS = re.compile(r"(\.\d*[1-9])0+(?=')|\.0+(?=')")
 """Behind a number that is a text: MariaDB's JSON has as many as the column had."""
 _MYSQLS = ("mariadb", "mysql")
 _ALL = ("sqlite", "postgres", *_MYSQLS, "tidb")
@@ -68,7 +68,9 @@ def why(kind: str, verdict: Verdict, statements: Sequence[str]) -> str:
     if kind == "postgres" and _same(verdict.silent, _NOTHING, "0"):
         return "a zero moment that became another type"
     is_json = any("JSON" in line.upper() for line in statements)
-    return "a number that became a JSON" if kind == "mariadb" and is_json and _same(verdict.silent, _ZEROS, "") else ""
+    return (
+        "a number that became a JSON" if kind == "mariadb" and is_json and _same(verdict.silent, _ZEROS, r"\1") else ""
+    )
 
 
 def _same(lines: Sequence[str], nothing: re.Pattern[str], shown: str) -> bool:
